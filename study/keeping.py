@@ -1,5 +1,9 @@
-"""Keeping a study: backups in one file, copies of a store's rows, moving and upgrading a store, and
-the health check of a study that is served.
+"""Maintenance of a study: backups in one file, restoring them, moving a store to another database,
+upgrading its schema, and the health check of a study that is served.
+
+The file begins with copies of a store's rows, on which the rest is built: `backup_study` and
+`keep_backups` write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change
+the store, and `examine` checks a study.
 """
 
 from __future__ import annotations
@@ -76,13 +80,13 @@ from evenhand.texts import written
 # Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
 # The tables are taken as they are found, so a store of an older schema is copied unchanged.
 
-_KNOWN = {*metadata.tables, "alembic_version"}
-_AT_ONCE = 1000
+_STUDY_TABLES = {*metadata.tables, "alembic_version"}
+_ROWS_PER_CHUNK = 1000
 
 
 @dataclass
 class TableState:
-    """The number of a table's rows, and a checksum of their cells whatever the rows' order."""
+    """The number of a table's rows, and a checksum of their cells that ignores the rows' order."""
 
     rows: int = 0
     checksum: int = field(default=0, repr=False)
@@ -97,40 +101,41 @@ States = dict[str, TableState]
 
 
 def found_tables(connection: sa.Connection) -> sa.MetaData:
-    """A study's tables as they are in a database, in terms that every database understands."""
-    reflected, plain = sa.MetaData(), sa.MetaData()
-    reflected.reflect(connection, only=lambda name, _: name in _KNOWN)
+    """Return a study's tables as they are in a database, with types that every database has."""
+    reflected, portable = sa.MetaData(), sa.MetaData()
+    reflected.reflect(connection, only=lambda name, _: name in _STUDY_TABLES)
     for table in reflected.tables.values():
-        columns = [_plain(column) for column in table.columns]
+        columns = [_portable_column(column) for column in table.columns]
         unique = [
             sa.UniqueConstraint(*(column.name for column in constraint.columns))
             for constraint in table.constraints
             if isinstance(constraint, sa.UniqueConstraint)
         ]
-        copied = sa.Table(table.name, plain, *columns, *unique)
+        table_copy = sa.Table(table.name, portable, *columns, *unique)
         for index in table.indexes:
             if not index.unique:  # PostgreSQL shows a unique constraint as an index, too
-                sa.Index(index.name, *(copied.c[column.name] for column in index.columns))
-    return plain
+                sa.Index(index.name, *(table_copy.c[column.name] for column in index.columns))
+    return portable
 
 
-def _plain(column: sa.Column[Any]) -> sa.Column[Any]:
-    kind: Any = column.type.as_generic()
-    if isinstance(kind, sa.JSON):
-        kind = sa.JSON(none_as_null=bool(column.nullable))
-    elif isinstance(kind, sa.Float):
-        kind = sa.Float()
+def _portable_column(column: sa.Column[Any]) -> sa.Column[Any]:
+    """Return a copy of a column with a type that every database has, without its default."""
+    generic: Any = column.type.as_generic()
+    if isinstance(generic, sa.JSON):
+        generic = sa.JSON(none_as_null=bool(column.nullable))
+    elif isinstance(generic, sa.Float):
+        generic = sa.Float()
     is_key, nullable = column.primary_key, bool(column.nullable)
-    return sa.Column(column.name, kind, primary_key=is_key, nullable=nullable)
+    return sa.Column(column.name, generic, primary_key=is_key, nullable=nullable)
 
 
 def states(
     connection: sa.Connection, tables: sa.MetaData, on_rows: Callable[[], object] = lambda: None
 ) -> States:
-    """Rows and checksum of each table, by name."""
+    """Return the rows and checksum of each table, by name. `on_rows` is called after each chunk."""
     by_table = {name: TableState() for name in tables.tables}
     for name, table in tables.tables.items():
-        for rows in _parts(connection, table, on_rows):
+        for rows in _chunks(connection, table, on_rows):
             by_table[name].add(rows)
     return by_table
 
@@ -138,21 +143,21 @@ def states(
 def copy_tables(
     source: sa.Connection, target: sa.Connection, on_rows: Callable[[], object] = lambda: None
 ) -> States:
-    """Make the source's tables in an empty target and fill them; return the state of each table.
+    """Create the source's tables in an empty target and fill them; return the state of each table.
 
-    Both connections are in a transaction, which their owners end. `on_rows` is called whenever some
-    rows have arrived. Raises InputError where the target cannot take a row, or does not hold the
-    same as the source afterwards.
+    Both connections are in a transaction, which the caller ends. `on_rows` is called after each
+    chunk of rows. Raises InputError where the target cannot take a row, or does not hold the same
+    rows as the source afterwards.
     """
     tables = found_tables(source)
     tables.create_all(target)
-    given = {name: TableState() for name in tables.tables}
+    source_states = {name: TableState() for name in tables.tables}
     for table in tables.sorted_tables:
-        names = table.columns.keys()
+        columns = table.columns.keys()
         try:
-            for rows in _parts(source, table, on_rows):
-                given[table.name].add(rows)
-                cells = [dict(zip(names, row, strict=True)) for row in rows]
+            for rows in _chunks(source, table, on_rows):
+                source_states[table.name].add(rows)
+                cells = [dict(zip(columns, row, strict=True)) for row in rows]
                 target.execute(sa.insert(table), cells)
         except sa.exc.DataError as error:
             reason = str(error.orig).splitlines()[0]
@@ -161,23 +166,24 @@ def copy_tables(
         if (column := table.autoincrement_column) is not None:  # count on from the last event
             counter = sa.func.pg_get_serial_sequence(table.name, column.name)
             last = sa.func.max(column)
-            begin = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
-            target.execute(sa.select(begin))
+            set_counter = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
+            target.execute(sa.select(set_counter))
     renew_statistics(target)
-    kept = states(target, tables, on_rows)
-    for name, state in given.items():
-        if kept[name] != state:
+    target_states = states(target, tables, on_rows)
+    for name, state in source_states.items():
+        if target_states[name] != state:
             raise InputError(
-                f"the copy's table {name} is not the same as the store's ({kept[name].rows} and "
-                f"{state.rows} rows); nothing was changed"
+                f"the copy's table {name} is not the same as the store's "
+                f"({target_states[name].rows} and {state.rows} rows); nothing was changed"
             )
-    return given
+    return source_states
 
 
-def _parts(
+def _chunks(
     connection: sa.Connection, table: sa.Table, on_rows: Callable[[], object]
 ) -> Iterator[Sequence[sa.Row[Any]]]:
-    options = {"stream_results": True, "yield_per": _AT_ONCE}
+    """Yield a table's rows in chunks; call `on_rows` at each, so that a watch knows of progress."""
+    options = {"stream_results": True, "yield_per": _ROWS_PER_CHUNK}
     for rows in connection.execute(sa.select(table), execution_options=options).partitions():
         on_rows()
         yield rows
@@ -185,7 +191,7 @@ def _parts(
 
 @dataclass(frozen=True)
 class Contents:
-    """Counts of a store's labels and grades, of who gave them, and of pairs and responses."""
+    """Counts of a store's labels and grades, their annotators and graders, pairs and responses."""
 
     labels: int
     grades: int
@@ -196,7 +202,7 @@ class Contents:
 
 
 def take_snapshot(store: Database, file: Path) -> None:
-    """Write the store as it is now to a new file; people label on meanwhile."""
+    """Write the store as it is now to a new SQLite file, while people label."""
     if store.engine.dialect.name == "sqlite":
         with (
             closing(store.engine.raw_connection()) as source,
@@ -214,7 +220,8 @@ def take_snapshot(store: Database, file: Path) -> None:
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
     """Return the contents of a store's file, and the number of rows of each table. Raises
-    InputError where it is damaged, or has what no store has: such a file may come from anyone.
+    InputError where it is damaged, or has anything that a store does not have: the file may come
+    from anyone.
     """
     with closing(sqlite3.connect(file)) as connection:
 
@@ -243,34 +250,35 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
                 raise InputError(
                     f"the store is no store of an evenhand study: it has no {min(missing)}"
                 )
-            raters = "SELECT count(DISTINCT rater_id) FROM"
-            people = count(f"{raters} labels WHERE rater_kind = 'human'")
-            graders = count(f"{raters} grades")
-            given = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
-            return Contents(**given, raters=people, graders=graders), rows
+            distinct = "SELECT count(DISTINCT rater_id) FROM"
+            n_raters = count(f"{distinct} labels WHERE rater_kind = 'human'")
+            n_graders = count(f"{distinct} grades")
+            counts = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
+            return Contents(**counts, raters=n_raters, graders=n_graders), rows
         except sqlite3.DatabaseError as error:
             raise InputError(f"the store is damaged: {error}; restore an earlier backup") from None
 
 
 BACKUPS = "backups"
-"""A folder within the study's that goes into no backup."""
-_DATABASE = b"SQLite format 3\0"
-_LOGS = ("-wal", "-shm", "-journal")  # next to the store, or to a former one that it was moved from
+"""Folder in the study's folder that backups leave out."""
+_SQLITE_HEADER = b"SQLite format 3\0"
+_SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store, present or former
 
 
 def backup_study(folder: Path, file: Path) -> Contents:
     """Write a study to a new file, while people label, and verify it. Return its contents. Raises
-    InputError where the file is there already, or the store is damaged.
+    InputError where the file exists, or the store is damaged.
     """
-    with closing(_store_of(folder)) as store:
+    with closing(_open_store(folder)) as store:
         contents = backup_of(store, folder, file)
         note_moment(store, "backup")
         return contents
 
 
-def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> Kept:
-    """Write a backup to a folder under the study's name and the time, and remove the study's oldest
-    there but `keep`. With `verify` it is restored on trial first, and counts only if that works.
+def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> KeptBackup:
+    """Write a backup to the folder `to`, named after study and time, and delete the study's older
+    ones there except the last `keep`. With `verify` it is restored on trial first, and counts only
+    if that works.
 
     Raises InputError as `backup_study` does, where `to` cannot be written, and where `keep` is less
     than 1; then all older backups stay.
@@ -279,40 +287,40 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
         raise InputError("--keep must be 1 or more")
     if not to.is_dir():
         raise InputError(f"there is no folder {to}; make it first")
-    with closing(_store_of(folder)) as store:
+    with closing(_open_store(folder)) as store:
         # A mark tells the backups from those of another folder of the same name, which stay.
         with store.write() as connection:
             append_once(connection, meta, "key", {"key": "mark", "value": secrets.token_hex(4)})
         (mark,) = store.values(sa.select(meta.c.value).where(meta.c.key == "mark"))
-        begin = f"{folder.resolve().name}-{mark}"
-        name = f"{begin}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
+        prefix = f"{folder.resolve().name}-{mark}"
+        name = f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
         contents = backup_of(store, folder, to / name)
         if verify:
-            _try(to / name, contents)
+            _verify(to / name, contents)
         note_moment(store, "backup")
-    own_name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
-    backups = sorted(path for path in to.iterdir() if own_name.fullmatch(path.name))
+    name_pattern = re.compile(re.escape(prefix) + r"-\d{8}-\d{6}\.zip")
+    backups = sorted(path for path in to.iterdir() if name_pattern.fullmatch(path.name))
     for old in backups[:-keep]:
         old.unlink()
-    return Kept(to / name, contents, len(backups[-keep:]))
+    return KeptBackup(to / name, contents, len(backups[-keep:]))
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A backup that was made, its contents, and how many backups of the study there are now."""
+class KeptBackup:
+    """A new backup, its contents, and the number of the study's backups there are now."""
 
     file: Path
     contents: Contents
     number: int
 
 
-def _store_of(folder: Path) -> Database:
-    """The study's store, from which something has to be heard every now and then."""
+def _open_store(folder: Path) -> Database:
+    """Open the study's store; the server must answer every `SILENT` seconds during long work."""
     return Database.connect(read_config(folder).store, folder, silent=SILENT)
 
 
-def _try(file: Path, contents: Contents) -> None:
-    """Restore a backup on trial. Raises InputError, and removes the backup, where that fails."""
+def _verify(file: Path, contents: Contents) -> None:
+    """Restore a backup on trial. Raises InputError, and deletes the backup, where that fails."""
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as trial:
         folder = Path(trial) / "trial"
         try:
@@ -327,22 +335,24 @@ def _try(file: Path, contents: Contents) -> None:
 
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
-    """Write a study whose store is open to a new file, and verify it. Return its contents."""
-    file, home, place = file.absolute(), folder.resolve(), file.absolute().parent
+    """Write a study with an open store to a new file, and verify it. Return its contents."""
+    file, study_folder, target_folder = file.absolute(), folder.resolve(), file.absolute().parent
+    real_target = target_folder.resolve()
     if file.exists():
         raise InputError(f"{file} exists already; name a new file")
-    if not place.is_dir():
-        raise InputError(f"there is no folder {place}; make it first")
-    if place.resolve().is_relative_to(home) and not place.resolve().is_relative_to(home / BACKUPS):
+    if not target_folder.is_dir():
+        raise InputError(f"there is no folder {target_folder}; make it first")
+    is_in_backups = real_target.is_relative_to(study_folder / BACKUPS)
+    if real_target.is_relative_to(study_folder) and not is_in_backups:
         raise InputError(
             f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
             "disk"
         )
-    with tempfile.TemporaryDirectory(dir=place, prefix=f".{file.name}.") as building:
-        snapshot, whole = Path(building) / STORE, Path(building) / file.name
-        files = _files(folder)
+    with tempfile.TemporaryDirectory(dir=target_folder, prefix=f".{file.name}.") as temporary:
+        snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
+        files = _study_files(folder)
         take_snapshot(store, snapshot)
-        if _settings(_files(folder)) != _settings(files):  # they must fit the store
+        if _toml_files(_study_files(folder)) != _toml_files(files):  # they must fit the store
             raise InputError("the study's settings were changed meanwhile; run this again")
         contents, tables = read_snapshot(snapshot)
         entries = {
@@ -355,24 +365,26 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
         listing = Listing(
             format=FORMAT, evenhand=__version__, created_at=utc_now(), files=entries, tables=tables
         )
-        with os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE), "w+b") as out:
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(archive_file, flags, FILE), "w+b") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
                 archive.writestr(LIST, listing.model_dump_json(indent=1))
                 for name, content in files.items():
                     archive.writestr(name, content)
                 archive.write(snapshot, STORE)
-            out.flush()
-            os.fsync(out.fileno())
-        check_archive(whole)
-        os.replace(whole, file)
+            stream.flush()
+            os.fsync(stream.fileno())
+        check_archive(archive_file)
+        os.replace(archive_file, file)
     return contents
 
 
 def restore_study(
     file: Path, folder: Path, on_hosts: Callable[[list[str]], None] = lambda names: None
 ) -> Contents:
-    """Make a study's folder from a backup; its store is SQLite. Return its contents. A backup may
-    come from anybody, so sections that name hosts become comments; `on_hosts` is told which.
+    """Make a study's folder, with an SQLite store, from a backup. Return its contents. A backup may
+    come from anyone, so sections that name hosts are commented out, and `on_hosts` gets their
+    names.
 
     Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
     a backup.
@@ -402,41 +414,41 @@ def restore_study(
     return contents
 
 
-def _files(folder: Path) -> dict[str, bytes]:
-    """All files of a study but its stores, temporary files and older backups, by name. Where
-    study.toml names another store, the copy names the backup's own.
+def _study_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a study by name, without stores, temporary files and older backups. The
+    copy of study.toml names the backup's own store.
     """
     files: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         is_hidden = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
-        if path.is_file() and not is_hidden and not path.name.endswith(_LOGS):
+        if path.is_file() and not is_hidden and not path.name.endswith(_SQLITE_LOGS):
             content = path.read_bytes()
-            if not content.startswith(_DATABASE):
+            if not content.startswith(_SQLITE_HEADER):
                 files[name.as_posix()] = content
-    settings = files[FILE_NAME].decode("utf-8-sig")
+    settings_text = files[FILE_NAME].decode("utf-8-sig")
     if read_config(folder).store != STORE:
-        settings = changed_text(settings, {"": {"store": STORE}})
-    files[FILE_NAME] = settings.encode()
+        settings_text = changed_text(settings_text, {"": {"store": STORE}})
+    files[FILE_NAME] = settings_text.encode()
     return files
 
 
-def _settings(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if name.endswith(".toml")}
 
 
-# A whole study in one file: a zip of its folder, and a list of what it must hold. An archive may
-# come from anyone. Reading one writes nothing outside the folder named, follows no link, and takes
-# no byte more than the list says.
+# The archive of a backup: a zip of the study's folder, and a list of its files. An archive may come
+# from anyone. Reading one writes nothing outside the folder named, follows no link, and reads no
+# more bytes than the list says.
 
 LIST = "backup.json"
 STORE = "study.db"
 """The store's name in a backup, whatever it was kept in; so no database's password gets there."""
 FORMAT = 1
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_MOST_FILES = 10_000
-_MOST_LIST_BYTES = 4_000_000
-_PIECE = 1 << 20
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MAX_FILES = 10_000
+_MAX_LIST_BYTES = 4_000_000
+_CHUNK_BYTES = 1 << 20
 
 
 class Entry(Section):
@@ -447,7 +459,7 @@ class Entry(Section):
 
 
 class Listing(Section):
-    """The contents of an archive: its files, and the number of rows of each table of the store."""
+    """An archive's list: its files, and the number of rows of each table of the store."""
 
     format: int
     evenhand: str
@@ -457,11 +469,10 @@ class Listing(Section):
 
 
 def check_archive(path: Path) -> Listing:
-    """Read every byte and compare it with the list. Raises InputError where one differs."""
-    with _opened(path) as archive:
-        listing = _listing(archive)
+    """Read every byte and compare it with the list. Raises InputError if one differs."""
+    with _open_archive(path) as (archive, listing):
         for name, entry in listing.files.items():
-            _read(archive, name, entry, lambda _: None)
+            _read_member(archive, name, entry, lambda _: None)
     return listing
 
 
@@ -469,39 +480,41 @@ def unpack(path: Path, folder: Path) -> Listing:
     """Write an archive's files into a folder, for the owner alone. Raises InputError where it is
     not a backup, is damaged, or holds files that a backup does not have.
     """
-    with _opened(path) as archive:
-        listing = _listing(archive)
-        wanted = sum(entry.bytes for entry in listing.files.values())
-        if wanted > disk_usage(folder).free:
-            raise InputError(f"the backup needs {wanted:,} bytes; the disk has fewer free")
+    with _open_archive(path) as (archive, listing):
+        n_bytes = sum(entry.bytes for entry in listing.files.values())
+        if n_bytes > disk_usage(folder).free:
+            raise InputError(f"the backup needs {n_bytes:,} bytes; the disk has fewer free")
         for name, entry in listing.files.items():
             target = folder / name
             new_folder(target.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(os.open(target, flags, FILE), "wb") as file:
-                _read(archive, name, entry, file.write)
+                _read_member(archive, name, entry, file.write)
                 file.flush()
                 os.fsync(file.fileno())
     return listing
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, Listing]]:
+    """Open an archive and its checked list."""
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
         raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
     with archive:
-        yield archive
+        yield archive, _read_list(archive)
 
 
-def _listing(archive: zipfile.ZipFile) -> Listing:
-    """The list, once it is known to name exactly the archive's files and nothing dangerous."""
+def _read_list(archive: zipfile.ZipFile) -> Listing:
+    """Return the archive's list. Raises InputError unless it names exactly the archive's files, and
+    all of them are plain files inside the folder.
+    """
     members = archive.infolist()
     names = [member.filename for member in members]
     if LIST not in names:
         raise InputError(f"{archive.filename} is no backup of evenhand: it has no {LIST}")
-    if archive.getinfo(LIST).file_size > _MOST_LIST_BYTES or len(names) > _MOST_FILES:
+    if archive.getinfo(LIST).file_size > _MAX_LIST_BYTES or len(names) > _MAX_FILES:
         raise InputError(f"{archive.filename} is larger than any backup; it is not read")
     try:
         listing = Listing.model_validate_json(archive.read(LIST))
@@ -517,7 +530,7 @@ def _listing(archive: zipfile.ZipFile) -> Listing:
         path, mode = PurePosixPath(name), member.external_attr >> 16
         is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
         is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
-        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _PACKED
+        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _COMPRESSIONS
         # A log next to the store would be played into it when it is opened.
         if not (is_file and is_inside and is_plain) or name.startswith(f"{STORE}-"):
             raise InputError(f"the archive holds {name!r}, which no backup does; refused")
@@ -527,16 +540,17 @@ def _listing(archive: zipfile.ZipFile) -> Listing:
     return listing
 
 
-def _read(
-    archive: zipfile.ZipFile, name: str, entry: Entry, take: Callable[[bytes], object]
+def _read_member(
+    archive: zipfile.ZipFile, name: str, entry: Entry, write: Callable[[bytes], object]
 ) -> None:
+    """Pass an archive's file to `write` in chunks. Raises InputError if it is not as its entry."""
     digest, size = hashlib.sha256(), 0
     try:
         with archive.open(name) as file:
-            while (piece := file.read(_PIECE)) and size <= entry.bytes:
-                size += len(piece)
-                digest.update(piece)
-                take(piece)
+            while (chunk := file.read(_CHUNK_BYTES)) and size <= entry.bytes:
+                size += len(chunk)
+                digest.update(chunk)
+                write(chunk)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError(f"the backup is damaged: {name} cannot be read") from None
     if (size, digest.hexdigest()) != (entry.bytes, entry.sha256):
