@@ -1,5 +1,6 @@
 """Each benchmark, started on sizes that show nothing but that it runs, writes its page."""
 
+import os
 import re
 import shlex
 import sys
@@ -264,7 +265,9 @@ def test_a_file_beyond_all_bounds_is_refused_soon(tmp_path, made, said):
 def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
     """In a process of its own: it needs a browser."""
     out, few = tmp_path / "annotation.md", STARTS["annotation"].split()
-    done = python("-m", "benchmarks.annotation", *few, "--out", out, cwd=ROOT, timeout=None)
+    annotation = ("-m", "benchmarks.annotation", *few, "--out", out)
+    paths = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = python(*annotation, cwd=ROOT, env=paths, timeout=None)
     assert done.returncode == 0, done.stderr
     page = out.read_text("utf-8")
     assert "150 tasks and 100 raters per unit" in page
