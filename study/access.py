@@ -45,12 +45,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import ends_of, has_room, sides_named
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    OidcSettings,
-    ProlificSettings,
-    with_values,
-)
+from evenhand.study.settings import study_toml
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings
 from evenhand.study.store.schema import (
@@ -96,17 +91,14 @@ class _Backoff:
     free: int
     max_seconds: float
 
-    def seconds_left(
-        self, failures: Sequence[Any], attempts: Sequence[Any], now: datetime
-    ) -> float:
-        """Return the seconds to wait after these `failures`, counted from the last of `attempts`.
-
-        Both are rows of `login_attempts` in the order of time; a negative value means no wait.
+    def seconds_left(self, failures: Sequence[Any], tries: Sequence[Any], now: datetime) -> float:
+        """Return the seconds to wait after these `failures`, counted from the last of `tries`;
+        both are rows of `login_attempts` in the order of time. A negative value means no wait.
         """
         doublings = len(failures) - self.free
-        if doublings < 0 or not attempts:
+        if doublings < 0 or not tries:
             return 0.0
-        passed = now - datetime.fromisoformat(attempts[-1].created_at)
+        passed = now - datetime.fromisoformat(tries[-1].created_at)
         return min(2.0 ** min(doublings, 20), self.max_seconds) - passed.total_seconds()
 
 
@@ -119,10 +111,7 @@ _BROWSER = "b:"  # prefix of a browser's key, which is stored in the column of a
 
 @dataclass(frozen=True)
 class Attempt:
-    """Keyed digests of a client's attempt to log in: account, address and browser ("" if unknown).
-
-    People type passwords into the wrong field, so names are kept only as digests.
-    """
+    """Keyed digests of an attempt to log in, as the name may be a mistyped password."""
 
     name_key: str
     address_key: str
@@ -182,10 +171,8 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
 def note_attempt(connection: sa.Connection, attempt: Attempt, admitted: bool) -> None:
     """Record an attempt within a `write()`, and delete those that no longer count."""
     now, column = _now(), login_attempts.c
-    is_old_failure = sa.and_(
-        column.admitted == 0, column.created_at < _timestamp(now - FAILURE_PERIOD)
-    )
-    is_old = sa.or_(column.created_at < _timestamp(now - LOGIN_PERIOD), is_old_failure)
+    is_old_failure = (column.admitted == 0) & (column.created_at < _timestamp(now - FAILURE_PERIOD))
+    is_old = (column.created_at < _timestamp(now - LOGIN_PERIOD)) | is_old_failure
     connection.execute(sa.delete(login_attempts).where(is_old))
     event = {"name_key": attempt.name_key, "admitted": int(admitted), "created_at": _timestamp(now)}
     senders = [{"address_key": key} for key in (attempt.address_key, attempt.browser_key) if key]
@@ -259,9 +246,7 @@ def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
 
 @dataclass(frozen=True)
 class Account:
-    """A person with a password, or one for whom an identity provider vouches. `version` changes
-    with the password and the role.
-    """
+    """A person with a password or vouched for; `version` changes with password and role."""
 
     name: str
     role: Role
@@ -269,10 +254,8 @@ class Account:
 
 
 def set_account(store: Store, name: str, password: str, role: Role) -> None:
-    """Create an account, or give an existing one another password or role.
-
-    Raises InputError where the name cannot be a rater's, the password is too short or too long, or
-    there is no such role.
+    """Create an account, or give one another password or role. Raises InputError where the name
+    cannot be a rater's, the password is too short or too long, or there is no such role.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
         raise InputError(
@@ -296,10 +279,11 @@ def disable_account(store: Store, name: str) -> None:
 
 def accounts(store: Store) -> dict[str, Account]:
     """Return the accounts that are not disabled, by name."""
+    query = sa.select(account_events).where(is_latest(account_events, "name"))
     with store.read() as connection:
         return {
             row.name: Account(row.name, row.role, row.event_id)
-            for row in connection.execute(_latest_events().order_by(account_events.c.name))
+            for row in connection.execute(query.order_by(account_events.c.name))
             if row.kind == "set"
         }
 
@@ -312,11 +296,10 @@ def sign_in(
     browser: str = "",
     minutes: float = LOGIN_MINUTES,
 ) -> str:
-    """Return a token for a new login of this account. See `read_login`.
-
-    A name that is unknown takes as long as one that is known. Raises InputError where name or
-    password is wrong and, whether or not the name is known, where this sender has to wait after
-    wrong passwords: see `refuse_guessing`.
+    """Return a token for a new login of this account. See `read_login`. A name that is unknown
+    takes as long as one that is known. Raises InputError where name or password is wrong and,
+    whether or not the name is known, where this sender has to wait after wrong passwords: see
+    `refuse_guessing`.
     """
     from argon2.exceptions import VerificationError
 
@@ -325,7 +308,7 @@ def sign_in(
     with _hashing:
         refuse_guessing(store, attempt)
         with store.read() as connection:
-            row = connection.execute(_latest_events().where(account_events.c.name == name)).first()
+            row = connection.execute(_account_event(name)).first()
         has_password = row is not None and row.kind == "set" and bool(row.password_hash)
         expected_hash = row.password_hash if row and has_password else _decoy_hash()
         try:
@@ -341,22 +324,19 @@ def sign_in(
 
 
 def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
-    """Return a token for a new login of a person for whom an identity provider vouches.
-
-    The account is created at the first login, without a password, and its role follows `role`.
-    Raises InputError where the account was disabled: a new login at the provider does not undo
-    that.
+    """Return a token for a new login of a person for whom an identity provider vouches. The account
+    is created at the first login, without a password, and its role follows `role`. Raises
+    InputError where the account was disabled: a new login at the provider does not undo that.
     """
     with store.write() as connection:
-        query = _latest_events().where(account_events.c.name == name)
-        row = connection.execute(query).first()
+        row = connection.execute(_account_event(name)).first()
         if row is not None and row.kind != "set":
             raise Refused("account_ended")
         if row is None or row.role != role:
             event = {"name": name, "kind": "set", "role": role}
             event["password_hash"] = row.password_hash if row else ""
             append(connection, account_events, event)
-            row = connection.execute(query).one()
+            row = connection.execute(_account_event(name)).one()
     return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
 
 
@@ -397,9 +377,10 @@ def end_login(store: Store, purpose: str, token: str) -> None:
     note_act(store, _ENDED, "", login, "")
 
 
-def _latest_events() -> sa.Select[Any]:
-    """Select the latest event of every account; its kind is "set" or "disabled"."""
-    return sa.select(account_events).where(is_latest(account_events, "name"))
+def _account_event(name: str) -> sa.Select[Any]:
+    """Select the latest event of an account; its kind is "set" or "disabled"."""
+    latest = is_latest(account_events, "name")
+    return sa.select(account_events).where(latest, account_events.c.name == name)
 
 
 def _append_account(store: Store, **event: str) -> None:
@@ -436,9 +417,7 @@ _USED: Literal["used"] = "used"
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person logged in. `name` is recorded with each of their decisions; a person who came by
-    a link has no account (`has_account` is False).
-    """
+    """The person logged in; `name` is recorded with their decisions. A link gives no account."""
 
     name: str
     role: Role
@@ -496,19 +475,16 @@ def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:
     account. Return True if the lead has a password here.
     """
     entry_settings = study.config.session.model_dump(mode="json", include=_ENTRY_SETTINGS)
-    path = new_study.folder / FILE_NAME
-    text = with_values(path.read_text("utf-8"), {"session": entry_settings})
+    path = new_study.folder / study_toml.FILE_NAME
+    text = study_toml.with_values(path.read_text("utf-8"), {"session": entry_settings})
     atomic_write(path, text.encode())
     note_settings(new_study.store, text, lead.name)
     with study.store.read() as connection:
-        of_lead = _latest_events().where(account_events.c.name == lead.name)
-        row = connection.execute(of_lead).first()
+        row = connection.execute(_account_event(lead.name)).first()
     if not lead.has_account or row is None or not row.password_hash or row.role != "lead":
         return False
-    password_hash = row.password_hash
-    _append_account(
-        new_study.store, name=lead.name, kind="set", role=row.role, password_hash=password_hash
-    )
+    columns = {"name": lead.name, "role": row.role, "password_hash": row.password_hash}
+    _append_account(new_study.store, kind="set", **columns)
     return True
 
 
@@ -540,7 +516,7 @@ def sign_on(study: Study, id_claims: Mapping[str, Any], minutes: float) -> str |
     return sign_in_vouched(study.store, f"sso-{digest[:12]}", role, minutes)
 
 
-def client_secret(settings: OidcSettings) -> str:
+def client_secret(settings: study_toml.OidcSettings) -> str:
     """Return the app's secret at the provider. Raises InputError where single sign-on cannot work:
     the study's file may not send the secret, the library is missing, or the environment has none.
     """
@@ -558,7 +534,7 @@ def cookie_secret(store: Store) -> str:
     return hmac.new(study_secret(store), b"single sign-on", hashlib.sha256).hexdigest()
 
 
-def _listed_role(settings: OidcSettings, id_claims: Mapping[str, Any]) -> Role:
+def _listed_role(settings: study_toml.OidcSettings, id_claims: Mapping[str, Any]) -> Role:
     """Return the role of the token's subject, lead before expert. An unverified email address may
     be anyone's, so it is not looked up, and the refusal does not reveal whether it is listed.
     """
@@ -597,7 +573,7 @@ def check_signing() -> None:
         raise InputError(written("single_sign_on.no_signing"))
 
 
-def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
+def signed_ids(settings: study_toml.ProlificSettings, token: str) -> dict[str, str]:
     """Return the participant's ids in a signed token, by their names in an address. Raises Refused
     where Prolific has not signed it for this page, or it has expired.
     """
@@ -778,9 +754,8 @@ class Admission:
 
 @dataclass(frozen=True)
 class Invite:
-    """An invite's token and the rater it is for; "" for participants from Prolific.
-
-    A token is 128 random bits, a dot, and the hours of its validity from its entry in the log on.
+    """A token and the rater it is for; "" for participants from Prolific. A token is 128 random
+    bits, a dot, and the hours of its validity from its entry in the log on.
     """
 
     rater_id: str
@@ -789,10 +764,8 @@ class Invite:
 
 def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
     """Return the rater whom the address, or else the login that this browser keeps, admits; None if
-    neither does.
-
-    Raises InputError, with a sentence for the visitor, where the address is forged, expired,
-    revoked, another person's, or not a way into this study.
+    neither does. Raises InputError, with a sentence for the visitor, where the address is forged,
+    expired, revoked, another person's, or not a way into this study.
     """
     if login:
         account = read_login(study.store, login)
@@ -882,10 +855,9 @@ def make_ticket(study: Study, admission: Admission, login: str, browser: str) ->
 
 
 def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
-    """Return the admission of the rater whose panel this browser shows.
-
-    Raises InputError where the ticket is forged, expired or another browser's, or the rater would
-    no longer be admitted: their link was revoked, or their login has ended.
+    """Return the admission of the rater whose panel this browser shows. Raises InputError where the
+    ticket is forged, expired or another browser's, or the rater would no longer be admitted: their
+    link was revoked, or their login has ended.
     """
     claims = read_token(study.store, _panel_purpose(study), ticket)
     if not secrets.compare_digest(claims["browser"], browser):
@@ -905,10 +877,8 @@ def _panel_purpose(study: Study) -> str:
 
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
     """Return an invite for each of these raters, valid for `hours`; for "" one for participants
-    from Prolific.
-
-    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, is
-    reserved for a group, or belongs to an account.
+    from Prolific. Raises InputError where the hours are too few or too many, or a code cannot be a
+    rater's, is reserved for a group, or belongs to an account.
     """
     if not 0 < hours <= LONGEST_HOURS:
         raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
@@ -932,10 +902,9 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
 
 
 def invites_table(study: Study) -> pd.DataFrame:
-    """Return a row per invite, the latest first: `rater_id, token, until, state`.
-
-    A `rater_id` of "" means participants from Prolific. `state` is "open", "revoked" or "expired".
-    Of an invite from before 0.4 `token` and `until` are empty: the store does not have them.
+    """Return a row per invite, the latest first: `rater_id, token, until, state`. A `rater_id` of
+    "" means participants from Prolific. `state` is "open", "revoked" or "expired". Of an invite
+    from before 0.4 `token` and `until` are empty: the store does not have them.
     """
     query = sa.select(invite_events).order_by(invite_events.c.event_id)
     events, now, rows = study.store.rows(query), datetime.now(UTC).isoformat(), []

@@ -1,9 +1,8 @@
-"""Maintenance of a study: backups in one file, restoring them, moving a store to another database,
-upgrading its schema, and the health check of a study that is served.
+"""Maintenance of a study: backups in one file, moving and upgrading a store, and a health check.
 
-The file begins with copies of a store's rows, on which the rest is built: `backup_study` and
-`keep_backups` write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change
-the store, and `examine` checks a study.
+Copies of a store's rows come first; the rest is built on them: `backup_study` and `keep_backups`
+write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store, and
+`examine` checks a study.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from sqlalchemy.schema import CreateColumn
 
 from evenhand import __version__
 from evenhand.errors import InputError, StoreAway
+from evenhand.study import workspace
 from evenhand.study.creation import built_whole, unused_folder
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import (
@@ -67,14 +67,6 @@ from evenhand.study.tables.files import (
     user_name,
 )
 from evenhand.study.trust import remember
-from evenhand.study.workspace import (
-    Study,
-    note_moment,
-    open_study,
-    store_state,
-    study_rubrics,
-    study_secret,
-)
 from evenhand.texts import written
 
 # Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
@@ -144,7 +136,6 @@ def copy_tables(
     source: sa.Connection, target: sa.Connection, on_rows: Callable[[], object] = lambda: None
 ) -> States:
     """Create the source's tables in an empty target and fill them; return the state of each table.
-
     Both connections are in a transaction, which the caller ends. `on_rows` is called after each
     chunk of rows. Raises InputError where the target cannot take a row, or does not hold the same
     rows as the source afterwards.
@@ -220,8 +211,7 @@ def take_snapshot(store: Database, file: Path) -> None:
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
     """Return the contents of a store's file, and the number of rows of each table. Raises
-    InputError where it is damaged, or has anything that a store does not have: the file may come
-    from anyone.
+    InputError where it is damaged, or is not plainly a store: the file may come from anyone.
     """
     with closing(sqlite3.connect(file)) as connection:
 
@@ -271,17 +261,15 @@ def backup_study(folder: Path, file: Path) -> Contents:
     """
     with closing(_open_store(folder)) as store:
         contents = backup_of(store, folder, file)
-        note_moment(store, "backup")
+        workspace.note_moment(store, "backup")
         return contents
 
 
 def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> KeptBackup:
     """Write a backup to the folder `to`, named after study and time, and delete the study's older
     ones there except the last `keep`. With `verify` it is restored on trial first, and counts only
-    if that works.
-
-    Raises InputError as `backup_study` does, where `to` cannot be written, and where `keep` is less
-    than 1; then all older backups stay.
+    if that works. Raises InputError as `backup_study` does, where `to` cannot be written, and where
+    `keep` is less than 1; then all older backups stay.
     """
     if keep < 1:
         raise InputError("--keep must be 1 or more")
@@ -297,7 +285,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
         contents = backup_of(store, folder, to / name)
         if verify:
             _verify(to / name, contents)
-        note_moment(store, "backup")
+        workspace.note_moment(store, "backup")
     name_pattern = re.compile(re.escape(prefix) + r"-\d{8}-\d{6}\.zip")
     backups = sorted(path for path in to.iterdir() if name_pattern.fullmatch(path.name))
     for old in backups[:-keep]:
@@ -325,7 +313,7 @@ def _verify(file: Path, contents: Contents) -> None:
         folder = Path(trial) / "trial"
         try:
             restored = restore_study(file, folder)
-            with open_study(folder):
+            with workspace.open_study(folder):
                 pass
             if restored != contents:
                 raise InputError("it holds other rows")
@@ -384,10 +372,8 @@ def restore_study(
 ) -> Contents:
     """Make a study's folder, with an SQLite store, from a backup. Return its contents. A backup may
     come from anyone, so sections that name hosts are commented out, and `on_hosts` gets their
-    names.
-
-    Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
-    a backup.
+    names. Raises InputError, with nothing written, where the folder exists, or the file is damaged
+    or not a backup.
     """
     folder = unused_folder(folder)
     if not file.is_file():
@@ -404,7 +390,7 @@ def restore_study(
         if names:
             atomic_write(settings, text.encode())
             read_config(building)
-        study_rubrics(building)
+        workspace.study_rubrics(building)
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
             raise InputError("the backup's store holds other rows than its list says; refused")
@@ -415,9 +401,7 @@ def restore_study(
 
 
 def _study_files(folder: Path) -> dict[str, bytes]:
-    """Return the files of a study by name, without stores, temporary files and older backups. The
-    copy of study.toml names the backup's own store.
-    """
+    """Return a study's files, without stores and backups; study.toml names the backup's store."""
     files: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -557,15 +541,15 @@ def _read_member(
         raise InputError(f"the backup is damaged: {name} is not as it was when it was made")
 
 
-# Moving a study's store to another place, SQLite or PostgreSQL, or to a newer schema. Until the
-# last step the study is unchanged; a run that is killed has done nothing, or all.
+# Moving a study's store to another database, SQLite or PostgreSQL, or to a newer schema. Until the
+# last step the study is unchanged, so a run that is killed has done nothing, or all.
 
 _FILE_URL = "sqlite:///"
 
 
 @dataclass(frozen=True)
 class Upgraded:
-    """The schema before an upgrade and after it, and the backup of the study from before."""
+    """The schema versions before and after an upgrade, and the backup made before it."""
 
     before: int
     now: int
@@ -573,35 +557,34 @@ class Upgraded:
 
 
 def move_store(folder: Path, to: str) -> States:
-    """Copy the store to a URL, or to a file name within the folder, and let study.toml name it.
-
-    Returns the rows and checksum of every table. The former store stays as it is. Raises InputError
-    where the study is open elsewhere, or the place holds anything but this very state of it; it or
-    StoreAway where one of the two does not answer.
+    """Copy the store to a URL, or to a file name within the folder, and name it in study.toml.
+    Returns the rows and checksum of every table. The former store is unchanged. Raises InputError
+    where the study is open elsewhere, or the new store holds other rows; InputError or StoreAway
+    where one of the two does not answer.
     """
     config = read_config(folder)
-    place = _new_place(folder, config.store, to)
-    if "://" in place or "$" in place:
-        remember(folder, [place])  # as it was typed
+    new_store = _new_store_name(folder, config.store, to)
+    if "://" in new_store or "$" in new_store:
+        remember(folder, [new_store])  # the operator has typed it, so it is trusted
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
-        location = resolved(place)
+        location = resolved(new_store)
         if is_url(location) or (folder / location).exists():
-            with closing(Database.connect(place, folder, silent=SILENT)) as target:
-                moved = _copied(store, source, target)
+            with closing(Database.connect(new_store, folder, silent=SILENT)) as target:
+                copied = _copy_store(store, source, target)
         else:
-            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as building:
-                with closing(Database.connect(location, Path(building), create=True)) as target:
-                    moved = _copied(store, source, target)
-                # It is closed, so it has no log next to it.
-                os.replace(Path(building) / location, folder / location)
-        change_config(folder, {"": {"store": place}})
-    _hand_over(folder)
-    return moved
+            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as temporary:
+                with closing(Database.connect(location, Path(temporary), create=True)) as target:
+                    copied = _copy_store(store, source, target)
+                # The target is closed, so it has no log next to it.
+                os.replace(Path(temporary) / location, folder / location)
+        change_config(folder, {"": {"store": new_store}})
+    _secure_folder(folder)
+    return copied
 
 
 def upgrade_store(folder: Path) -> Upgraded:
-    """Bring the store to the program's schema, all or nothing, after a backup. Raises InputError
+    """Upgrade the store to the program's schema, all or nothing, after a backup. Raises InputError
     where a newer evenhand wrote it, or the study is open elsewhere; StoreAway where the database
     does not answer.
     """
@@ -613,46 +596,50 @@ def upgrade_store(folder: Path) -> Upgraded:
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
             store.check_schema()
-            study_secret(store)
-            _hand_over(folder)
+            workspace.study_secret(store)
+            _secure_folder(folder)
             return Upgraded(before, now, None)
         new_folder(folder / BACKUPS)
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
         file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
         backup_of(store, folder, file)
         with store.only_user() as connection:
-            kept = found_tables(connection)
-            rows = _row_counts(connection, kept)
+            old_tables = found_tables(connection)
+            n_rows = _row_counts(connection, old_tables)
             migrate(connection, before)
-            if _row_counts(connection, kept) != rows:
+            if _row_counts(connection, old_tables) != n_rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        study_secret(store)  # made with every new study; versions before 0.3.0 made it late
-    _hand_over(folder)
+        workspace.study_secret(
+            store
+        )  # made with every new study; versions before 0.3.0 made it late
+    _secure_folder(folder)
     return Upgraded(before, now, file)
 
 
-def _hand_over(folder: Path) -> None:
-    """Close the folder to others, and give what root wrote in it to the study's owner."""
+def _secure_folder(folder: Path) -> None:
+    """Close the folder to other users, and give files that root wrote to the study's owner."""
     tighten(folder)
     give_to_owner_of(folder, *folder.iterdir(), *(folder / BACKUPS).glob("*"))
 
 
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
-    counted = [table for name, table in tables.tables.items() if name != "alembic_version"]
+    """Return the number of rows of each table, by name."""
     count = sa.select(sa.func.count())
     return {
-        table.name: connection.execute(count.select_from(table)).scalar_one() for table in counted
+        name: connection.execute(count.select_from(table)).scalar_one()
+        for name, table in tables.tables.items()
+        if name != "alembic_version"
     }
 
 
-def _new_place(folder: Path, present: str, to: str) -> str:
-    """Return the store's new location. Raises InputError for the present or an invalid one."""
+def _new_store_name(folder: Path, present: str, to: str) -> str:
+    """Return the new store as study.toml names it. Raises InputError where it cannot be one."""
     location = resolved(to)
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))
-        is_ours = path.parent.resolve() == folder.resolve()
-        to = location = path.name if is_ours else str(path)
+        is_in_folder = path.parent.resolve() == folder.resolve()
+        to = location = path.name if is_in_folder else str(path)
     if location == resolved(present):
         raise InputError("--to names the place where the study's store is already")
     is_name = Path(location).name == location and location[:1] not in ("", ".")
@@ -665,12 +652,10 @@ def _new_place(folder: Path, present: str, to: str) -> str:
     return to
 
 
-def _copied(store: Database, source: sa.Connection, target: Database) -> States:
-    """Copy to an empty database; one that holds the same already, since a run was stopped between
-    the copy and the settings, is left as it is.
-    """
+def _copy_store(store: Database, source: sa.Connection, target: Database) -> States:
+    """Copy the store to an empty database, or find the same rows there; return the states."""
 
-    def on_rows() -> None:  # whichever of the two they come from, the other has nothing to say
+    def on_rows() -> None:  # while rows come from one of the two, the other is silent
         store.goes_on()
         target.goes_on()
 
@@ -678,9 +663,9 @@ def _copied(store: Database, source: sa.Connection, target: Database) -> States:
         with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
                 return copy_tables(source, connection, on_rows)
-            wanted = states(source, found_tables(source), on_rows)
-            if states(connection, found_tables(connection), on_rows) == wanted:
-                return wanted
+            source_states = states(source, found_tables(source), on_rows)
+            if states(connection, found_tables(connection), on_rows) == source_states:
+                return source_states
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words
         raise InputError(f"the store cannot be copied there: {reason}") from None
@@ -696,14 +681,12 @@ ADDED = {
     "practice_labels": SHOWN,
     "login_attempts": ("address_key",),
 }
-"""Columns that tables of schema 1 lack. Schema 1 is that of version 0.1.0, 2 of 0.2.0."""
-_EVERYBODYS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+"""Columns that tables of schema 1 lack. Version 0.1.0 has schema 1, version 0.2.0 schema 2."""
+_PROVIDER_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
-    """Bring a store of schema 1 to the program's schema, within the caller's transaction. Raises
-    InputError for a version that never was.
-    """
+    """Upgrade a store of schema 1, within a transaction. Raises InputError for other versions."""
     if version != 1:
         raise InputError(f"the store is of version {version}, which no evenhand wrote")
     metadata.create_all(connection)
@@ -711,87 +694,91 @@ def migrate(connection: sa.Connection, version: int) -> None:
         for name in names:
             column = CreateColumn(metadata.tables[table].c[name]).compile(connection)
             connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column}"))
-    _name_addresses(connection, grades, grades.c.provenance["base_url"].as_string())
-    _name_addresses(connection, batches, batches.c.base_url)
+    _add_server_to_names(connection, grades, grades.c.provenance["base_url"].as_string())
+    _add_server_to_names(connection, batches, batches.c.base_url)
     connection.execute(sa.update(meta).where(meta.c.key == SCHEMA).values(value=SCHEMA_VERSION))
 
 
-def _name_addresses(
+def _add_server_to_names(
     connection: sa.Connection, table: sa.Table, column: sa.ColumnElement[str]
 ) -> None:
-    """Put the address into the names of graders that another server than the provider's answered.
-    Version 0.1.0 sent `anthropic:MODEL` to ANTHROPIC_BASE_URL and kept the grades under that name.
+    """Add the server's address to the names of graders that used another server than the
+    provider's: version 0.1.0 kept the grades of ANTHROPIC_BASE_URL under `anthropic:MODEL`.
     """
-    named = sa.select(table.c.rater_id, column).distinct()
-    for rater, address in connection.execute(named).all():
+    names = sa.select(table.c.rater_id, column).distinct()
+    for rater, address in connection.execute(names).all():
         provider, _, model = rater.partition(":")
-        known, address = _EVERYBODYS.get(provider), (address or "").rstrip("/")
-        if not known or not address or address == known or "@http" in rater:
+        provider_url, address = _PROVIDER_URLS.get(provider), (address or "").rstrip("/")
+        if not provider_url or not address or address == provider_url or "@http" in rater:
             continue
-        model, hashed, settings = model.partition("#")
+        model, separator, settings = model.partition("#")
         connection.execute(
             sa.update(table)
             .where(table.c.rater_id == rater, column.in_((address, f"{address}/")))
-            .values(rater_id=f"{provider}:{model}@{address}{hashed}{settings}")
+            .values(rater_id=f"{provider}:{model}@{address}{separator}{settings}")
         )
 
 
 OLD_HOURS = 50.0
-"""Older than a night's backup that one night has missed."""
-_OLDEST_SERVER = 14
-_NAMED = 3
+"""Age at which a backup is old: with nightly backups, more than one night was missed."""
+_MIN_POSTGRESQL = 14
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: a sentence, with what to do where it is not well."""
+    """The result of one check: a sentence, with what to do where `is_well` is False."""
 
     is_well: bool
     says: str
 
 
 def examine(folder: Path, url: str = "") -> list[Finding]:
-    """All there is to say about a study that people reach at `url`; "" where that is not known.
+    """Return the findings about a study that people reach at `url`; "" where that is not known.
     Raises InputError where the folder holds no study.
     """
-    # First: to open a study closes its files to others.
-    findings = [*_modes(folder), *_ways_in(read_config(folder).session, url)]
+    # Modes first: opening a study closes its files to others.
+    findings = [*_check_modes(folder), *_check_access(read_config(folder).session, url)]
     try:
-        with open_study(folder, patience=2.0) as study:
+        with workspace.open_study(folder, patience=2.0) as study:
             kind = study.store.engine.dialect.name
-            return [_well("opens", kind=kind), *findings, *_store(study), _versions(study.store)]
+            findings += [*_check_store(study), _check_versions(study.store)]
+            return [_well("opens", kind=kind), *findings]
     except (InputError, StoreAway) as error:
-        return [_ill("not_open", reason=error), *findings]
+        return [_problem("not_open", reason=error), *findings]
 
 
-def serving_notes(study: Study, url: str) -> list[str]:
+def serving_notes(study: workspace.Study, url: str) -> list[str]:
     """Return what should be repaired in an open study that is about to be served at `url`."""
-    findings = [*_modes(study.folder), *_ways_in(study.config.session, url), *_store(study)]
+    findings = [*_check_modes(study.folder), *_check_access(study.config.session, url)]
+    findings += _check_store(study)
     return [finding.says for finding in findings if not finding.is_well]
 
 
-def _ways_in(session: SessionSettings, url: str) -> Iterator[Finding]:
+def _check_access(session: SessionSettings, url: str) -> Iterator[Finding]:
+    """Yield findings about who can reach the study's pages, and through which hosts."""
     if session.entry == "open":
-        yield _ill("open_entry")
+        yield _problem("open_entry")
     else:
         yield _well("entry", entry=session.entry)
     if session.trusted_proxies:
         yield _well("proxies", proxies=", ".join(session.trusted_proxies))
     else:
-        yield _ill("no_proxies")
+        yield _problem("no_proxies")
     address = urlsplit(url)
     names = [name for name in (address.hostname, *session.hosts) if name]
-    yield _well("hosts", hosts=", ".join(names)) if names else _ill("no_hosts")
+    yield _well("hosts", hosts=", ".join(names)) if names else _problem("no_hosts")
     if url and address.scheme != "https":
-        yield _ill("no_tls", url=url)
+        yield _problem("no_tls", url=url)
 
 
-def _modes(folder: Path) -> Iterator[Finding]:
+def _check_modes(folder: Path) -> Iterator[Finding]:
+    """Yield findings about the owner and permissions of the folder and its files."""
     if not HAS_MODES:
         return
     folder = folder.resolve()
     owner = folder.stat().st_uid
-    others, loose = [], []
+    of_other_owners, too_open = [], []
     for path in (folder, *folder.rglob("*")):
         try:
             status = path.lstat()
@@ -799,47 +786,49 @@ def _modes(folder: Path) -> Iterator[Finding]:
             continue
         name = str(path.relative_to(folder.parent))
         if status.st_uid != owner:
-            others.append(name)
+            of_other_owners.append(name)
         if stat.S_IMODE(status.st_mode) & 0o077 and not stat.S_ISLNK(status.st_mode):
-            loose.append(name)
-    if others:
-        yield _ill("other_owner", files=_some(others), owner=user_name(owner))
-    if loose:
-        yield _ill("loose_modes", files=_some(loose))
-    if not others and not loose:
+            too_open.append(name)
+    if of_other_owners:
+        yield _problem("other_owner", files=_first_names(of_other_owners), owner=user_name(owner))
+    if too_open:
+        yield _problem("loose_modes", files=_first_names(too_open))
+    if not of_other_owners and not too_open:
         yield _well("modes")
 
 
-def _store(study: Study) -> Iterator[Finding]:
-    state = store_state(study)
-    yield _well("writes") if state.write else _ill("no_write")
+def _check_store(study: workspace.Study) -> Iterator[Finding]:
+    """Yield findings about writing to the store, and the age of the last backup."""
+    state = workspace.store_state(study)
+    yield _well("writes") if state.write else _problem("no_write")
     if (hours := state.hours_since_backup) is None:
-        yield _ill("no_backup")
+        yield _problem("no_backup")
     elif hours > OLD_HOURS:
-        yield _ill("old_backup", hours=hours)
+        yield _problem("old_backup", hours=hours)
     else:
         yield _well("backup", hours=hours)
 
 
-def _versions(store: Store) -> Finding:
+def _check_versions(store: Store) -> Finding:
+    """Return the versions in use; a problem where PostgreSQL is too old."""
     database = f"SQLite {sqlite3.sqlite_version}"
     if store.engine.dialect.name == "postgresql":
         server = str(store.values(sa.text("SHOW server_version"))[0])
         database = f"PostgreSQL {server}"
-        if int(server.partition(".")[0]) < _OLDEST_SERVER:
-            return _ill("old_server", version=server)
+        if int(server.partition(".")[0]) < _MIN_POSTGRESQL:
+            return _problem("old_server", version=server)
     installed = {"evenhand": __version__, "streamlit": version("streamlit")}
     return _well("versions", python=platform.python_version(), database=database, **installed)
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(sorted(names)[:_NAMED]) + more
+def _first_names(names: list[str]) -> str:
+    rest = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(sorted(names)[:_MAX_NAMES]) + rest
 
 
 def _well(name: str, **fields: object) -> Finding:
     return Finding(True, written(f"doctor.{name}", **fields))
 
 
-def _ill(name: str, **fields: object) -> Finding:
+def _problem(name: str, **fields: object) -> Finding:
     return Finding(False, written(f"doctor.{name}", **fields))

@@ -1,9 +1,8 @@
 """The work that raters are given: which questions in which order, and who has claimed which.
 
-In this order: the lead's decisions (pause, exclude, readmit); raters who left, and quotas; units
-with a known answer, among them attention checks; `SessionDesign`, the questions and their order;
-`ClaimIndex`, which keeps all claims in memory in step with the store; and `NextTasks`, which picks
-a rater's next tasks.
+In this order: the lead's decisions; raters who left, and quotas; units with a known answer, among
+them attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
+memory, in step with the store; and `NextTasks`, a rater's next tasks.
 
 Every change of a claim carries the next version number. Writers take turns, so the numbers rise in
 the order of the commits, and a refresh reads only what changed since the last one.
@@ -194,9 +193,7 @@ def sides_named(study: Study, connection: sa.Connection, rater_id: str = "") -> 
 
 
 def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Return (people, quota) of each side. Raters who left before they had finished are not
-    counted.
-    """
+    """Return (people, quota) of each side, without raters who left before they had finished."""
     if (question := study.config.side) is None:
         return {}
     side_by_rater, ends = sides_named(study, connection), ends_of(connection)
@@ -266,9 +263,7 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """Return the right answers in the pair's own orientation; none where any answer is
-        accepted, and for a unit that the file does not have.
-        """
+        """Return the right answers in the pair's orientation; none if all are accepted."""
         unit = self.units.get(key[0])
         return unit.expected.get(key[1], ()) if unit else ()
 
@@ -336,9 +331,7 @@ class AttentionChecks(KnownUnits):
         self._every = settings.every if settings else 1
 
     def left(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
-        """Return the checks that this rater has not been given yet, with their numbers (from 0), in
-        the rater's order.
-        """
+        """Return the checks not given to this rater yet, with numbers from 0, in their order."""
         left = sorted(
             (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
@@ -405,7 +398,7 @@ class SessionDesign:
         self._stages: list[tuple[list[Screen], dict[Key, Question]]] = []
         """Screens and questions of each stage: a block of pairs under one rubric, or several."""
         self.questions: dict[Key, Question] = {}
-        for screens in self._stage_screens(units_by_group, rubrics):
+        for screens in self._stage_screens([*units_by_group.values()], rubrics):
             questions = {question.key: question for screen in screens for question in screen}
             self._stages.append((screens, questions))
             self.questions |= questions
@@ -420,12 +413,12 @@ class SessionDesign:
         def position(screen: Screen) -> tuple[str, str]:
             unit, wording = screen[0].unit_id, ""
             if self._rewording:
-                names = ",".join(asked.rubric.name for asked in screen)
+                names = ",".join(question.rubric.name for question in screen)
                 wording = self.digest("wording", rater_id, first_unit, names)
             return wording, self.digest("place", rater_id, self._response_of_unit.get(unit, unit))
 
         for stage_screens, stage_questions in self._stages:
-            if free.isdisjoint(stage_questions):
+            if stage_questions.keys().isdisjoint(free):
                 continue  # most stages of most raters need no sorting
             first_unit = stage_screens[0][0].unit_id
             for screen in sorted(stage_screens, key=position):
@@ -437,11 +430,10 @@ class SessionDesign:
         return self._rewording.answered(keys) if self._rewording else keys
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
-        """Return the order in which this rater sees the two sides: "ab" or "ba".
-
-        `shown` counts the units shown to the rater so far, by (subject, order). The order that was
-        rarer with this subject is taken, then the one that was rarer overall, then one drawn by the
-        key. Per rater and subject the two counts differ by one at most.
+        """Return the order in which this rater sees the two sides: "ab" or "ba". `shown` counts the
+        units shown to the rater so far, by (subject, order). The order that was rarer with this
+        subject is taken, then the one that was rarer overall, then one drawn by the key. Per rater
+        and subject the two counts differ by one at most.
         """
         subject = parse_unit_id(unit_id)[1]
         surplus_ab = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
@@ -452,9 +444,7 @@ class SessionDesign:
         return "ba" if surplus_ab > 0 else "ab"
 
     def planned_repeats(self, answers: int) -> int:
-        """Return how many of a rater's `answers` are asked for again; fewer than `repeat_share`
-        where there are too few answers for a repeat to keep its distance.
-        """
+        """Return the number of repeats after so many `answers`, all at their distance."""
         n_repeats = int(self.settings.repeat_share * answers + 1e-9)
         return max(0, min(n_repeats, answers - self.settings.repeat_gap))
 
@@ -462,25 +452,20 @@ class SessionDesign:
         return digest(self.key, *parts)
 
     def _stage_screens(
-        self, units_by_group: Mapping[str, list[str]], rubrics: list[Rubric]
+        self, groups: list[list[str]], rubrics: list[Rubric]
     ) -> Iterator[list[Screen]]:
-        """Yield the screens of each stage: block by block, within a block rubric by rubric, or kind
-        of unit by kind of unit.
-        """
-        groups, size, trial = list(units_by_group), self.settings.pairs_per_block, self._rewording
+        """Yield the screens of each stage: by block, then rubric (or kind of unit)."""
+        size, trial = self.settings.pairs_per_block, self._rewording
+        wording_of = trial.asked if trial else lambda rubric, _: rubric
         for start in range(0, len(groups), size):
-            block = groups[start : start + size]
-            units = [unit for group in block for unit in units_by_group[group]]
+            units = [unit for group in groups[start : start + size] for unit in group]
             for screen_rubrics in rubrics_by_screen(rubrics, self.one_screen_per_unit):
                 screens: list[Screen] = []
                 for unit in units:
-                    is_whole_pair = parse_unit_id(unit)[2] == ""
-                    if is_whole_pair != screen_rubrics[0].has_sides:
-                        continue
-                    wordings = (trial.asked(r, unit) if trial else r for r in screen_rubrics)
-                    if screen := tuple(Question(unit, wording) for wording in wordings if wording):
-                        screens.append(screen)
-                if screens:
+                    if (parse_unit_id(unit)[2] == "") == screen_rubrics[0].has_sides:
+                        wordings = (wording_of(rubric, unit) for rubric in screen_rubrics)
+                        screens.append(tuple(Question(unit, text) for text in wordings if text))
+                if screens := [screen for screen in screens if screen]:
                     yield screens
 
 
@@ -559,7 +544,7 @@ class Changes:
 
     def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
         self.connection = connection
-        self._version = index.seen
+        self._version = index.last_version
 
     def give(self, claim: Claim) -> Claim:
         """Store a claim; one that was released before is taken up again, under the id it has."""
@@ -592,13 +577,15 @@ class ClaimIndex:
         self._keys_of_rater: dict[str, set[Key]] = {}
         self._open_since: dict[tuple[Key, str], str] = {}
         self._side_orders: dict[str, dict[str, str]] = {}
-        self.seen = 0
+        self.last_version = 0
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read the claims that changed since the last refresh."""
-        changed = sa.select(claims).where(claims.c.version > self.seen).order_by(claims.c.version)
+        changed = (
+            sa.select(claims).where(claims.c.version > self.last_version).order_by(claims.c.version)
+        )
         for row in connection.execute(changed):
-            self.seen = row.version
+            self.last_version = row.version
             if row.rubric_hash in self._hashes:
                 self._take(Claim(**row._mapping))
 
@@ -624,9 +611,8 @@ class ClaimIndex:
         for count, keys in self._keys_by_count.items():
             if count >= n_raters:
                 filled |= keys
-        return filled - {
-            key for key, n_lost in n_idle.items() if len(self._holders[key]) - n_lost < n_raters
-        }
+        idle = n_idle.items()
+        return filled - {key for key, n_lost in idle if len(self._holders[key]) - n_lost < n_raters}
 
     def side_orders(self, rater_id: str) -> Mapping[str, str]:
         """Return the order in which the rater has seen each unit."""
@@ -688,11 +674,10 @@ def in_design(claim: Claim, design: SessionDesign) -> bool:
 
 @dataclass
 class NextTasks:
-    """The tasks of one rater at one moment.
-
-    After construction: `tasks`, the rater's claims by (unit id, rubric, draw); `open_claims`, those
-    that wait for an answer; `valid_claims`, the open ones that are still theirs; `full`, questions
-    that have their number of raters; `given_checks`; `free`, questions that may still be given.
+    """The tasks of one rater at one moment: `tasks`, their claims by (unit id, rubric, draw);
+    `open_claims`, those that wait for an answer; `valid_claims`, the open ones that are still
+    theirs; `full`, questions with enough raters; `given_checks`; `free`, questions that may be
+    given.
     """
 
     rater_id: str
@@ -707,7 +692,7 @@ class NextTasks:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
-            tasks, last = dict(self.tasks), self.index.seen + 1
+            tasks, last = dict(self.tasks), self.index.last_version + 1
             for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
                     tasks[key] = replace(claim, state="labelled", version=last)
@@ -799,9 +784,7 @@ class NextTasks:
         ]
 
     def _claim_repeat(self, changes: Changes) -> list[Claim]:
-        """Claim a hidden repeat if one is due: earlier tasks under new ids, with the same order of
-        sides.
-        """
+        """Claim a hidden repeat if one is due: earlier tasks under new ids, same side order."""
         design = self.design
         if not design.settings.repeat_share:
             return []
@@ -834,18 +817,12 @@ class NextTasks:
 
     def _claim_first(self, changes: Changes) -> list[Claim]:
         """Claim the next screen of new questions, in the unit's order of sides."""
-        screen = self._next_screen
-        side_order = ""
+        screen, order = self._next_screen, ""
         if screen and screen[0].rubric.has_sides:
-            unit, order_of_unit = screen[0].unit_id, self.index.side_orders(self.rater_id)
-            shown = Counter(
-                (parse_unit_id(unit_id)[1], side_order)
-                for unit_id, side_order in order_of_unit.items()
-            )
-            side_order = order_of_unit.get(unit) or self.design.side_order(
-                self.rater_id, unit, shown
-            )
-        return [self._give(changes, question, 0, side_order) for question in screen]
+            unit, orders = screen[0].unit_id, self.index.side_orders(self.rater_id)
+            shown = Counter((parse_unit_id(seen)[1], side) for seen, side in orders.items())
+            order = orders.get(unit) or self.design.side_order(self.rater_id, unit, shown)
+        return [self._give(changes, question, 0, order) for question in screen]
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
         task_id = _RANDOM_ID + secrets.token_hex(12)  # random: it reveals nothing

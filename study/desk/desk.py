@@ -46,15 +46,7 @@ from evenhand.study.store.schema import (
     remarks,
 )
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
-from evenhand.study.tables.ratings import (
-    RATER_CODE,
-    RESERVED_RATERS,
-    Mark,
-    lie_within,
-    other_way_round,
-    read_marks,
-    written_marks,
-)
+from evenhand.study.tables import ratings
 from evenhand.study.workspace import Study
 
 SKIP_REASONS = (
@@ -85,7 +77,7 @@ class Answer:
     """The page's language, or "" if it was not sent."""
     display: str = ""
     """One of DISPLAYS; empty where it is not known."""
-    evidence: tuple[Mark, ...] = ()
+    evidence: tuple[ratings.Mark, ...] = ()
     """The words marked as evidence, in the order of sides that was shown."""
 
 
@@ -112,7 +104,7 @@ class Given:
     confidence: int | None = None
     rationale: str = ""
     created_at: str = ""
-    evidence: tuple[Mark, ...] = ()
+    evidence: tuple[ratings.Mark, ...] = ()
 
 
 def take(
@@ -123,10 +115,9 @@ def take(
     rubric: Rubric,
     texts: Mapping[str, str],
 ) -> Receipt:
-    """Append an answer to `table`, or a flag to the remarks; return its receipt.
-
-    `claim` is that of the task (or its row of the claims). `texts` are the texts shown; only an
-    answer with marks needs them.
+    """Append an answer to `table`, or a flag to the remarks; return its receipt. `claim` is that of
+    the task (or its row of the claims). `texts` are the texts shown; only an answer with marks
+    needs them.
     """
     if isinstance(sent, Flag):
         if sent.reason not in FLAG_REASONS:
@@ -162,7 +153,7 @@ def _refusal(
         return "unknown_task"
     if has_reason and answer.skip_reason not in SKIP_REASONS:
         return "unknown_task"
-    if answer.evidence and not (rubric.evidence and lie_within(answer.evidence, texts)):
+    if answer.evidence and not (rubric.evidence and ratings.lie_within(answer.evidence, texts)):
         return "unknown_task"
     if rubric.evidence == "required" and has_option and not answer.evidence:
         return "needs_evidence"
@@ -195,7 +186,7 @@ def _add_answer(
         remark = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
         append_once(connection, remarks, "submit_id", task_columns | remark)
     if answer.display or answer.evidence:
-        marks = written_marks(_swap_marks(claim.order, answer.evidence))
+        marks = ratings.written_marks(_swap_marks(claim.order, answer.evidence))
         details = {"submit_id": answer.submit_id, "display": answer.display, "evidence": marks}
         append_once(connection, answer_details, "submit_id", details)
     return True
@@ -224,7 +215,7 @@ def given_answers(
             answer.confidence,
             answer.text or "",
             answer.created_at,
-            _swap_marks(claim.order, read_marks(answer.evidence or []) or ()),
+            _swap_marks(claim.order, ratings.read_marks(answer.evidence or []) or ()),
         )
         for claim in tasks
         if (answer := latest.get((*claim.key, claim.draw))) is not None
@@ -236,9 +227,9 @@ def _swap_key(rubric: Rubric, order: str, key: str) -> str:
     return rubric.swaps[key] if key and order == "ba" else key
 
 
-def _swap_marks(order: str, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+def _swap_marks(order: str, marks: tuple[ratings.Mark, ...]) -> tuple[ratings.Mark, ...]:
     """Convert marks from the order shown to the pair's own, or back."""
-    return other_way_round(marks) if order == "ba" else marks
+    return ratings.other_way_round(marks) if order == "ba" else marks
 
 
 def _task_columns(claim: Any, submit_id: str) -> dict[str, Any]:
@@ -303,7 +294,7 @@ _RECENT = 30  # the pace is that of the last answers, as people grow quicker, an
 class Worked:
     """Time (UTC) of an answer, and the seconds for which its unit was in view."""
 
-    at: str
+    answered_at: str
     seconds: float
 
 
@@ -312,22 +303,20 @@ class WorkLog:
 
     def __init__(self) -> None:
         self._by_rater: dict[str, list[Worked]] = {}
-        self._seen = dict.fromkeys((labels, attention_labels), 0)
+        self._last_events = dict.fromkeys((labels, attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
-        """Read the answers since the last refresh. Answers to attention checks are included: an
-        estimate, or a day's end, without them would reveal which they are.
-        """
+        """Read new answers. Checks are included, as their absence would reveal which they are."""
         new_rows: list[tuple[str, str, float]] = []
-        for table, seen in self._seen.items():
+        for table, last_event in self._last_events.items():
             columns = (table.c[name] for name in ("event_id", "rater_id", "created_at", "seconds"))
-            query = sa.select(*columns).where(table.c.event_id > seen)
+            query = sa.select(*columns).where(table.c.event_id > last_event)
             query = query.where(table.c.rater_kind == "human").order_by(table.c.event_id)
-            for event_id, rater, at, seconds in connection.execute(query):
-                self._seen[table] = event_id
-                new_rows.append((at, rater, seconds or 0.0))
-        for at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
-            self._by_rater.setdefault(rater, []).append(Worked(at, seconds))
+            for event_id, rater, answered_at, seconds in connection.execute(query):
+                self._last_events[table] = event_id
+                new_rows.append((answered_at, rater, seconds or 0.0))
+        for answered_at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
+            self._by_rater.setdefault(rater, []).append(Worked(answered_at, seconds))
 
     def of_rater(self, rater_id: str) -> Sequence[Worked]:
         return self._by_rater.get(rater_id, ())
@@ -363,13 +352,11 @@ JUST_NOW = timedelta(minutes=1)
 
 
 def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
-    """Return True if a rater has reached a limit of study.toml for the day of `now`. A unit that
-    was left in view counts as `idle_minutes` at most.
-    """
+    """Return True if a rater has reached a day's limit; `idle_minutes` is the most for a unit."""
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
     day_start = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
-    today = [work for work in worked if work.at >= day_start]
+    today = [work for work in worked if work.answered_at >= day_start]
     minutes = sum(min(work.seconds / 60, settings.idle_minutes) for work in today)
     return (0 < settings.answers_per_day <= len(today)) or (0 < settings.minutes_per_day <= minutes)
 
@@ -502,11 +489,11 @@ class AnnotationDesk(Desk):
 
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be used."""
-        if not RATER_CODE.fullmatch(rater_id):
+        if not ratings.RATER_CODE.fullmatch(rater_id):
             raise Refused("bad_code")
         with self.study.store.read() as connection:
             kind = rater_kind(connection, rater_id)
-        if kind not in ("", "human") or rater_id in RESERVED_RATERS:
+        if kind not in ("", "human") or rater_id in ratings.RESERVED_RATERS:
             raise Refused("code_of_another_kind")
 
     # Handing out
@@ -566,9 +553,7 @@ class AnnotationDesk(Desk):
     def _ended(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
     ) -> str:
-        """Return the reason as `ended` does, assuming that the rater gives `more` further answers.
-        An open task may still be finished, and a day ends only where something is left.
-        """
+        """Return the reason as `ended` does, assuming that the rater gives `more` answers."""
         self._work_log.refresh(connection)
         by_lead = self._oversight.ended(tasks.rater_id)
         if by_lead or tasks.valid_claims:
@@ -598,11 +583,10 @@ class AnnotationDesk(Desk):
     # Taking in
 
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
-        """Store everything that was sent, all or none; it is on disk on return.
-
-        The same `submit_id` again changes nothing. A second answer to an answered task is refused
-        unless it is sent as an edit: then both stay in the store and the later one counts. An
-        answer to a task whose lease is over is taken: work that was done is never lost.
+        """Store everything that was sent, all or none; it is on disk on return. The same
+        `submit_id` again changes nothing. A second answer to an answered task is refused unless it
+        is sent as an edit: then both stay in the store and the later one counts. An answer to a
+        task whose lease is over is taken: work that was done is never lost.
         """
         texts: dict[str, Mapping[str, str]] = {}  # texts in which words were marked, by task id
         if ids := {act.task_id for act in sent if isinstance(act, Answer) and act.evidence}:
@@ -635,9 +619,7 @@ class AnnotationDesk(Desk):
         return receipt
 
     def _claim_of(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
-        """Return the claim (or its row) of the rater's task with this id, or None. A page left open
-        over an upgrade may still send the old id.
-        """
+        """Return the claim (or row) of the rater's task, also by an id of before 0.3.0, or None."""
         of_task = claims.c.task_id == task_id, claims.c.rater_id == rater_id
         if row := connection.execute(sa.select(claims).where(*of_task)).one_or_none():
             return row
@@ -701,15 +683,13 @@ class AnnotationDesk(Desk):
         older = recent[recent.index(shown[0]) + 1 :] or shown
         number = next(number for number, claim in numbered if claim is shown[0])
         done, total = self.progress(rater_id)
-        before = older[0].task_id
-        return Sheet(tasks, done, total, before, flags=flags, answered_as=number)
+        previous = older[0].task_id
+        return Sheet(tasks, done, total, previous, flags=flags, answered_as=number)
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
     ) -> list[tuple[int, Claim]]:
-        """Return the answered tasks that may be reopened, the latest first, each with its number in
-        the order of the rater's answers, from 1 on.
-        """
+        """Return (number from 1, task) of the answers that may be reopened, latest first."""
         self._index.refresh(connection)
         numbered = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
         if design.settings.repeat_share:
@@ -727,10 +707,10 @@ class AnnotationDesk(Desk):
             self._design_of_size = (size, SessionDesign(self.study))
         return self._design_of_size[1]
 
-    def _task(self, claim: Claim, design: SessionDesign, given: Given | None = None) -> Task:
+    def _task(self, claim: Claim, design: SessionDesign, answer: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
         values = self._values(claim, design)
-        return Task(claim.task_id, rubric, claim.order, values, given)
+        return Task(claim.task_id, rubric, claim.order, values, answer)
 
     def _values(self, claim: Any, design: SessionDesign) -> dict[str, str]:
         """Return the texts that the task of a claim shows; empty if the study no longer has it."""
