@@ -219,7 +219,7 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
         sent = [Answer(submit_id=each, task_id=each, option_key=right) for each in ids]
         sessions.practice.submit_all("r", sent)
         feedback = sessions.practice.feedback("r", sessions.next_step("r"))
-        assert [told.is_right for told in feedback.questions] == [True]  # hedging has no right answer
+        assert [told.is_right for told in feedback.questions] == [True]  # hedging has none
         sessions.read_feedback("r", sessions.next_step("r"))
     assert sessions.next_step("r").name == "labelling"
 
