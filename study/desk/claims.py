@@ -224,7 +224,7 @@ class KnownUnit(Section):
 
     @field_validator("expected", mode="before")
     @classmethod
-    def _one_or_several(cls, value: object) -> object:
+    def _as_lists(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
         return {rubric: [keys] if isinstance(keys, str) else keys for rubric, keys in value.items()}

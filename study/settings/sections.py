@@ -56,7 +56,7 @@ class Declared(Section):
     _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
-    def _came_from(self, info: ValidationInfo) -> Self:
+    def _note_file(self, info: ValidationInfo) -> Self:
         self._file = (info.context or {}).get("file")
         return self
 

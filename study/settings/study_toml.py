@@ -94,7 +94,7 @@ class SessionSettings(Section):
 
     @field_validator("time_zone")
     @classmethod
-    def _is_known(cls, name: str) -> str:
+    def _check_time_zone(cls, name: str) -> str:
         try:
             ZoneInfo(name)
         except (KeyError, ValueError, OSError):  # unknown, not a name, or a folder of names
@@ -118,7 +118,7 @@ class _ChoiceQuestion(Section):
     options: tuple[Sentence, ...] = Field(min_length=2)
 
     @model_validator(mode="after")
-    def _options_differ(self) -> Self:
+    def _check_options(self) -> Self:
         if len(set(self.options)) < len(self.options):
             raise ValueError(f"two options of {self.question!r} are the same")
         return self
@@ -129,7 +129,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
     explanation: str = ""
 
     @model_validator(mode="after")
-    def _answer_is_an_option(self) -> Self:
+    def _check_answer(self) -> Self:
         if self.answer not in self.options:
             raise ValueError(f"the answer to {self.question!r} is none of its options")
         return self
@@ -140,7 +140,7 @@ class BackgroundQuestion(_ChoiceQuestion):
     quotas: tuple[Count, ...] = ()
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_quotas(self) -> Self:
         if self.key in (*RATINGS_COLUMNS, "page_language"):
             raise ValueError(f"a background question cannot have the key {self.key!r}")
         if self.quotas and (len(self.quotas) != len(self.options) or not any(self.quotas)):
@@ -156,7 +156,7 @@ class BackgroundSettings(Section):
     questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
 
     @model_validator(mode="after")
-    def _keys_differ(self) -> Self:
+    def _check_questions(self) -> Self:
         keys = [question.key for question in self.questions]
         if len(set(keys)) < len(keys):
             raise ValueError("two background questions have the same key")
@@ -204,12 +204,12 @@ class PaySettings(Section):
     stopped: Literal["share", "full"] = "share"
 
 
-_VARIABLE = re.compile(r"\$\{\w+\}")
+_REFERENCE = re.compile(r"\$\{\w+\}")
 _PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-def _is_private(address: str) -> str:
+def _check_encrypted(address: str) -> str:
     """Return the address if its traffic is encrypted or local; else raise ValueError."""
     parts = urlsplit(address)
     is_local = parts.scheme == "http" and parts.hostname in _THIS_MACHINE
@@ -218,35 +218,35 @@ def _is_private(address: str) -> str:
     raise ValueError(f"{address!r} is no https address; write one such as https://example.org")
 
 
-def _is_origin(address: str) -> str:
+def _check_origin(address: str) -> str:
     path = urlsplit(address).path.strip("/")  # the name of one of several studies, or ""
     if (path and not STUDY_NAME.fullmatch(path)) or urlsplit(address).query:
         raise ValueError(f"{address!r} names a page; write the address up to the host or port")
-    return _is_private(address).rstrip("/")
+    return _check_encrypted(address).rstrip("/")
 
 
-def _is_variable(secret: str) -> str:
-    if not _VARIABLE.fullmatch(secret):  # not repeated in the message: it may be the secret
+def _check_variable(secret: str) -> str:
+    if not _REFERENCE.fullmatch(secret):  # not repeated in the message: it may be the secret
         raise ValueError("a secret does not stand in study.toml; write ${NAME}, and set NAME")
     return secret
 
 
-def _is_person(entry: str) -> str:
+def _check_person(entry: str) -> str:
     if not _PERSON.fullmatch(entry):
         raise ValueError(f"{entry!r} is no person; write an e-mail address, or sub:IDENTIFIER")
     return entry
 
 
-Person = Annotated[str, AfterValidator(_is_person)]
+Person = Annotated[str, AfterValidator(_check_person)]
 
 
 class OidcSettings(Declared):
     sends_nothing = frozenset({"leads", "experts"})
 
-    server_metadata_url: Annotated[str, AfterValidator(_is_private)]
+    server_metadata_url: Annotated[str, AfterValidator(_check_encrypted)]
     client_id: str = Field(min_length=1)
-    client_secret: Annotated[str, AfterValidator(_is_variable)]
-    address: Annotated[str, AfterValidator(_is_origin)]
+    client_secret: Annotated[str, AfterValidator(_check_variable)]
+    address: Annotated[str, AfterValidator(_check_origin)]
     leads: tuple[Person, ...] = ()
     experts: tuple[Person, ...] = ()
 
@@ -298,14 +298,14 @@ class ProviderSettings(Declared):
 
     @field_validator("base_url")
     @classmethod
-    def _is_an_address(cls, value: str) -> str:
+    def _check_base_url(cls, value: str) -> str:
         if value and (fault := fault_of_address(value)):
             raise ValueError(f"the address {fault}")
         return value
 
     @field_validator("key_env")
     @classmethod
-    def _names_a_variable(cls, value: str) -> str:
+    def _check_key_env(cls, value: str) -> str:
         if value and not VARIABLE.fullmatch(value):
             # It may be the key itself, so it is not repeated.
             raise ValueError("write the name of an environment variable, never the key itself")
@@ -313,7 +313,7 @@ class ProviderSettings(Declared):
 
     @field_validator("headers")
     @classmethod
-    def _headers_can_be_sent(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not text.isprintable():
                 raise ValueError(f"{name!r} is not a header that can be sent")
