@@ -392,11 +392,11 @@ def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> 
 def _feedback(rater: str, sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     feedback = sessions.practice.feedback(rater, step, reader.code)
     show(heading(reader.say("session.feedback_title"), 1))
-    for answer in feedback.told:
-        kind = "right" if answer.right else "wrong"
+    for answer in feedback.questions:
+        kind = "right" if answer.is_right else "wrong"
         given = answer.given or reader.say("session.skipped")
         lines = [reader.say("session.your_answer", answer=given)]
-        if not answer.right:
+        if not answer.is_right:
             accepted = reader.say("session.or").join(answer.accepted)
             lines.append(reader.say("session.right_answer", answer=accepted))
         show(block(reader.say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))

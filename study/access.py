@@ -1,19 +1,21 @@
-"""Who gets in: accounts with a password, signed tokens that expire, logins of experts and leads (by
-their account, by a link that works once, or by single sign-on), and admission to a study's page.
+"""Access to a study: who may log in, and which annotator a page's address admits.
+
+The file goes from the rules to the visitors: delays after wrong passwords; signed tokens that
+expire; accounts with a password; the lead's links that work once; single sign-on; participants from
+Prolific; rater codes and invites; tickets for the page's panel.
 
 A token's claims can be read by anyone who has it, but not changed. Accounts are events: a new
 password, another role or the end of an account is appended, never written over.
 
-Admission checks the query of a page's address against the study's settings, and knows the
-participants whom Prolific sends.
+`admit` compares the query of a page's address with the study's settings:
 
     ?rater=CODE        an open study: anyone who enters a code
     ?invite=TOKEN      an invite, bound to one rater code
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
 
-A code that belongs to an invite, an account or a participant opens nothing by itself, nor when the
-invite was revoked or the account has ended.
+A code that belongs to an invite, an account or a participant opens nothing by itself, not even
+after the invite was revoked or the account disabled.
 """
 
 from __future__ import annotations
@@ -43,12 +45,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import ends_of, has_room, sides_named
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    OidcSettings,
-    ProlificSettings,
-    with_values,
-)
+from evenhand.study.settings import study_toml
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings
 from evenhand.study.store.schema import (
@@ -74,54 +71,54 @@ if TYPE_CHECKING:
     from joserfc.jwk import KeySet
 
 # Limits on guessing passwords: wrong ones delay their sender, and no one else. A client that
-# guesses at an account from an address waits twice as long after each wrong password. Weaker rules
-# limit the guesses at one account from many addresses, and from one address at many accounts. Each
-# counts the wait from the client's own last guess, so that no one can make another's wait longer.
-# An address from which the account's owner has logged in before is exempt from the first rule, and
-# the browser in which they did from all rules but its own guesses. A first try from any address is
-# always checked. Attempts are kept for as long as they count.
+# guesses at an account from an address waits twice as long after each wrong password (PAIR). Weaker
+# rules limit guesses at one account from many addresses (ACCOUNT), and from one address at many
+# accounts (ADDRESS). Each counts the wait from the client's own last guess, so that no one can make
+# another's wait longer. ACCOUNT spares an address from which the account's owner has logged in
+# before; the browser in which they did waits only for its own guesses. A first try from any address
+# is always checked. Attempts are kept for as long as they count.
 
-WINDOW = timedelta(hours=1)
-"""Wrong passwords count for so long."""
-KNOWN_FOR = timedelta(days=30)
-"""So long after a login its address is one that the account's owner comes from."""
+FAILURE_PERIOD = timedelta(hours=1)
+"""Time for which a wrong password counts."""
+LOGIN_PERIOD = timedelta(days=30)
+"""Time after a login for which its address and browser count as the account owner's."""
 
 
 @dataclass(frozen=True)
-class _Slowing:
-    """A delay: after `free` wrong passwords, waits from one second double up to `longest`."""
+class _Backoff:
+    """A delay: after `free` wrong passwords, waits from one second double up to `max_seconds`."""
 
     free: int
-    longest: float
+    max_seconds: float
 
-    def left(self, wrong: Sequence[Any], last: Sequence[Any], now: datetime) -> float:
-        """Return the seconds to wait after these `wrong` passwords, from the `last` attempt on."""
-        over = len(wrong) - self.free
-        if over < 0 or not last:
+    def seconds_left(self, failures: Sequence[Any], tries: Sequence[Any], now: datetime) -> float:
+        """Return the seconds to wait after these `failures`, counted from the last of `tries`;
+        both are rows of `login_attempts` in the order of time. A negative value means no wait.
+        """
+        doublings = len(failures) - self.free
+        if doublings < 0 or not tries:
             return 0.0
-        passed = now - datetime.fromisoformat(last[-1].created_at)
-        return min(2.0 ** min(over, 20), self.longest) - passed.total_seconds()
+        passed = now - datetime.fromisoformat(tries[-1].created_at)
+        return min(2.0 ** min(doublings, 20), self.max_seconds) - passed.total_seconds()
 
 
-_BROWSER = "b:"  # prefix of the key of a browser, which takes the place of an address's
+PAIR = _Backoff(free=4, max_seconds=600.0)
+ACCOUNT = _Backoff(free=50, max_seconds=60.0)
+ADDRESS = _Backoff(free=25, max_seconds=60.0)
 
-PAIR = _Slowing(free=4, longest=600.0)
-ACCOUNT = _Slowing(free=50, longest=60.0)
-ADDRESS = _Slowing(free=25, longest=60.0)
+_BROWSER = "b:"  # prefix of a browser's key, which is stored in the column of addresses' keys
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A client's attempt at an account from an address. People type passwords into the wrong field,
-    so what was typed is kept only as a keyed digest.
-    """
+    """Keyed digests of an attempt to log in, as the name may be a mistyped password."""
 
     name_key: str
     address_key: str
     browser_key: str = ""
 
 
-def attempt(secret: bytes, name: str, address: str, browser: str = "") -> Attempt:
+def digest_attempt(secret: bytes, name: str, address: str, browser: str = "") -> Attempt:
     """Return the keyed digests of an attempt. `address` is the client's; an IPv6 address is reduced
     to its network of 64 bits. `browser` identifies the client's browser; "" if it is not known.
     """
@@ -132,72 +129,72 @@ def attempt(secret: bytes, name: str, address: str, browser: str = "") -> Attemp
     return Attempt(key(name), key(_network(address)), _BROWSER + key(browser) if browser else "")
 
 
-def refuse_guessing(store: Store, who: Attempt) -> None:
-    """Raises Refused, which says how long, where the sender has to wait before the next try."""
-    now = _now()
-    rows = login_attempts.c
+def refuse_guessing(store: Store, attempt: Attempt) -> None:
+    """Raise Refused, with the time left, if the sender of this attempt has to wait."""
+    now, column = _now(), login_attempts.c
     query = sa.select(login_attempts).where(
-        sa.or_(rows.name_key == who.name_key, rows.address_key == who.address_key),
-        rows.created_at > _written(now - KNOWN_FOR),
+        sa.or_(column.name_key == attempt.name_key, column.address_key == attempt.address_key),
+        column.created_at > _timestamp(now - LOGIN_PERIOD),
     )
     with store.read() as connection:
-        tries = connection.execute(query.order_by(rows.event_id)).all()
-    since = _written(now - WINDOW)
-    wrong = [each for each in tries if not each.admitted and each.created_at > since]
+        attempts = connection.execute(query.order_by(column.event_id)).all()
+    since = _timestamp(now - FAILURE_PERIOD)
+    failures = [row for row in attempts if not row.admitted and row.created_at > since]
 
-    def from_sender(sender: str) -> tuple[str, list[Any]]:
-        """Return the owner's last login from there ("": none), and the wrong passwords since."""
-        key = (who.name_key, sender)
-        here = [each for each in tries if (each.name_key, each.address_key) == key]
-        admitted = max((each.created_at for each in here if each.admitted), default="")
-        after = max(since, admitted)
-        return admitted, [e for e in here if not e.admitted and e.created_at > after]
+    def from_sender(sender_key: str) -> tuple[str, list[Any]]:
+        """Return the account's last login from there ("": none), and the failures since."""
+        pair = (attempt.name_key, sender_key)
+        of_pair = [row for row in attempts if (row.name_key, row.address_key) == pair]
+        last_login = max((row.created_at for row in of_pair if row.admitted), default="")
+        start = max(since, last_login)
+        return last_login, [row for row in of_pair if not row.admitted and row.created_at > start]
 
-    at_home, of_browser = from_sender(who.browser_key) if who.browser_key else ("", [])
-    if at_home:
-        waits = [PAIR.left(of_browser, of_browser, now)]
+    browser_login, of_browser = from_sender(attempt.browser_key or _BROWSER)  # alone: no row's key
+    if browser_login:
+        waits = [PAIR.seconds_left(of_browser, of_browser, now)]
     else:
-        by_address = [each for each in wrong if not each.address_key.startswith(_BROWSER)]
-        of_account = [each for each in by_address if each.name_key == who.name_key]
-        of_address = [each for each in by_address if each.address_key == who.address_key]
-        admitted, of_pair = from_sender(who.address_key)
-        waits = [ADDRESS.left(of_address, of_address, now), PAIR.left(of_pair, of_pair, now)]
-        if of_address and not admitted:
-            waits.append(ACCOUNT.left(of_account, of_address, now))
-    if (left := max(waits)) > 0:
-        seconds = max(int(left + 0.999), 1)
+        by_address = [row for row in failures if not row.address_key.startswith(_BROWSER)]
+        of_account = [row for row in by_address if row.name_key == attempt.name_key]
+        of_address = [row for row in by_address if row.address_key == attempt.address_key]
+        address_login, of_pair = from_sender(attempt.address_key)
+        waits = [PAIR.seconds_left(of_pair, of_pair, now)]
+        waits.append(ADDRESS.seconds_left(of_address, of_address, now))
+        if of_address and not address_login:
+            waits.append(ACCOUNT.seconds_left(of_account, of_address, now))
+    if (wait := max(waits)) > 0:
+        seconds = max(int(wait + 0.999), 1)
         if seconds < 120:
             raise Refused("wait_seconds", seconds=seconds)
         raise Refused("wait_minutes", minutes=(seconds + 59) // 60)
 
 
-def note_attempt(connection: sa.Connection, who: Attempt, admitted: bool) -> None:
-    """Keep one attempt within a `write()`, and forget those that count no more."""
-    now, rows = _now(), login_attempts.c
-    is_wrong_and_over = sa.and_(rows.admitted == 0, rows.created_at < _written(now - WINDOW))
-    over = sa.or_(rows.created_at < _written(now - KNOWN_FOR), is_wrong_and_over)
-    connection.execute(sa.delete(login_attempts).where(over))
-    event = {"name_key": who.name_key, "admitted": int(admitted), "created_at": _written(now)}
-    senders = [{"address_key": key} for key in (who.address_key, who.browser_key) if key]
+def note_attempt(connection: sa.Connection, attempt: Attempt, admitted: bool) -> None:
+    """Record an attempt within a `write()`, and delete those that no longer count."""
+    now, column = _now(), login_attempts.c
+    is_old_failure = (column.admitted == 0) & (column.created_at < _timestamp(now - FAILURE_PERIOD))
+    is_old = (column.created_at < _timestamp(now - LOGIN_PERIOD)) | is_old_failure
+    connection.execute(sa.delete(login_attempts).where(is_old))
+    event = {"name_key": attempt.name_key, "admitted": int(admitted), "created_at": _timestamp(now)}
+    senders = [{"address_key": key} for key in (attempt.address_key, attempt.browser_key) if key]
     connection.execute(sa.insert(login_attempts), [event | sender for sender in senders])
 
 
 def _network(address: str) -> str:
-    """The address as one sender has it.
+    """Return the address under which a client's attempts are counted: IPv6 by networks of 64 bits.
 
     >>> _network("2001:db8::1"), _network("10.0.0.7"), _network("")
     ('2001:db8::/64', '10.0.0.7', '')
     """
     try:
-        known = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if known.version == 4:
-        return str(known)
-    return str(ipaddress.ip_network((known, 64), strict=False))
+    if parsed.version == 4:
+        return str(parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
-def _written(moment: datetime) -> str:
+def _timestamp(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds")
 
 
@@ -214,8 +211,8 @@ LONGEST_PASSWORD = 200
 LOGIN_MINUTES = 8 * 60.0
 _LOGIN = "login"
 _ENDED: Literal["logged_out"] = "logged_out"
-_one_at_a_time = threading.Lock()
-"""A check takes 64 MB for a tenth of a second: a crowd at the door must not take it all at once."""
+_hashing = threading.Lock()
+"""Password checks run one at a time: each takes 64 MB for a tenth of a second."""
 
 
 def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
@@ -225,7 +222,7 @@ def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: floa
 
 def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
     """Return the claims of a token made for this purpose. Raises InputError where it was made
-    elsewhere or for another purpose, was changed, or is over.
+    elsewhere or for another purpose, was changed, or has expired.
     """
     from itsdangerous import BadData
 
@@ -240,17 +237,16 @@ def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
 
 
 def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
+    """Return the serializer that signs tokens with the study's secret, for one purpose alone."""
     from itsdangerous import URLSafeTimedSerializer
 
-    # The salt keeps the purposes apart: a token of one is no token of another.
-    return URLSafeTimedSerializer(
-        study_secret(store), salt=purpose, signer_kwargs={"digest_method": hashlib.sha256}
-    )
+    digest = {"digest_method": hashlib.sha256}
+    return URLSafeTimedSerializer(study_secret(store), salt=purpose, signer_kwargs=digest)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A person with a password or vouched for; `version` changes with the password and the role."""
+    """A person with a password or vouched for; `version` changes with password and role."""
 
     name: str
     role: Role
@@ -258,8 +254,8 @@ class Account:
 
 
 def set_account(store: Store, name: str, password: str, role: Role) -> None:
-    """Make an account, or give the one of this name another password or role. Raises InputError
-    where the name cannot be a rater's, the password is too short or too long, or the role is none.
+    """Create an account, or give one another password or role. Raises InputError where the name
+    cannot be a rater's, the password is too short or too long, or there is no such role.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
         raise InputError(
@@ -271,22 +267,23 @@ def set_account(store: Store, name: str, password: str, role: Role) -> None:
         raise InputError(
             f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; choose another"
         )
-    _add(store, name=name, kind="set", role=role, password_hash=_hasher().hash(password))
+    _append_account(store, name=name, kind="set", role=role, password_hash=_hasher().hash(password))
 
 
 def disable_account(store: Store, name: str) -> None:
-    """End an account, and with it every login. Raises InputError where there is none."""
+    """Disable an account and end all its logins. Raises InputError where there is none."""
     if name not in accounts(store):
         raise InputError(f"there is no account {name!r}")
-    _add(store, name=name, kind="disabled", role="", password_hash="")
+    _append_account(store, name=name, kind="disabled", role="", password_hash="")
 
 
 def accounts(store: Store) -> dict[str, Account]:
-    """The accounts that there are, by name."""
+    """Return the accounts that are not disabled, by name."""
+    query = sa.select(account_events).where(is_latest(account_events, "name"))
     with store.read() as connection:
         return {
             row.name: Account(row.name, row.role, row.event_id)
-            for row in connection.execute(_present().order_by(account_events.c.name))
+            for row in connection.execute(query.order_by(account_events.c.name))
             if row.kind == "set"
         }
 
@@ -299,51 +296,47 @@ def sign_in(
     browser: str = "",
     minutes: float = LOGIN_MINUTES,
 ) -> str:
-    """Return a token for a new login of this account. See `read_login`.
-
-    A name that is unknown takes as long as one that is known. Raises InputError where name or
-    password is wrong and, whether or not the name is known, where this sender has to wait after
-    wrong passwords: see `refuse_guessing`.
+    """Return a token for a new login of this account. See `read_login`. A name that is unknown
+    takes as long as one that is known. Raises InputError where name or password is wrong and,
+    whether or not the name is known, where this sender has to wait after wrong passwords: see
+    `refuse_guessing`.
     """
     from argon2.exceptions import VerificationError
 
-    who = attempt(study_secret(store), name, address, browser)
-    refuse_guessing(store, who)  # before the queue, so that a client that must wait delays no other
-    with _one_at_a_time:
-        refuse_guessing(store, who)
+    attempt = digest_attempt(study_secret(store), name, address, browser)
+    refuse_guessing(store, attempt)  # before the lock: a client that must wait delays no other
+    with _hashing:
+        refuse_guessing(store, attempt)
         with store.read() as connection:
-            row = connection.execute(_present().where(account_events.c.name == name)).first()
-        known = row is not None and row.kind == "set" and bool(row.password_hash)
+            row = connection.execute(_account_event(name)).first()
+        has_password = row is not None and row.kind == "set" and bool(row.password_hash)
+        expected_hash = row.password_hash if row and has_password else _decoy_hash()
         try:
-            kept = row.password_hash if row and known else _no_ones_hash()
-            _hasher().verify(kept, password[:LONGEST_PASSWORD])
+            _hasher().verify(expected_hash, password[:LONGEST_PASSWORD])
+            is_right = has_password
         except VerificationError:
-            known = False
+            is_right = False
         with store.write() as connection:
-            note_attempt(connection, who, known)
-    if row is None or not known:
+            note_attempt(connection, attempt, is_right)
+    if row is None or not is_right:
         raise Refused("wrong_password")
     return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
 
 
 def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
-    """Return a token for a new login of a person whom a provider vouches for.
-
-    As `sign_in`, for an account that has no password unless it is given one. It is created at the
-    first login, and its role follows `role`.
-
-    Raises InputError where the account was ended: being vouched for again does not undo that.
+    """Return a token for a new login of a person for whom an identity provider vouches. The account
+    is created at the first login, without a password, and its role follows `role`. Raises
+    InputError where the account was disabled: a new login at the provider does not undo that.
     """
     with store.write() as connection:
-        query = _present().where(account_events.c.name == name)
-        row = connection.execute(query).first()
+        row = connection.execute(_account_event(name)).first()
         if row is not None and row.kind != "set":
             raise Refused("account_ended")
         if row is None or row.role != role:
             event = {"name": name, "kind": "set", "role": role}
             event["password_hash"] = row.password_hash if row else ""
             append(connection, account_events, event)
-            row = connection.execute(query).one()
+            row = connection.execute(_account_event(name)).one()
     return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
 
 
@@ -359,7 +352,7 @@ def read_login(store: Store, token: str) -> Account:
 
 
 def make_login(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
-    """A token with a number of its own, by which `end_login` ends it."""
+    """Return a token with a number by which `end_login` can end it."""
     return make_token(store, purpose, claims | {"login": secrets.token_hex(8)}, minutes)
 
 
@@ -367,7 +360,7 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     """Return a login token's claims. Raises InputError as `read_token`, and for an ended login."""
     claims = read_token(store, purpose, token)
     with store.read() as connection:
-        login = claims.get("login")  # version 0.1.0 gave them no number
+        login = claims.get("login")  # tokens of version 0.1.0 have no number
         ended = lead_events.c.kind == _ENDED, lead_events.c.reason == login
         ends = sa.select(lead_events.c.event_id).where(*ended)
         if login is None or connection.execute(ends).first():
@@ -376,7 +369,7 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
 
 
 def end_login(store: Store, purpose: str, token: str) -> None:
-    """Log out: the token opens nothing any more, in whichever browser. One that is none is left."""
+    """End a login in every browser. An invalid or expired token is ignored."""
     try:
         login = read_open_login(store, purpose, token)["login"]
     except InputError:
@@ -384,12 +377,13 @@ def end_login(store: Store, purpose: str, token: str) -> None:
     note_act(store, _ENDED, "", login, "")
 
 
-def _present() -> sa.Select[Any]:
-    """Select the latest event of every account."""
-    return sa.select(account_events).where(is_latest(account_events, "name"))
+def _account_event(name: str) -> sa.Select[Any]:
+    """Select the latest event of an account; its kind is "set" or "disabled"."""
+    latest = is_latest(account_events, "name")
+    return sa.select(account_events).where(latest, account_events.c.name == name)
 
 
-def _add(store: Store, **event: str) -> None:
+def _append_account(store: Store, **event: str) -> None:
     with store.write() as connection:
         append(connection, account_events, event)
 
@@ -403,15 +397,14 @@ def _hasher() -> PasswordHasher:
 
 
 @cache
-def _no_ones_hash() -> str:
+def _decoy_hash() -> str:
     """Return a hash to check passwords of unknown names against, so that they take equally long."""
     return _hasher().hash(secrets.token_hex(16))
 
 
 # Logins of a study's lead and experts: by a link that works once, by their account, or by single
 # sign-on. All give a login: a signed token that the browser keeps for one window and sends again on
-# a reload. Neither the link nor the login opens anything that an annotator's code or invite could
-# open.
+# a reload. Neither a link nor a login gives access to what an annotator's code or invite opens.
 
 LINK_PARAMETER = "lead"
 """The query parameter of the app's address that holds a link's token."""
@@ -424,9 +417,7 @@ _USED: Literal["used"] = "used"
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person logged in. `name` is recorded with every decision of theirs; who came by a link
-    `has_account` no more than a name.
-    """
+    """The person logged in; `name` is recorded with their decisions. A link gives no account."""
 
     name: str
     role: Role
@@ -439,7 +430,7 @@ def new_link_token(store: Store) -> str:
 
 
 def open_link(store: Store, token: str) -> str:
-    """The login that a link gives. Raises InputError where it is none, is over, or was used."""
+    """Return the login that a link gives. Raises InputError if it is invalid, expired or used."""
     claims = read_token(store, _LINK, token)
     if not use_once(store, claims["nonce"]):
         raise InputError("this link was used already; ask for a new one")
@@ -447,13 +438,13 @@ def open_link(store: Store, token: str) -> str:
 
 
 def log_out(store: Store, login: str) -> None:
-    """End a login on the server. One that is none or over is left."""
+    """End a login on the server. An invalid or expired one is ignored."""
     end_login(store, _BY_LINK, login)
     end_login(store, _LOGIN, login)
 
 
 def visitor(store: Store, login: str) -> Visitor:
-    """Return the person of a login. Raises InputError where it or its account is over or bad."""
+    """Return the person of a login. Raises InputError where it is invalid or expired."""
     with contextlib.suppress(InputError):
         read_open_login(store, _BY_LINK, login)
         return Visitor("lead", "lead", has_account=False)
@@ -475,59 +466,59 @@ def use_once(store: Store, nonce: str) -> bool:
     return True
 
 
-# A study made beside the one whose lead made it, to be served at the same address.
-
-_LIKE_HERE = ("entry", "trusted_proxies", "hosts")
-"""Settings that say who gets in: the world reaches the new study as it does this one."""
+_ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}
+"""Settings of `[session]` that control access to a study's pages."""
 
 
-def settle_beside(study: Study, made: Study, lead: Visitor) -> bool:
-    """Give a new study this one's ways in and its lead's account. True if the lead has one here."""
-    ways_in = study.config.session.model_dump(mode="json", include={*_LIKE_HERE})
-    path = made.folder / FILE_NAME
-    text = with_values(path.read_text("utf-8"), {"session": ways_in})
+def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:
+    """Give a new study, to be served at the same address, this one's access settings and its lead's
+    account. Return True if the lead has a password here.
+    """
+    entry_settings = study.config.session.model_dump(mode="json", include=_ENTRY_SETTINGS)
+    path = new_study.folder / study_toml.FILE_NAME
+    text = study_toml.with_values(path.read_text("utf-8"), {"session": entry_settings})
     atomic_write(path, text.encode())
-    note_settings(made.store, text, lead.name)
+    note_settings(new_study.store, text, lead.name)
     with study.store.read() as connection:
-        row = connection.execute(_present().where(account_events.c.name == lead.name)).first()
+        row = connection.execute(_account_event(lead.name)).first()
     if not lead.has_account or row is None or not row.password_hash or row.role != "lead":
         return False
-    _add(made.store, name=lead.name, kind="set", role=row.role, password_hash=row.password_hash)
+    columns = {"name": lead.name, "role": row.role, "password_hash": row.password_hash}
+    _append_account(new_study.store, kind="set", **columns)
     return True
 
 
-# Single sign-on (OpenID Connect): the people whom an organisation vouches for, and their roles. An
-# ID token counts once: it gives a login of the study's own, which ends as every other does. Its
-# signature is checked before, by Streamlit and Authlib; its audience and expiry are checked here
-# too.
+# Single sign-on (OpenID Connect). An ID token works once: it gives a login of the study, which ends
+# as every other does. Streamlit and Authlib have checked its signature before; its audience and
+# expiry are checked again here.
 
 
-def sign_on(study: Study, word: Mapping[str, Any], minutes: float) -> str | None:
+def sign_on(study: Study, id_claims: Mapping[str, Any], minutes: float) -> str | None:
     """Return a login for the subject of an ID token's claims (OpenID Connect Core 1.0, section 2).
     None where the token is not for this study, has expired, or was used before. Raises InputError,
     with a sentence for the visitor, where the study does not let them in.
     """
     settings = study.config.oidc
-    issuer, subject, nonce = (word.get(name) for name in ("iss", "sub", "nonce"))
-    audience, until = word.get("aud"), word.get("exp")
+    issuer, subject, nonce = (id_claims.get(name) for name in ("iss", "sub", "nonce"))
+    audience, expiry = id_claims.get("aud"), id_claims.get("exp")
     audience = audience if isinstance(audience, list) else [audience]
     if settings is None or settings.client_id not in audience:
         return None
-    if not isinstance(until, int | float) or time.time() >= until:
+    if not isinstance(expiry, int | float) or time.time() >= expiry:
         return None
-    if not all(isinstance(each, str) and each for each in (issuer, subject, nonce)):
+    if not all(isinstance(claim, str) and claim for claim in (issuer, subject, nonce)):
         return None
     if not use_once(study.store, str(nonce)):
         return None
-    role, person = _role(settings, word), f"{issuer}\n{subject}".encode()
+    role, person = _listed_role(settings, id_claims), f"{issuer}\n{subject}".encode()
     # A rater code that stays the same for a person and does not reveal their address.
     digest = hmac.new(study_secret(study.store), person, hashlib.sha256).hexdigest()
     return sign_in_vouched(study.store, f"sso-{digest[:12]}", role, minutes)
 
 
-def client_secret(settings: OidcSettings) -> str:
-    """The app's secret at the provider. Raises InputError where single sign-on cannot work: the
-    file may not send the secret, the library is not installed, or the environment has none.
+def client_secret(settings: study_toml.OidcSettings) -> str:
+    """Return the app's secret at the provider. Raises InputError where single sign-on cannot work:
+    the study's file may not send the secret, the library is missing, or the environment has none.
     """
     name = settings.client_secret[2:-1]
     settings.check("[oidc] client_secret", name, settings.server_metadata_url)
@@ -539,138 +530,138 @@ def client_secret(settings: OidcSettings) -> str:
 
 
 def cookie_secret(store: Store) -> str:
-    """Return the study's own key that signs the cookies in which a browser carries the ID token."""
+    """Return the key that signs the cookies in which a browser carries the ID token."""
     return hmac.new(study_secret(store), b"single sign-on", hashlib.sha256).hexdigest()
 
 
-def _role(settings: OidcSettings, word: Mapping[str, Any]) -> Role:
+def _listed_role(settings: study_toml.OidcSettings, id_claims: Mapping[str, Any]) -> Role:
     """Return the role of the token's subject, lead before expert. An unverified email address may
     be anyone's, so it is not looked up, and the refusal does not reveal whether it is listed.
     """
-    verified = word.get("email_verified") is True
-    email = str(word.get("email", "")) if verified else ""
+    is_verified = id_claims.get("email_verified") is True
+    email = str(id_claims.get("email", "")) if is_verified else ""
     lists: dict[Role, tuple[str, ...]] = {"lead": settings.leads, "expert": settings.experts}
     for role, people in lists.items():
-        # Capital letters make no other address; other scripts' look-alikes do.
+        # Only ASCII letters are compared without case: look-alikes of other scripts never match.
         addresses = [person.lower() for person in people if not person.startswith("sub:")]
-        if f"sub:{word['sub']}" in people or (email.isascii() and email.lower() in addresses):
+        is_listed = email.isascii() and email.lower() in addresses
+        if is_listed or f"sub:{id_claims['sub']}" in people:
             return role
-    raise Refused("not_invited" if verified else "email_not_verified")
+    raise Refused("not_invited" if is_verified else "email_not_verified")
 
 
-# Participants from Prolific: the rater that each of them is here, and the places that are left. The
-# link at Prolific is one for all, so anyone who has it can invent a participant, or enter as one
-# whose id they know. `[prolific] signed_for` lets in only whom Prolific has signed for; without it
-# `places` limits what that opens. Each participant is one rater, however often they come.
-
-# Addresses that Prolific has signed: who comes with one is the participant that it names. Facts:
-# docs.prolific.com, "Retrieve JSON Web Key Set (JWKS)": RS256, the page's origin as `aud`, an
-# `exp`, and what the address asks for under `prolific`.
+# Participants from Prolific, each of whom is one rater, however often they come. All have the same
+# link, so anyone who has it can invent a participant, or enter as one whose id they know. With
+# `[prolific] signed_for` only addresses that Prolific has signed let in; without it `places` limits
+# the number of participants. Source: docs.prolific.com, "Retrieve JSON Web Key Set (JWKS)": RS256,
+# the page's origin as `aud`, an `exp`, and the participant's ids under `prolific`.
 
 TOKEN = "prolific_token"  # noqa: S105 - the name of a parameter
 
 SIGNING_KEYS = "https://api.prolific.com/.well-known/study/jwks.json"
-"""Where Prolific's public keys are read."""
-_LONGEST_TOKEN = 8_000
-_LARGEST_KEYS = 1_000_000
-_DAY, _MINUTE = 86_400.0, 60.0
-_PATIENCE = 5.0  # seconds to wait for the keys
-_CLOCKS = 60  # seconds by which Prolific's clock may differ from this machine's
+"""Address of Prolific's public keys."""
+_MAX_TOKEN_CHARACTERS = 8_000
+_MAX_KEYS_BYTES = 1_000_000
+_DAY, _MINUTE = 86_400.0, 60.0  # seconds
+_KEYS_TIMEOUT = 5.0  # seconds
+_CLOCK_SKEW = 60  # seconds by which Prolific's clock may differ from this machine's
 
 
 def check_signing() -> None:
-    """Raise InputError where signatures cannot be checked, as the library is not installed."""
+    """Raise InputError if the library that checks Prolific's signatures is not installed."""
     if find_spec("joserfc") is None:
         raise InputError(written("single_sign_on.no_signing"))
 
 
-def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
-    """The ids of the participant whom a token names, by the names that an address has for them.
-    Raises Refused where Prolific has not signed it for this page, or its time is over.
+def signed_ids(settings: study_toml.ProlificSettings, token: str) -> dict[str, str]:
+    """Return the participant's ids in a signed token, by their names in an address. Raises Refused
+    where Prolific has not signed it for this page, or it has expired.
     """
     from joserfc import jwt
     from joserfc.errors import JoseError
 
-    if not token or len(token) > _LONGEST_TOKEN:
+    if not token or len(token) > _MAX_TOKEN_CHARACTERS:
         raise Refused("prolific_unsigned")
-    must_have = jwt.JWTClaimsRegistry(
+    required = jwt.JWTClaimsRegistry(
         aud={"essential": True, "values": [settings.signed_for, f"{settings.signed_for}/"]},
         exp={"essential": True},
-        leeway=_CLOCKS,
+        leeway=_CLOCK_SKEW,
     )
     try:
-        keys = _keys_at(SIGNING_KEYS, token)
-        read = jwt.decode(token, keys, algorithms=["RS256"])
-        must_have.validate(read.claims)
+        keys = _public_keys(SIGNING_KEYS, token)
+        decoded = jwt.decode(token, keys, algorithms=["RS256"])
+        required.validate(decoded.claims)
     except Refused:
         raise
     except (JoseError, ValueError, TypeError, AttributeError) as error:  # any text may come
         raise Refused("prolific_unsigned") from error
-    asked = read.claims.get("prolific")
-    ids = asked if isinstance(asked, Mapping) else {}
+    ids = decoded.claims.get("prolific")
+    ids = ids if isinstance(ids, Mapping) else {}
     return {str(name): value for name, value in ids.items() if isinstance(value, str)}
 
 
 _known_keys: dict[str, tuple[float, KeySet | None]] = {}
-"""Keys by their address, and when they were asked for."""
-_asking = threading.Lock()
+"""The time (`time.monotonic`) of the last request and the keys it gave, by their address."""
+_fetching = threading.Lock()
 
 
-def _keys_at(url: str, token: str) -> KeySet:
-    """Prolific's public keys at an address, asked for once a day, and when a token names one that
-    is new; once a minute at most, whether they could be had or not. Raises Refused where there are
-    none and none can be had.
+def _public_keys(url: str, token: str) -> KeySet:
+    """Return Prolific's public keys, fetched once a day, and when a token names an unknown one; at
+    most once a minute, also after failures. Raises Refused where there are none.
     """
     from joserfc.jws import extract_compact
 
-    with _asking:
-        asked, keys = _known_keys.get(url, (-math.inf, None))
-        age = time.monotonic() - asked
-        wanted = keys is None or age > _DAY
-        if keys is not None and not wanted:
-            named = extract_compact(token.encode()).headers().get("kid")
-            wanted = all(key.kid != named for key in keys.keys)
-        if wanted and age > _MINUTE:
-            keys = _fetched(url) or keys
+    with _fetching:
+        fetched_at, keys = _known_keys.get(url, (-math.inf, None))
+        age = time.monotonic() - fetched_at
+        is_stale = keys is None or age > _DAY
+        if keys is not None and not is_stale:
+            key_id = extract_compact(token.encode()).headers().get("kid")
+            is_stale = all(key.kid != key_id for key in keys.keys)
+        if is_stale and age > _MINUTE:
+            keys = _fetch_keys(url) or keys
             _known_keys[url] = (time.monotonic(), keys)
         if keys is None:
             raise Refused("prolific_keys_away")
         return keys
 
 
-def _fetched(url: str) -> KeySet | None:
-    """The keys at an address; None where they cannot be had."""
+def _fetch_keys(url: str) -> KeySet | None:
+    """Return the keys at an address; None if they cannot be read."""
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
 
     try:
-        with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310 - see settings
-            held: Any = json.loads(answer.read(_LARGEST_KEYS))
-        return KeySet.import_key_set(held)
+        with urllib.request.urlopen(url, timeout=_KEYS_TIMEOUT) as response:  # noqa: S310 - see settings
+            content: Any = json.loads(response.read(_MAX_KEYS_BYTES))
+        return KeySet.import_key_set(content)
     except (OSError, ValueError, KeyError, TypeError, JoseError):
         return None
 
 
-_ID = re.compile(r"[0-9a-f]{24}")
-"""Prolific's ids are object ids of its database: 12 bytes, as hexadecimal digits."""
-_NAMES = {"participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID"}
+_PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
+"""An object id of Prolific's database: 12 bytes, as hexadecimal digits."""
+_ID_PARAMETERS = {
+    "participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID",
+}  # fmt: skip
+"""Parameters of an address by the columns of `participant_entries`."""
 
 
 def new_code() -> str:
-    """A rater code that says nothing about the person."""
+    """Return a random rater code, which reveals nothing about the person."""
     return f"r-{secrets.token_hex(5)}"
 
 
 def enter(study: Study, address: Mapping[str, str]) -> str:
-    """The rater that a participant is: always the same one, whatever their submission. Raises
-    Refused where an id is none of Prolific's or not signed by it, no place is left, or they were
-    rejected.
+    """Return the rater code of the participant in an address: always the same one, whatever their
+    submission. Raises Refused where an id is not one of Prolific's or not signed by it, no place is
+    left, or the participant was rejected.
     """
     settings = study.config.prolific
     if settings and settings.signed_for:
         address = signed_ids(settings, address.get(TOKEN, ""))
-    entry = {column: address.get(name, "") for column, name in _NAMES.items()}
-    if not all(map(_ID.fullmatch, entry.values())):
+    entry = {column: address.get(name, "") for column, name in _ID_PARAMETERS.items()}
+    if not all(map(_PROLIFIC_ID.fullmatch, entry.values())):
         raise Refused("prolific_only")
     latest = (
         sa.select(participant_entries)
@@ -679,18 +670,18 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
         .limit(1)
     )
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
-        known = connection.execute(latest).first()
-        rater: str = known.rater_id if known else new_code()
-        if known is not None and known.session_id == entry["session_id"]:
+        last_entry = connection.execute(latest).first()
+        rater: str = last_entry.rater_id if last_entry else new_code()
+        if last_entry is not None and last_entry.session_id == entry["session_id"]:
             return rater
-        if known is None:
-            _need_place(study, connection)
+        if last_entry is None:
+            _require_place(study, connection)
         else:
-            reason = given_back(events_of(connection, rater))
-            if reason == "rejected":
+            release_reason = given_back(events_of(connection, rater))
+            if release_reason == "rejected":
                 raise Refused("closed_before")
-            if reason:  # another submission goes on, in a place that was given back
-                _need_place(study, connection)
+            if release_reason:  # their place was given back: they need one again
+                _require_place(study, connection)
                 for side in sides_named(study, connection, rater).values():
                     if not has_room(study, connection, side):
                         raise Refused("no_places")
@@ -700,7 +691,8 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
     return rater
 
 
-def _need_place(study: Study, connection: sa.Connection) -> None:
+def _require_place(study: Study, connection: sa.Connection) -> None:
+    """Raise Refused if participants hold all places of `[prolific]`, after those freed again."""
     settings = study.config.prolific
     if settings is None or not settings.places:
         return
@@ -709,39 +701,39 @@ def _need_place(study: Study, connection: sa.Connection) -> None:
     if len(raters) < settings.places:
         return
     ends = ends_of(connection)
-    freed = sum(ends.get(rater) in settings.free_again for rater in raters)
-    if len(raters) - freed >= settings.places:
+    n_freed = sum(ends.get(rater) in settings.free_again for rater in raters)
+    if len(raters) - n_freed >= settings.places:
         raise Refused("no_places")
 
 
 # Rater codes as people type them: capitals, outer spaces and full-width forms do not matter
 
-_LONGEST = 256  # letters of what was typed that are looked at; a code has 64
+_MAX_TYPED_CHARACTERS = 256  # the rest of what was typed is ignored; a code has 64
 
 
-def as_written(typed: str) -> str:
+def normalized_code(typed: str) -> str:
     """Return the typed code without outer spaces and normalised (Unicode's NFKC).
 
-    >>> as_written("  \uff21nn ")
+    >>> normalized_code("  \uff21nn ")
     'Ann'
     """
-    return unicodedata.normalize("NFKC", typed[:_LONGEST]).strip()
+    return unicodedata.normalize("NFKC", typed[:_MAX_TYPED_CHARACTERS]).strip()
 
 
-def folded(code: str) -> str:
-    """The form in which codes are compared.
+def _folded(code: str) -> str:
+    """Return the form in which codes are compared.
 
-    >>> folded(" ANN ") == folded("ann")
+    >>> _folded(" ANN ") == _folded("ann")
     True
     """
-    return as_written(code).casefold()
+    return normalized_code(code).casefold()
 
 
 LONGEST_HOURS = 24.0 * 90
-"""No invite is good for longer: a link that lies about for ever is a key under the mat."""
+"""Longest validity of an invite."""
 
 _INVITE = "invite"
-_TOKEN_OF_LINK = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)
+_INVITE_TOKEN = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)
 _PASS = "pass"  # noqa: S105 - a purpose
 _PANEL_MINUTES = 24 * 60  # a page that is open for longer is loaded again
 _ANYONE = ""  # the rater of an invite for participants from Prolific
@@ -762,9 +754,8 @@ class Admission:
 
 @dataclass(frozen=True)
 class Invite:
-    """A link's token and the rater it is for; "" for participants from Prolific.
-
-    A token is 128 bits of chance and the hours that it is good for, from its entry in the log on.
+    """A token and the rater it is for; "" for participants from Prolific. A token is 128 random
+    bits, a dot, and the hours of its validity from its entry in the log on.
     """
 
     rater_id: str
@@ -772,7 +763,7 @@ class Invite:
 
 
 def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
-    """Return the rater whom the address admits, or else the login that this browser keeps; None if
+    """Return the rater whom the address, or else the login that this browser keeps, admits; None if
     neither does. Raises InputError, with a sentence for the visitor, where the address is forged,
     expired, revoked, another person's, or not a way into this study.
     """
@@ -785,52 +776,57 @@ def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admissio
         rater = read_token(study.store, _PASS, token)["rater"]
         return Admission(rater, "prolific", {"pass": token})
     if token := address.get("invite"):
-        return _by_invite(study, token, address)
-    if code := as_written(address.get("rater", "")):
-        return _by_code(study, code)
+        return _admit_invite(study, token, address)
+    if code := normalized_code(address.get("rater", "")):
+        return _admit_code(study, code)
     return None
 
 
-def _by_code(study: Study, code: str) -> Admission:
+def _admit_code(study: Study, code: str) -> Admission:
+    """Admit the rater of a typed code, known or new. Raises Refused unless the study is open."""
     if study.config.session.entry != "open":
         raise Refused("code_alone")
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
-        taken = _ever(connection, *owners)
+        owned_codes = _distinct_values(connection, *owners)
         columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
         # A returning rater is looked up; all codes are read only for an unknown one.
-        asked = (sa.select(column).where(column == code).limit(1) for column in columns)
-        known = any(connection.execute(query).first() for query in asked)
-        begun = {code} if known else _ever(connection, *columns)
-    if folded(code) in map(folded, taken):
+        queries = (sa.select(column).where(column == code).limit(1) for column in columns)
+        is_known = any(connection.execute(query).first() for query in queries)
+        begun_codes = {code} if is_known else _distinct_values(connection, *columns)
+    if _folded(code) in map(_folded, owned_codes):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    same = [code] if code in begun else [other for other in begun if folded(other) == folded(code)]
+    folded_code = _folded(code)
+    same = [code] if is_known else [begun for begun in begun_codes if _folded(begun) == folded_code]
     if len(same) > 1:
         raise Refused("several_spellings")
     rater = same[0] if same else None
     return Admission(rater or code, "open", {"rater": rater or code}, is_new=rater is None)
 
 
-def _ever(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
-    every = sa.union(*(sa.select(column) for column in columns))
-    return set(connection.execute(every).scalars())
+def _distinct_values(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
+    union = sa.union(*(sa.select(column) for column in columns))
+    return set(connection.execute(union).scalars())
 
 
 def begin(study: Study, rater_id: str) -> None:
-    """Note that a rater has begun under a new code of an open study. Once noted, it is not new."""
+    """Record that a rater has begun under a new code of an open study."""
     with study.store.write() as connection:
         if not events_of(connection, rater_id):
             add_event(connection, rater_id, "entered", way="open")
 
 
-def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
+def _admit_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
+    """Admit the rater of an invite, or the Prolific participant in its address. Raises Refused
+    where the invite is unknown, expired or revoked, or the study takes none.
+    """
     if study.config.session.entry == "account":
         raise Refused("no_links")
-    log = _log_of(study, token) if _TOKEN_OF_LINK.fullmatch(token) else ()
-    if not log:  # a link of before 0.3.0 is a signed text, which names its entry in the log
-        log = _log_of(study, read_token(study.store, _INVITE, token)["invite"])
-    elif _end(token, log[0].created_at) <= datetime.now(UTC):
+    log = _invite_log(study, token) if _INVITE_TOKEN.fullmatch(token) else ()
+    if not log:  # before 0.3.0 an invite was a signed text, which names its entry in the log
+        log = _invite_log(study, read_token(study.store, _INVITE, token)["invite"])
+    elif _expiry(token, log[0].created_at) <= datetime.now(UTC):
         raise Refused("link_expired")
     if not log or log[-1].kind != "made":
         raise Refused("link_revoked")
@@ -841,28 +837,29 @@ def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admissio
     return Admission(rater, "prolific", {"pass": token})
 
 
-def _log_of(study: Study, invite: str) -> Sequence[Any]:
+def _invite_log(study: Study, invite: str) -> Sequence[Any]:
+    """Return the rows of `invite_events` of one invite, the first one first."""
     query = sa.select(invite_events).where(invite_events.c.invite_id == invite)
     return study.store.rows(query.order_by(invite_events.c.event_id))
 
 
-def _end(token: str, made_at: str) -> datetime:
+def _expiry(token: str, made_at: str) -> datetime:
     return datetime.fromisoformat(made_at) + timedelta(hours=float(token.partition(".")[2]))
 
 
 def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
-    """Return a ticket for the panel of an admitted rater, good in this browser alone."""
+    """Return a ticket for the panel of an admitted rater, valid in this browser alone."""
     claims = {"rater": admission.rater_id, "way": admission.way, "address": admission.address}
     claims |= {"login": login, "browser": browser}
-    return make_token(study.store, _panel_of(study), claims, _PANEL_MINUTES)
+    return make_token(study.store, _panel_purpose(study), claims, _PANEL_MINUTES)
 
 
 def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
-    """Return the rater whose panel this browser has, admitted as they were when it was drawn.
-    Raises InputError where the ticket is forged, expired or another browser's, or they would not be
-    admitted any more: their link was revoked, or their login has ended.
+    """Return the admission of the rater whose panel this browser shows. Raises InputError where the
+    ticket is forged, expired or another browser's, or the rater would no longer be admitted: their
+    link was revoked, or their login has ended.
     """
-    claims = read_token(study.store, _panel_of(study), ticket)
+    claims = read_token(study.store, _panel_purpose(study), ticket)
     if not secrets.compare_digest(claims["browser"], browser):
         raise Refused("link_invalid")
     if claims["way"] == study.config.session.entry == "open":  # a code does not run out
@@ -873,19 +870,19 @@ def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
     return admission
 
 
-def _panel_of(study: Study) -> str:
-    """Purpose of a ticket: a study and a copy of it, which have one secret, are two."""
+def _panel_purpose(study: Study) -> str:
+    """Return the purpose of tickets: a copy of a study has its secret, but not its folder."""
     return f"panel {study.folder.resolve()}"
 
 
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
-    """Return an invite for each of these raters, valid for `hours`; for "" one from Prolific.
-    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, is
-    reserved for a group, or belongs to an account.
+    """Return an invite for each of these raters, valid for `hours`; for "" one for participants
+    from Prolific. Raises InputError where the hours are too few or too many, or a code cannot be a
+    rater's, is reserved for a group, or belongs to an account.
     """
     if not 0 < hours <= LONGEST_HOURS:
         raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
-    known = accounts(study.store)
+    existing_accounts = accounts(study.store)
     for rater in raters:
         if rater in RESERVED_RATERS:
             raise InputError(f"{rater!r} stands for a group or a baseline in results")
@@ -894,44 +891,42 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
                 f"{rater!r} is no annotator code: 1 to 64 letters, digits, dots, hyphens or "
                 f"underscores"
             )
-        if rater in known:
+        if rater in existing_accounts:
             raise InputError(f"{rater!r} has an account, and needs no link")
-    made = [Invite(rater, f"{secrets.token_urlsafe(16)}.{hours:g}") for rater in raters]
+    invites = [Invite(rater, f"{secrets.token_urlsafe(16)}.{hours:g}") for rater in raters]
     with study.store.write() as connection:
-        for invite in made:
-            _note(connection, invite.token, invite.rater_id, "made")
-    return made
+        for invite in invites:
+            event = {"invite_id": invite.token, "rater_id": invite.rater_id, "kind": "made"}
+            append(connection, invite_events, event)
+    return invites
 
 
 def invites_table(study: Study) -> pd.DataFrame:
-    """Return a row per link, the latest first: `rater_id, token, until, state`. A `rater_id` of ""
-    means participants from Prolific. `state` is "open", "revoked" or "expired". A link of before
-    0.4 is known to itself alone: its `token` and `until` are empty.
+    """Return a row per invite, the latest first: `rater_id, token, until, state`. A `rater_id` of
+    "" means participants from Prolific. `state` is "open", "revoked" or "expired". Of an invite
+    from before 0.4 `token` and `until` are empty: the store does not have them.
     """
     query = sa.select(invite_events).order_by(invite_events.c.event_id)
     events, now, rows = study.store.rows(query), datetime.now(UTC).isoformat(), []
-    kinds = {event.invite_id: event.kind for event in events}
-    for made in (event for event in events if event.kind == "made"):
-        token = made.invite_id if "." in made.invite_id else ""
-        until = _end(token, made.created_at).isoformat() if token else ""
-        state = "expired" if "" < until <= now else "open"
-        state = state if kinds[made.invite_id] == "made" else kinds[made.invite_id]
-        rows.append((made.rater_id, token, until, state))
+    latest_kinds = {event.invite_id: event.kind for event in events}
+    for invite in (event for event in events if event.kind == "made"):
+        token = invite.invite_id if "." in invite.invite_id else ""
+        until = _expiry(token, invite.created_at).isoformat() if token else ""
+        state = latest_kinds[invite.invite_id]
+        if state == "made":
+            state = "expired" if "" < until <= now else "open"
+        rows.append((invite.rater_id, token, until, state))
     return pd.DataFrame(rows[::-1], columns=["rater_id", "token", "until", "state"])
 
 
 def revoke_invites(study: Study, rater: str) -> int:
-    """Revoke every invite of a rater, or with "" those from Prolific; return how many."""
+    """Revoke every invite of a rater, or those for Prolific with ""; return their number."""
     of_rater = sa.select(invite_events).where(invite_events.c.rater_id == rater)
     with study.store.write() as connection:
         events = connection.execute(of_rater.order_by(invite_events.c.event_id))
-        kinds = {row.invite_id: row.kind for row in events}
-        open_ones = [invite for invite, kind in kinds.items() if kind == "made"]
-        for invite in open_ones:
-            _note(connection, invite, rater, "revoked")
-    return len(open_ones)
-
-
-def _note(connection: sa.Connection, invite: str, rater: str, kind: str) -> None:
-    event: dict[str, Any] = {"invite_id": invite, "rater_id": rater, "kind": kind}
-    append(connection, invite_events, event)
+        latest_kinds = {event.invite_id: event.kind for event in events}
+        open_invites = [invite for invite, kind in latest_kinds.items() if kind == "made"]
+        for invite in open_invites:
+            revoked = {"invite_id": invite, "rater_id": rater, "kind": "revoked"}
+            append(connection, invite_events, revoked)
+    return len(open_invites)

@@ -1,8 +1,7 @@
-"""Changes of a study while it runs: its settings, rubrics, texts and units with a known answer.
+"""Changes of a running study: its settings, rubrics, texts and units with a known answer.
 
-The files stay the one truth. A change is new contents for some of them: the study that they make is
-checked as a whole before anything is written, and what is new in it, and what that does to the
-work, is worked out from the study before and after.
+A change is new contents for some of the study's files. `save` checks the resulting study as a whole
+before it writes anything; `differences` and `effects` compare the study before and after.
 """
 
 from __future__ import annotations
@@ -28,27 +27,28 @@ from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in
 from evenhand.texts import table_of, written
 
 Files = Mapping[str, bytes | None]
-"""Contents by path in the study's folder; None for a file that is not there."""
+"""Contents by path in the study's folder; None for a missing file."""
 
 USUAL_FILES = ("training.toml", "attention.toml")
 """Default files for units with a known answer, of training and of attention checks."""
 
 _MEANING: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
-_LONGEST, _LONGEST_DETAIL = 60, 600
+_MAX_CHARACTERS, _MAX_DETAIL_CHARACTERS = 60, 600
 
 
 def fixed_because(key: str, begun: bool) -> str:
-    """Return why a setting such as "sample.pairs" is not changed; "" where it may be."""
-    for at in (key, key.partition(".")[0]):
-        if reason := _MEANING["fixed"].get(at) or (begun and _MEANING["fixed_once_begun"].get(at)):
+    """Return why a setting such as "sample.pairs" cannot be changed; "" if it can."""
+    reasons = (_MEANING["fixed_once_begun"] if begun else {}) | _MEANING["fixed"]
+    for name in (key, key.partition(".")[0]):
+        if reason := reasons.get(name):
             return written(f"change.fixed_{reason}")
     return ""
 
 
 def has_begun(study: Study) -> bool:
     """Return True once a unit has been given out, or labelled elsewhere."""
-    given = (sa.exists(sa.select(claims.c.task_id)), sa.exists(sa.select(labels.c.event_id)))
-    return any(study.store.rows(sa.select(*given))[0])
+    conditions = (sa.exists(sa.select(claims.c.task_id)), sa.exists(sa.select(labels.c.event_id)))
+    return any(study.store.rows(sa.select(*conditions))[0])
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Contents:
 
 
 def read_files(study: Study) -> dict[str, bytes | None]:
-    """The study's files now. Raises InputError for invalid settings, or a file elsewhere."""
+    """Return the study's files now. Raises InputError for invalid settings or outside files."""
     names = files_of(study.folder, read_config(study.folder))
     return {name: _content(study.folder, name) for name in (*names, *USUAL_FILES)}
 
 
 def contents_of(study: Study, files: Files) -> Contents:
-    """The study with these files. Raises InputError where it would not hold together."""
-    with tempfile.TemporaryDirectory(prefix="evenhand-change-") as home:
-        folder = Path(home)
+    """Return the study with these files. Raises InputError where it is not valid."""
+    with tempfile.TemporaryDirectory(prefix="evenhand-change-") as temporary:
+        folder = Path(temporary)
         for name, content in files.items():
             if content is not None:
                 path = inside(folder, name, "file")
@@ -80,24 +80,24 @@ def contents_of(study: Study, files: Files) -> Contents:
         config = read_config(folder)
         for name in files_of(folder, config):
             inside(folder, name, "file")
-        made = Study(folder, config, rubrics_in_step(folder, config), study.store)
-        made.check_labelled_subjects()
-        OwnTexts(made)
-        practice, checks = PracticeDesk(made).units.units, AttentionChecks(made).units
-        return Contents(files, config, made.rubrics, practice, checks)
+        changed_study = Study(folder, config, rubrics_in_step(folder, config), study.store)
+        changed_study.check_labelled_subjects()
+        OwnTexts(changed_study)
+        practice = PracticeDesk(changed_study).units.units
+        checks = AttentionChecks(changed_study).units
+        return Contents(files, config, changed_study.rubrics, practice, checks)
 
 
 def changed_since(study: Study, files: Files) -> list[str]:
-    """Return the files that are not what they were when they were read."""
+    """Return the files that have changed since they were read."""
     return [name for name in files if _content(study.folder, name) != files[name]]
 
 
 def save(study: Study, before: Files, after: Files, done_by: str) -> list[Difference]:
-    """Write the files whose contents are new, in the order of `after`, each whole or not at all,
-    and note in the log who changed what; return it.
-
-    Raises InputError, with nothing written, where the study would not hold together, a setting is
-    not to be changed, or anyone has changed a file since `before` was read.
+    """Write the files with new contents, in the order of `after`, each whole or not at all; log the
+    changes and their author, and return them. Raises InputError, with nothing written, where the
+    resulting study is not valid, a setting cannot be changed, or someone has changed a file since
+    `before` was read.
     """
     old, new = contents_of(study, before), contents_of(study, after)
     changes = list(differences(old, new))
@@ -105,21 +105,21 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
     for change in changes:
         if reason := fixed_because(change.place, begun):
             raise InputError(f"{change.place} cannot be changed here: {reason}")
-    with study.store.write() as connection:  # which one lead at a time can have
-        if late := changed_since(study, before):
-            raise InputError(written("change.meanwhile", files=" and ".join(late)))
-        wanted = {name: text for name, text in after.items() if text is not None}
-        wanted = {name: text for name, text in wanted.items() if text != before.get(name)}
-        noted = {}
-        for name, text in wanted.items():
+    with study.store.write() as connection:  # one lead at a time
+        if changed_meanwhile := changed_since(study, before):
+            raise InputError(written("change.meanwhile", files=" and ".join(changed_meanwhile)))
+        new_files = {name: text for name, text in after.items() if text is not None}
+        new_files = {name: text for name, text in new_files.items() if text != before.get(name)}
+        log_entries = {}
+        for name, text in new_files.items():
             edits = (change for change in changes if change.file == name)
             lines = (
                 f"{edit.place}: {_short(edit.before)} -> {_short(edit.after)}" for edit in edits
             )
-            line = _short("; ".join(lines), _LONGEST_DETAIL)
-            noted[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
-        note_files(connection, done_by, noted)
-        for name, text in wanted.items():
+            line = _short("; ".join(lines), _MAX_DETAIL_CHARACTERS)
+            log_entries[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
+        note_files(connection, done_by, log_entries)
+        for name, text in new_files.items():
             try:
                 atomic_write(inside(study.folder, name, "file"), text)
             except OSError as error:
@@ -135,7 +135,7 @@ def _content(folder: Path, name: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is new in a study: where, in which file, what it was and what it is."""
+    """A difference between two states of a study: its place, file, and both values in words."""
 
     place: str
     file: str
@@ -144,35 +144,36 @@ class Difference:
 
 
 def differences(before: Contents, after: Contents) -> Iterator[Difference]:
-    """Everything that differs between two states of a study, in the order of its files."""
+    """Yield all differences between two states of a study, in the order of its files."""
     old, new = settings_by_key(before.config), settings_by_key(after.config)
     for key in dict.fromkeys([*old, *new]):
         if old.get(key) != new.get(key):
             yield Difference(key, FILE_NAME, in_words(old.get(key)), in_words(new.get(key)))
     for name in dict.fromkeys([*before.rubrics, *after.rubrics]):
+        file = f"{RUBRICS_FOLDER}/{name}.toml"
         for field in Rubric.model_fields:
-            was, now = (getattr(of.rubrics.get(name), field, None) for of in (before, after))
+            was, now = (getattr(state.rubrics.get(name), field, None) for state in (before, after))
             if was != now:
-                file = f"{RUBRICS_FOLDER}/{name}.toml"
-                yield Difference(f"rubric.{name}.{field}", file, _words(was), _words(now))
-    for known, was, now in (
+                yield Difference(f"rubric.{name}.{field}", file, _field_text(was), _field_text(now))
+    for section, old_units, new_units in (
         ("training", before.practice, after.practice),
         ("attention", before.checks, after.checks),
     ):
-        section = getattr(after.config, known) or getattr(before.config, known)
-        for unit in dict.fromkeys([*was, *now]):
-            if was.get(unit) != now.get(unit):
-                place = f"{known}.{unit.partition(':')[2]}"
-                yield Difference(place, section.file, _unit(was.get(unit)), _unit(now.get(unit)))
+        settings = getattr(after.config, section) or getattr(before.config, section)
+        for unit in dict.fromkeys([*old_units, *new_units]):
+            was, now = old_units.get(unit), new_units.get(unit)
+            if was != now:
+                place = f"{section}.{unit.partition(':')[2]}"
+                yield Difference(place, settings.file, _unit_text(was), _unit_text(now))
     for name in dict.fromkeys([*before.files, *after.files]):
-        contents = [of.files.get(name) or b"" for of in (before, after)]
+        contents = [state.files.get(name) or b"" for state in (before, after)]
         if name.endswith(".md") and contents[0] != contents[1]:
             was, now = (content.decode("utf-8-sig").strip() or "none" for content in contents)
             yield Difference(name, name, was, now)
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:
-    """Return every setting by its key ("annotation.screen"); an absent section has none."""
+    """Return every setting by its key ("annotation.screen"), without absent sections."""
     settings: dict[str, object] = {}
     for name, value in config:
         if isinstance(value, Section):
@@ -182,42 +183,42 @@ def settings_by_key(config: StudyConfig) -> dict[str, object]:
     return settings
 
 
-def _words(value: object) -> str:
+def _field_text(value: object) -> str:
+    """Return a field of a rubric as text."""
     if isinstance(value, tuple):
-        return "\n".join(_words(part) for part in value)
+        return "\n".join(_field_text(part) for part in value)
     if option := getattr(value, "name", ""):
         parts = (option, getattr(value, "description", ""), *getattr(value, "examples", ()))
         return " / ".join(filter(None, parts))
     return str(value)
 
 
-def _unit(unit: KnownUnit | None) -> str:
+def _unit_text(unit: KnownUnit | None) -> str:
+    """Return a unit with a known answer as text."""
     if unit is None:
         return "none"
-    right = (f"{rubric}: {' or '.join(keys)}" for rubric, keys in unit.expected.items())
-    return "; ".join([*unit.values.values(), *right, unit.explanation])
+    answers = (f"{rubric}: {' or '.join(keys)}" for rubric, keys in unit.expected.items())
+    return "; ".join([*unit.values.values(), *answers, unit.explanation])
 
 
-def _short(text: str, most: int = _LONGEST) -> str:
+def _short(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."
+    return line if len(line) <= max_characters else f"{line[: max_characters - 3]}..."
 
 
 def effects(study: Study, before: Contents, after: Contents) -> list[str]:
-    """Return what a change does to open work, labels given so far and raters at their pages, a
-    sentence or two for each kind of change.
-    """
+    """Return sentences on the effects of a change on open work, labels and raters."""
     sentences: dict[str, None] = {}
     for place in (difference.place for difference in differences(before, after)):
         if place.startswith("rubric."):
             sentences[_rubric_effect(study, place.split(".")[1], before, after)] = None
         elif place != "same_text":
             sentences[_effect(place, before.config, after.config)] = None
-            text = _MEANING["translated"].get(place)
-            unchanged = [  # in these languages, whose readers see nothing new
+            name_in_languages = _MEANING["translated"].get(place)
+            unchanged = [  # languages whose readers still see the former text
                 name.split(".")[1]
                 for name, content in after.files.items()
-                if text and name.startswith(f"{text}.")
+                if name_in_languages and name.startswith(f"{name_in_languages}.")
                 if content and before.files.get(name) == content
             ]
             if unchanged:
@@ -226,7 +227,7 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
 
 
 def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
-    """Return the effect of a change of one setting or text."""
+    """Return a sentence on the effect of a change of one setting or text."""
     if place.endswith(".md"):
         return written("change.translation")
     section = place.partition(".")[0]
@@ -242,20 +243,20 @@ def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
 
 
 def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -> str:
-    """Return the effect of a change of a rubric."""
+    """Return a sentence on the effect of a change of a rubric."""
     old, new = before.rubrics.get(name), after.rubrics.get(name)
     if old is None or new is None:
         return written("change.rubrics")
     if old.hash == new.hash:
         return written("change.translation")
     count = labels_under(study, old)
-    same = old.hash in after.config.same_text.get(name, ())
-    key = "rubric_same" if same else "rubric_new" if count else "rubric_first"
+    means_same = old.hash in after.config.same_text.get(name, ())
+    key = "rubric_same" if means_same else "rubric_new" if count else "rubric_first"
     return written(f"change.{key}", count=count, title=new.title)
 
 
 def labels_under(study: Study, rubric: Rubric) -> int:
-    """Return how many labels of people and graders count for a rubric as its text is now."""
+    """Return the number of labels and grades that count under a rubric's present text."""
     hashes = {rubric.hash, *study.config.same_text.get(rubric.name, ())}
     versions = study.store.text_versions()
     return sum(versions.get((rubric.name, digest), 0) for digest in hashes)

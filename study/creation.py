@@ -1,5 +1,5 @@
-"""Making a study, which appears whole or not at all; enlarging its sample; and trials of another
-wording of a rubric among people.
+"""Creation of a study, which appears whole or not at all; designs of published studies; enlarging a
+sample; and trials of another wording of a rubric.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from evenhand.texts import written
 class StudyPlan:
     """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
     items (see `study.prompts.items`). `stratify` None means the usual columns, as far as they
-    exist; `sample` None means the usual 250, or all pairs where there are fewer.
+    exist; `sample` None means `USUAL_SAMPLE`, or all pairs where there are fewer.
     """
 
     rubrics: Sequence[Rubric]
@@ -75,7 +75,7 @@ class StudyPlan:
     wordings: Path | None = None
     repeats: int = 1
     crossed: bool = True
-    """False: paraphrases of a proposition are put in the first wording alone."""
+    """False: further paraphrases of a proposition are used in the first wording alone."""
     responses: Path | None = None
     sample: int | None = None
     stratify: Sequence[str] | None = None
@@ -86,10 +86,10 @@ class StudyPlan:
     name: str = ""
     """Shown in the report; the folder's name if empty."""
     settings: study_toml.Changes = field(default_factory=dict)
-    """Other values for keys of study.toml."""
+    """Changed values of study.toml."""
 
     def read_prompts(self) -> pd.DataFrame:
-        """The prompts. Raises InputError where a file is bad or not exactly one kind is named."""
+        """Return the prompts. Raises InputError for a bad file, or not exactly one kind."""
         if self.items is not None and self.pairs is None and self.propositions is None:
             return self.items.pairs
         if self.pairs is not None and self.propositions is None:
@@ -114,7 +114,7 @@ USUAL_SAMPLE = 250
 
 
 def usual_rubrics(*, propositions: bool) -> list[Rubric]:
-    """The shipped rubrics for a kind of study: those on a statement, or those without one."""
+    """Return the shipped rubrics for a kind of study: those on a statement, or all others."""
     shipped = [load_rubric(name) for name in shipped_rubrics()]
     return [rubric for rubric in shipped if (STATEMENT in rubric.variables) == propositions]
 
@@ -122,9 +122,9 @@ def usual_rubrics(*, propositions: bool) -> list[Rubric]:
 def create_study(
     folder: str | Path, plan: StudyPlan, complete: Callable[[Study], None] | None = None
 ) -> None:
-    """Make a study folder: settings, the study's own copies of the rubrics, and the store. What
-    `complete` adds to the study, such as a judge's labels, is in it when it appears. Raises
-    InputError, with nothing written, where the folder is taken or an input file is bad.
+    """Create a study folder: settings, copies of the rubrics, and the store, including what
+    `complete` adds to the study, such as a judge's labels. Raises InputError, with nothing written,
+    where the folder is not empty or an input file is bad.
     """
     folder = unused_folder(folder)
     names = [rubric.name for rubric in plan.rubrics]
@@ -140,15 +140,15 @@ def create_study(
     cluster = CLUSTER if CLUSTER in pairs else ""
     if plan.items is not None:
         responses, cluster = plan.items.responses, plan.items.cluster
-    usual = (column for column in DEFAULT_STRATA if column in pairs)
-    strata = tuple(usual if plan.stratify is None else plan.stratify)
+    default_strata = (column for column in DEFAULT_STRATA if column in pairs)
+    strata = tuple(default_strata if plan.stratify is None else plan.stratify)
     slices = tuple(column for column in strata if column != cluster)
-    # The prompts on one proposition are one cluster, and its variants.
-    varied = VARIANTS if cluster == CLUSTER else ()
-    variants = tuple(column for column in varied if pairs[column].nunique() > 1)
-    size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
-    sample = draw_sample(pairs, size, strata, plan.seed)
-    share = 0.0 if responses is None else markdown_share(responses["response"])
+    # The prompts on one proposition are the variants of one cluster.
+    possible_variants = VARIANTS if cluster == CLUSTER else ()
+    variants = tuple(column for column in possible_variants if pairs[column].nunique() > 1)
+    sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
+    sample = draw_sample(pairs, sample_size, strata, plan.seed)
+    markdown = 0.0 if responses is None else markdown_share(responses["response"])
     config = study_toml.StudyConfig(
         name=plan.name or folder.name,
         seed=plan.seed,
@@ -158,41 +158,39 @@ def create_study(
         annotation=study_toml.AnnotationSettings(
             rubrics=tuple(declared.name for declared in plan.rubrics if not declared.variant_of),
             raters_per_unit=plan.raters_per_unit,
-            # Raters see what users see: rendered where most responses are written in Markdown.
-            display="markdown" if share >= MARKDOWN_FROM else "text",
+            # Raters see responses as users do: rendered where most are in Markdown.
+            display="markdown" if markdown >= MARKDOWN_FROM else "text",
         ),
         analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
     )
-    with built_whole(folder) as building:
+    with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
-        atomic_write(building / study_toml.FILE_NAME, text.encode())
-        config = study_toml.read_config(building)
-        new_folder(building / RUBRICS_FOLDER)
+        atomic_write(temporary / study_toml.FILE_NAME, text.encode())
+        config = study_toml.read_config(temporary)
+        new_folder(temporary / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
-            path = building / RUBRICS_FOLDER / f"{rubric.name}.toml"
+            path = temporary / RUBRICS_FOLDER / f"{rubric.name}.toml"
             atomic_write(path, dump_rubric(rubric).encode())
-        store = Store.connect(config.store, building, create=True)
-        with closing(store), store.write(bounded=False):  # all in one, also on a server
+        store = Store.connect(config.store, temporary, create=True)
+        with closing(store), store.write(bounded=False):  # one transaction, also on a server
             store.create_tables()
             store.add_pairs(pairs, sample)
             if responses is not None:
                 store.add_responses(responses)
             if complete is not None:
-                complete(Study(building, config, rubrics_in_step(building, config), store))
+                complete(Study(temporary, config, rubrics_in_step(temporary, config), store))
 
 
 # A published study as a folder of data: `design.toml`, `published.toml` with its figures and their
 # source, and the files that the design names.
 
 DESIGN, FIGURES = "design.toml", "published.toml"
-_MOST_BYTES, _MOST_PROMPTS = 1_000_000, 50_000_000
-"""Bytes of a file in such a folder, which may be anybody's, and of one of prompts; nothing is read
-of a larger one.
-"""
+_MAX_BYTES, _MAX_PROMPTS_BYTES = 1_000_000, 50_000_000
+"""Largest size of a file in such a folder, which may come from anyone, and of a prompts file."""
 
 
 class DesignSettings(Section):
-    """Sections of study.toml that a design may set: none names a file, a variable or a host."""
+    """Sections of study.toml that a design may set: none names a file, variable or host."""
 
     annotation: study_toml.AnnotationSettings = study_toml.AnnotationSettings()
     background: study_toml.BackgroundSettings | None = None
@@ -202,8 +200,8 @@ class DesignSettings(Section):
 
 
 class StudyDesign(Section):
-    """The design of a published study: its prompts, which are in `file` where they come along, its
-    rubrics, by name or file, and what `evenhand reproduce` takes where its options do not say it.
+    """The design of a published study: its prompts, in `file` if they are included, its rubrics, by
+    name or file, and the defaults of `evenhand reproduce`.
     """
 
     prompts: Literal["pairs", "propositions"]
@@ -226,85 +224,80 @@ class PublishedStudy:
 
     @classmethod
     def read(cls, named: str) -> PublishedStudy:
-        """Read a study that comes with evenhand by its name, or any by its folder. Raises
-        InputError where there is none, or one of its files is bad.
-        """
+        """Read a study by its name or folder. Raises InputError for a missing or bad file."""
         folder = shipped_studies().get(named, Path(named))
         if not (folder / DESIGN).is_file():
-            known = ", ".join(shipped_studies())
-            raise InputError(written("reproduce.no_study", named=named, known=known))
+            shipped = ", ".join(shipped_studies())
+            raise InputError(written("reproduce.no_study", named=named, known=shipped))
         design = parsed(StudyDesign, file_of_study(folder, DESIGN).read_bytes(), DESIGN)
         return cls(folder, design, read_published(file_of_study(folder, FIGURES).name, folder))
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of its folder."""
         return self.folder.resolve().name
 
     @property
     def line(self) -> str:
-        """Its name, what it asks, its citation, licence and source."""
+        """Name, title, citation, licence and source, in one line."""
         parts = ("title", "citation", "licence", "source")
-        about = {part: getattr(self.figures, part) for part in parts}
-        return written("reproduce.listed", name=self.name, **about)
+        fields = {part: getattr(self.figures, part) for part in parts}
+        return written("reproduce.listed", name=self.name, **fields)
 
     @property
     def figures_file(self) -> str:
-        """What `published` in study.toml says: the name of a study that comes with evenhand, else
-        the file of its figures in the folder of the study that is made.
-        """
+        """Value of `published` in study.toml: a shipped study's name, or a file in the folder."""
         return self.name if self.folder in shipped_studies().values() else FIGURES
 
     def prompts(self, **named: Path | None) -> Path:
-        """Return the file of prompts, of those `named` by kind, or as it comes along. Raises
-        InputError where there is none, or one of another kind is named.
+        """Return the file of prompts: the one `named` for the study's kind, or the one included.
+        Raises InputError where there is none, or one of another kind is named.
         """
         kind, file = self.design.prompts, self.design.file
         path = named.pop(kind)
         if path is None and file:
-            path = file_of_study(self.folder, file, _MOST_PROMPTS)
+            path = file_of_study(self.folder, file, _MAX_PROMPTS_BYTES)
         if path is None or any(named.values()):
-            about = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
-            raise InputError(written("reproduce.prompts", **about))
+            fields = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
+            raise InputError(written("reproduce.prompts", **fields))
         return path
 
-    def plan(self, prompts: Path, wordings: Path | None, **others: Any) -> StudyPlan:
-        """Return the plan of the study again on these prompts: all that was published of its
+    def plan(self, prompts: Path, wordings: Path | None, **changes: Any) -> StudyPlan:
+        """Return the plan of a replication on these prompts, with all that was published of the
         design. Leanings that fewer than half of the prompts have are left out.
         """
         design, analysis = self.design, self.design.settings.analysis
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
-        settings.get("annotation", {}).pop("raters_per_unit", None)  # named by the caller
+        settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
         settings[""] = {"published": self.figures_file}
         if design.wordings and wordings is None:
             wordings = file_of_study(self.folder, design.wordings)
-        known = named_rubrics()
+        shipped = named_rubrics()
         rubrics = [
-            load_rubric(rubric if rubric in known else file_of_study(self.folder, rubric))
+            load_rubric(rubric if rubric in shipped else file_of_study(self.folder, rubric))
             for rubric in design.rubrics
         ]
-        named: dict[str, Any] = {design.prompts: prompts, "settings": settings, **others}
-        plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **named)
-        table = plan.read_prompts()
-        have = {*GROUP_COLUMNS} <= {*table} and analysis.orientation(table).astype(bool).mean()
-        if analysis.leanings and have < 0.5:
+        options: dict[str, Any] = {design.prompts: prompts, "settings": settings, **changes}
+        plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
+        prompts_table = plan.read_prompts()
+        has_groups = {*GROUP_COLUMNS} <= {*prompts_table}
+        share = analysis.orientation(prompts_table).astype(bool).mean() if has_groups else 0.0
+        if analysis.leanings and share < 0.5:
             del settings["analysis"]["leanings"]
-        usual = min(design.sample, len(table))
-        return replace(plan, sample=usual if plan.sample is None else plan.sample)
+        default_size = min(design.sample, len(prompts_table))
+        return replace(plan, sample=default_size if plan.sample is None else plan.sample)
 
 
-def file_of_study(folder: Path, name: str, most: int = _MOST_BYTES) -> Path:
-    """Return the path of a published study's file. Raises InputError where it is outside the
-    folder, absent or too large.
-    """
+def file_of_study(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
+    """Return a published study's file. Raises InputError if it is outside, absent or too large."""
     path = inside(folder, name, "it", DESIGN)
-    if not path.is_file() or path.stat().st_size > most:
-        raise InputError(written("reproduce.no_file", file=path, most=most))
+    if not path.is_file() or path.stat().st_size > max_bytes:
+        raise InputError(written("reproduce.no_file", file=path, most=max_bytes))
     return path
 
 
 def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
-    """Raises InputError for a rubric that shows what these prompts do not have."""
+    """Raise InputError for a rubric that shows a text which these prompts do not have."""
     cells = {str(name): cell for name, cell in prompts.iloc[0].items()}
     sides = sides_of(prompts)
     for rubric in rubrics:
@@ -327,7 +320,7 @@ def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
 
 
 def unused_folder(folder: str | Path) -> Path:
-    """The absolute path of a folder that may be made. Raises InputError where it is taken."""
+    """Return the absolute path of a new or empty folder. Raises InputError for any other."""
     folder = Path(folder).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty; name a new folder")
@@ -338,7 +331,7 @@ def unused_folder(folder: str | Path) -> Path:
 
 @contextmanager
 def built_whole(folder: Path) -> Iterator[Path]:
-    """A folder to build in, moved to its place in one step at the end, or gone after an error."""
+    """Yield a folder to build in; it is moved to `folder` in one step, or deleted on an error."""
     with TemporaryDirectory(
         dir=folder.parent, prefix=f".{folder.name}.", ignore_cleanup_errors=True
     ) as building:
@@ -347,36 +340,37 @@ def built_whole(folder: Path) -> Iterator[Path]:
 
 
 # Enlarging a study's sample: by chance, or where graders differ or are unsure. Pairs are picked by
-# grades alone, never by people's labels. Labelling what is hard would make every figure look worse
-# than it is; so each pair's probability of being picked is kept (`study.store.logs.decisions`), and
-# every estimate weights for it (`analysis.labels.matrix`).
+# grades alone, never by people's labels. A sample of hard pairs would bias every figure; so each
+# pair's probability of being picked is kept (`study.store.logs.decisions`), and every estimate is
+# weighted by it (`analysis.labels.matrix`).
 
 By = Literal["chance", "uncertainty"]
 
 
 def extend_sample(study: Study, more: int, by: By = "chance") -> int:
-    """Take `more` further pairs into the sample, keeping those in it; return the new size. By
-    uncertainty it may be a pair or two more or fewer. Raises InputError where fewer than `more`
-    pairs are left, or no grades show where graders are unsure.
+    """Add `more` pairs to the sample, keeping those in it; return the new size. By uncertainty it
+    may be a pair or two more or fewer. Raises InputError where fewer than `more` pairs are left, or
+    no grades show where graders are unsure.
     """
     if more < 1:
         raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
     pairs = study.store.pairs()
     sample = study.store.sample()
-    if more > (left := len(pairs) - len(sample)):
+    if more > (n_left := len(pairs) - len(sample)):
         raise InputError(
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
-            f"them sampled, so {left} are left"
+            f"them sampled, so {n_left} are left"
         )
     waves = WAVES.all(study.store)
     if by == "uncertainty" or waves:
-        new = _further_waves(study, pairs, sample, waves, more, by)
-        study.store.extend_sample(sample, new[-1].taken, [asdict(wave) for wave in new])
-        size = len(sample) + len(new[-1].taken)
+        new_waves = _further_waves(study, pairs, sample, waves, more, by)
+        study.store.extend_sample(sample, new_waves[-1].taken, [asdict(wave) for wave in new_waves])
+        size = len(sample) + len(new_waves[-1].taken)
     else:
-        larger = _stratified(study, pairs, len(sample) + more, sample)
-        size = len(larger)
-        study.store.extend_sample(sample, larger[len(sample) :])
+        strata, seed = study.config.sample.stratify, study.config.seed
+        new_sample = draw_sample(pairs, len(sample) + more, strata, seed, sample)
+        size = len(new_sample)
+        study.store.extend_sample(sample, new_sample[len(sample) :])
     study_toml.change_config(study.folder, {"sample": {"pairs": size}})
     return size
 
@@ -384,40 +378,33 @@ def extend_sample(study: Study, more: int, by: By = "chance") -> int:
 def _further_waves(
     study: Study, pairs: pd.DataFrame, sample: list[str], waves: list[Wave], more: int, by: By
 ) -> list[Wave]:
-    """The wave to come; before it, where there is none yet, all that was drawn so far."""
-    every, known = pairs["pair_id"].tolist(), set(sample)
-    so_far = [] if waves else [_by_chance(every, len(sample) / len(every), sample)]
+    """Return the next wave; before it, if there is none yet, one for all that was drawn so far."""
+    all_pairs, sampled = pairs["pair_id"].tolist(), set(sample)
+    equal = dict.fromkeys(all_pairs, len(sample) / len(all_pairs))
+    first_wave = [] if waves else [Wave(by="chance", chances=equal, taken=sample)]
     if by == "chance":
-        left = pairs[~pairs["pair_id"].isin(known)].reset_index(drop=True)
-        taken = _stratified(study, left, more)
-        return [_by_chance(every, more / len(left), taken)]
+        unsampled = pairs[~pairs["pair_id"].isin(sampled)].reset_index(drop=True)
+        strata, seed = study.config.sample.stratify, study.config.seed
+        taken = draw_sample(unsampled, more, strata, seed)
+        equal = dict.fromkeys(all_pairs, more / len(unsampled))
+        return [Wave(by=by, chances=equal, taken=taken)]
     scores = uncertainty(study)
-    chances = chances_for(scores, inclusion([*waves, *so_far]), more)
+    chances = chances_for(scores, inclusion([*waves, *first_wave]), more)
     seed = drawn(study.config.seed, 2**32, "uncertainty", str(len(sample)))
-    open_to = {pair: chance for pair, chance in chances.items() if pair not in known}
-    taken = pick(open_to, np.random.default_rng(seed))
-    return [*so_far, Wave(by=by, chances=chances, taken=taken)]
-
-
-def _by_chance(every: list[str], chance: float, taken: list[str]) -> Wave:
-    return Wave(by="chance", chances=dict.fromkeys(every, chance), taken=taken)
-
-
-def _stratified(
-    study: Study, pairs: pd.DataFrame, size: int, already: list[str] | None = None
-) -> list[str]:
-    config = study.config
-    return draw_sample(pairs, size, config.sample.stratify, config.seed, already or [])
+    open_chances = {pair: chance for pair, chance in chances.items() if pair not in sampled}
+    taken = pick(open_chances, np.random.default_rng(seed))
+    return [*first_wave, Wave(by=by, chances=chances, taken=taken)]
 
 
 def uncertainty(study: Study) -> dict[str, float]:
     """Return each pair's uncertainty from 0 to 1: how much its graders disagree or are unsure.
 
-    On a unit it is the chance that two graders' labels differ, as a share of the largest possible
-    one. An answer with probabilities counts as a draw from them, an unreadable one as a draw from
-    all categories alike. A pair has the mean over its units and the rubrics that people label.
-    Graders count on a rubric where they have graded every pair. Pairs without responses are left
-    out. Raises InputError where no grader has, or where all agree and are sure everywhere.
+    For a unit it is the probability that two graders' labels differ, as a share of the largest
+    possible one. An answer with probabilities counts as a draw from them, an unreadable one as a
+    draw from all categories with equal probability. A pair has the mean over its units and the
+    rubrics that people label. Graders count on a rubric where they have graded every pair. Pairs
+    without responses are left out. Raises InputError where no grader has, or where all agree and
+    are sure everywhere.
     """
     if study.config.analysis.cluster not in ("pair", "unit"):
         raise InputError(
@@ -426,155 +413,157 @@ def uncertainty(study: Study) -> dict[str, float]:
         )
     ratings, subjects = study.ratings(), study.config.annotation.subjects
     graded = ratings[ratings["rater_kind"] == "model"]
-    total: dict[str, float] = {}
-    units_of: dict[str, int] = {}
+    totals: dict[str, float] = {}
+    counts: dict[str, int] = {}
     for rubric in study.labelled_rubrics():
         units = study.rubric_units(rubric, "all")
         units = [unit for unit in units if not subjects or parse_unit_id(unit)[1] in subjects]
-        counted = graded[(graded["rubric"] == rubric.name) & graded["unit_id"].isin(units)]
-        complete = counted.groupby("rater_id")["unit_id"].nunique() == len(units)
-        counted = counted[counted["rater_id"].isin(complete.index[complete])]
-        for unit, spread in _spread(counted, rubric, study.config.thresholds.get(rubric.name, {})):
+        grades = graded[(graded["rubric"] == rubric.name) & graded["unit_id"].isin(units)]
+        n_units = grades.groupby("rater_id")["unit_id"].nunique()
+        grades = grades[grades["rater_id"].map(n_units) == len(units)]
+        thresholds = study.config.thresholds.get(rubric.name, {})
+        for unit, value in _unit_disagreement(grades, rubric, thresholds):
             pair = parse_unit_id(unit)[0]
-            total[pair] = total.get(pair, 0.0) + spread
-            units_of[pair] = units_of.get(pair, 0) + 1
-    if not total:
+            totals[pair] = totals.get(pair, 0.0) + value
+            counts[pair] = counts.get(pair, 0) + 1
+    if not totals:
         raise InputError(
             "no grader has graded all pairs on a rubric that annotators label, so nothing tells "
             "where graders differ; first run "
             f"`evenhand grade {study.folder} --scope all --grader ...`"
         )
-    if not any(total.values()):
+    if not any(totals.values()):
         raise InputError(
             "all grades are alike and sure, so nothing tells where graders differ; grade all pairs "
             "with a further grader, or with one that gives probabilities"
         )
-    return {pair: total[pair] / units_of[pair] for pair in total}
+    return {pair: totals[pair] / counts[pair] for pair in totals}
 
 
-def _spread(
+def _unit_disagreement(
     graded: pd.DataFrame, rubric: Rubric, thresholds: Mapping[str, float]
 ) -> list[tuple[str, float]]:
-    """Return each unit's chance that two of its graders' labels differ, as a share of the largest;
-    where categories have an order, their expected squared distance instead. Every grader counts
-    alike, whatever its number of draws and orders.
+    """Return (unit id, disagreement from 0 to 1) for each unit: the probability that two graders'
+    labels differ, or for ordered categories the expected squared distance, as a share of the
+    largest. Every grader has the same weight, whatever its number of draws and orders.
     """
     if graded.empty:
         return []
     cuts = graded["rater_id"].map(lambda grader: thresholds.get(grader, rubric.threshold))
     columns = (graded[name] for name in ("label", "p_positive", "probabilities"))
     answers = zip(*columns, cuts, strict=True)
-    shares = pd.DataFrame([_shares(rubric, *answer) for answer in answers], index=graded.index)
-    of_grader = shares.groupby([graded["unit_id"], graded["rater_id"]], sort=False).mean()
-    mean = of_grader.groupby(level=0, sort=False).mean()
-    place = np.arange(len(rubric.categories))
-    apart = np.abs(np.subtract.outer(place, place)) / (len(place) - 1)
-    apart = np.sign(apart) if rubric.level == "nominal" else apart**2
-    largest = 1.0 - 1.0 / len(place) if rubric.level == "nominal" else 0.5
-    differ = ((mean.to_numpy() @ apart) * mean.to_numpy()).sum(axis=1) / largest
-    return list(zip(mean.index, np.clip(differ, 0.0, 1.0).tolist(), strict=True))
+    rows = [_category_shares(rubric, *answer) for answer in answers]
+    keys = [graded["unit_id"], graded["rater_id"]]
+    of_graders = pd.DataFrame(rows, index=graded.index).groupby(keys, sort=False).mean()
+    of_units = of_graders.groupby(level=0, sort=False).mean()
+    shares = of_units.to_numpy()  # shape (units, categories)
+    ranks = np.arange(len(rubric.categories))
+    distances = np.abs(np.subtract.outer(ranks, ranks)) / (len(ranks) - 1)
+    distances = np.sign(distances) if rubric.level == "nominal" else distances**2
+    largest = 1.0 - 1.0 / len(ranks) if rubric.level == "nominal" else 0.5
+    variation = ((shares @ distances) * shares).sum(axis=1) / largest
+    return list(zip(of_units.index, np.clip(variation, 0.0, 1.0).tolist(), strict=True))
 
 
-def _shares(
+def _category_shares(
     rubric: Rubric, label: str, positive: float, probabilities: str, threshold: float
 ) -> list[float]:
-    """Return the probability of each category given one answer; equal ones where it could not be
-    read. With two categories a probability at the threshold counts as one half: there the label
+    """Return the probability of each category given one answer; equal ones if it is unreadable.
+    With two categories a probability at the threshold counts as one half, since there the label
     changes.
     """
     keys = rubric.categories
     parts = rubric.kind.parts(label)
-    given = {key: 1.0 / len(parts) for key in parts}
+    shares = {key: 1.0 / len(parts) for key in parts}
     if probabilities and rubric.kind.is_single:
-        given = json.loads(probabilities)
+        shares = json.loads(probabilities)
     if len(keys) == 2 and len(rubric.affirmative) == 1:
-        if not positive >= 0:  # not given
-            positive = given.get(rubric.affirmative[0], 0.0) if given else threshold
+        if not positive >= 0:  # NaN: not given
+            positive = shares.get(rubric.affirmative[0], 0.0) if shares else threshold
         below = positive < threshold
-        half = 0.5 * positive / threshold if below else 1 - 0.5 * (1 - positive) / (1 - threshold)
-        return [half if key in rubric.affirmative else 1.0 - half for key in keys]
-    whole = sum(given.values())
-    return [given.get(key, 0.0) / whole if whole else 1.0 / len(keys) for key in keys]
+        share = 0.5 * positive / threshold if below else 1 - 0.5 * (1 - positive) / (1 - threshold)
+        return [share if key in rubric.affirmative else 1.0 - share for key in keys]
+    total = sum(shares.values())
+    return [shares.get(key, 0.0) / total if total else 1.0 / len(keys) for key in keys]
 
 
-# A trial of another wording of a rubric among people: which units are asked under which. The
-# trial's pairs come in twos, and the study's seed deals one of each two to the new wording. So a
-# unit has one wording for all of its raters, and every rater meets both. The deal holds for good: a
-# trial ends, and its units keep their wordings.
+# A trial of another wording of a rubric. The trial's pairs come in twos, and the study's seed
+# assigns one of each two to the new wording. So a unit has one wording for all of its raters, and
+# every rater sees both. The assignment is final: after a trial its units keep their wordings.
 
 
 @dataclass(frozen=True)
 class Rewording:
-    """The wordings by the trial's pairs: the `new` one, or the rubric of which it is another."""
+    """The wording of each pair in a trial: the `new` one, or the rubric that it is a variant of."""
 
     new: Rubric
     by_pair: Mapping[str, Rubric]
     ended: bool = False
 
     def asked(self, rubric: Rubric, unit_id: str) -> Rubric | None:
-        """Return the wording that people see for a unit; None for one of a trial that has ended."""
-        if (dealt := self._dealt(rubric.name, unit_id)) is None:
+        """Return the wording of a rubric for a unit; None in a trial that has ended."""
+        if (assigned := self._assigned(rubric.name, unit_id)) is None:
             return rubric
-        return None if self.ended else dealt
+        return None if self.ended else assigned
 
-    def answered(self, held: Set[Key]) -> set[Key]:
-        """Return the questions that are answered, as a unit of the trial is under either wording:
-        one was given out while the trial was being declared.
+    def answered(self, keys: Set[Key]) -> set[Key]:
+        """Return these questions and their counterparts under the trial's wording: a unit may have
+        been given out under the other one while the trial was being declared.
         """
-        dealt = ((unit_id, self._dealt(name, unit_id)) for unit_id, name in held)
-        return {*held, *((unit_id, rubric.name) for unit_id, rubric in dealt if rubric)}
+        assigned = ((unit_id, self._assigned(name, unit_id)) for unit_id, name in keys)
+        return {*keys, *((unit_id, rubric.name) for unit_id, rubric in assigned if rubric)}
 
-    def _dealt(self, name: str, unit_id: str) -> Rubric | None:
+    def _assigned(self, name: str, unit_id: str) -> Rubric | None:
+        """Return the wording of a unit in the trial; None if it is not part of it."""
         if name not in (self.new.name, self.new.variant_of):
             return None
         return self.by_pair.get(parse_unit_id(unit_id)[0])
 
 
 def rewording_of(study: Study) -> Rewording | None:
-    """Return the trial that study.toml declares; None where it declares none. Raises InputError
-    where units of another trial were given out: the deal cannot be undone.
+    """Return the trial that study.toml declares; None without one. Raises InputError where units of
+    another trial were given out, as their assignment is final.
     """
     declared, sample = study.config.rewording, study.store.sample()
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "rewording")
-    last = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
-    begun: dict[str, Any] = json.loads(last[0]) if last else {}  # the trial that was declared last
-    kept = declared.model_dump(exclude={"ended"}) if declared else {}
-    if begun not in ({}, kept) and _given_out(study, sample) > begun["after"]:
-        raise InputError(written("rewording.begun", **begun))
+    logged = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
+    last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
+    present = declared.model_dump(exclude={"ended"}) if declared else {}
+    if last_trial not in ({}, present) and _given_out(study, sample) > last_trial["after"]:
+        raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
         return None
     new = study.rubrics[declared.rubric]
     old, seed = study.rubrics[new.variant_of], study.config.seed
     pairs = sample[declared.after :][: declared.pairs]
     by_pair = {}
-    for at, pair in enumerate(pairs):
-        first = at - at % 2
-        is_new = drawn(seed, 2, "rewording", new.name, pairs[first]) == at % 2
+    for index, pair in enumerate(pairs):
+        first_of_two = index - index % 2
+        is_new = drawn(seed, 2, "rewording", new.name, pairs[first_of_two]) == index % 2
         by_pair[pair] = new if is_new else old
     return Rewording(new, by_pair, declared.ended)
 
 
 def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str]]:
-    """Return the trial's units that people label: those under the old wording, and the new one."""
+    """Return the trial's units that people label: those under the old wording, and the new."""
     units: dict[bool, list[str]] = {False: [], True: []}
     for unit, pair in study.labelled_units():
-        is_asked = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
-        if pair in rewording.by_pair and is_asked:
+        has_kind = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
+        if pair in rewording.by_pair and has_kind:
             units[rewording.by_pair[pair] == rewording.new].append(unit)
     return units[False], units[True]
 
 
 def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by: str = "") -> int:
-    """Declare a trial of another wording on `pairs` pairs that nobody was given yet, and return by
-    how many pairs the sample grew for it; `text` is that of the rubric's file.
-
-    Raises InputError, with nothing written, where the wording fits no rubric that people label, a
-    trial is declared already, or too few pairs are left.
+    """Declare a trial of another wording on `pairs` pairs that nobody was given yet; return the
+    number of pairs added to the sample for it. `text` is that of the rubric's file. Raises
+    InputError, with nothing written, where the wording fits no rubric that people label, a trial is
+    declared already, or too few pairs are left.
     """
     old = next((name for name in study.labelled_rubrics() if name.name == new.variant_of), None)
     if old is None:
-        known = ", ".join(rubric.name for rubric in study.labelled_rubrics())
-        raise InputError(written("rewording.no_variant", rubric=new.name, known=known))
+        rubric_names = ", ".join(rubric.name for rubric in study.labelled_rubrics())
+        raise InputError(written("rewording.no_variant", rubric=new.name, known=rubric_names))
     if study.config.rewording or new.name in study.config.annotation.rubrics:
         raise InputError(written("rewording.one_at_a_time"))
     if new.name in study.rubrics and study.rubrics[new.name].hash != new.hash:
@@ -600,7 +589,7 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
         room = len(sample) - after + left
         raise InputError(written("rewording.too_few", pairs=pairs, room=room))
 
-    # The trial first: no rater is given a pair of it under a wording that it is not dealt to.
+    # The trial first, so that no rater is given one of its pairs under the other wording.
     atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())
     trial = {"rubric": new.name, "after": after, "pairs": pairs}
     study_toml.change_config(study.folder, {"rewording": trial})
@@ -609,7 +598,7 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
 
 
 def _given_out(study: Study, sample: list[str]) -> int:
-    """Return how many pairs of the sample come up to the last one that anybody was given."""
+    """Return the number of the sample's pairs up to the last one that anyone was given."""
     units = study.store.values(sa.union(*(sa.select(log.c.unit_id) for log in (claims, labels))))
     given = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
-    return max((at for at, pair in enumerate(sample, start=1) if pair in given), default=0)
+    return max((number for number, pair in enumerate(sample, start=1) if pair in given), default=0)

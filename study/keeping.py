@@ -1,5 +1,8 @@
-"""Keeping a study: backups in one file, copies of a store's rows, moving and upgrading a store, and
-the health check of a study that is served.
+"""Maintenance of a study: backups in one file, moving and upgrading a store, and a health check.
+
+Copies of a store's rows come first; the rest is built on them: `backup_study` and `keep_backups`
+write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store, and
+`examine` checks a study.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from sqlalchemy.schema import CreateColumn
 
 from evenhand import __version__
 from evenhand.errors import InputError, StoreAway
+from evenhand.study import workspace
 from evenhand.study.creation import built_whole, unused_folder
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import (
@@ -63,26 +67,18 @@ from evenhand.study.tables.files import (
     user_name,
 )
 from evenhand.study.trust import remember
-from evenhand.study.workspace import (
-    Study,
-    note_moment,
-    open_study,
-    store_state,
-    study_rubrics,
-    study_secret,
-)
 from evenhand.texts import written
 
 # Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
 # The tables are taken as they are found, so a store of an older schema is copied unchanged.
 
-_KNOWN = {*metadata.tables, "alembic_version"}
-_AT_ONCE = 1000
+_STUDY_TABLES = {*metadata.tables, "alembic_version"}
+_ROWS_PER_CHUNK = 1000
 
 
 @dataclass
 class TableState:
-    """The number of a table's rows, and a checksum of their cells whatever the rows' order."""
+    """The number of a table's rows, and a checksum of their cells that ignores the rows' order."""
 
     rows: int = 0
     checksum: int = field(default=0, repr=False)
@@ -97,40 +93,41 @@ States = dict[str, TableState]
 
 
 def found_tables(connection: sa.Connection) -> sa.MetaData:
-    """A study's tables as they are in a database, in terms that every database understands."""
-    reflected, plain = sa.MetaData(), sa.MetaData()
-    reflected.reflect(connection, only=lambda name, _: name in _KNOWN)
+    """Return a study's tables as they are in a database, with types that every database has."""
+    reflected, portable = sa.MetaData(), sa.MetaData()
+    reflected.reflect(connection, only=lambda name, _: name in _STUDY_TABLES)
     for table in reflected.tables.values():
-        columns = [_plain(column) for column in table.columns]
+        columns = [_portable_column(column) for column in table.columns]
         unique = [
             sa.UniqueConstraint(*(column.name for column in constraint.columns))
             for constraint in table.constraints
             if isinstance(constraint, sa.UniqueConstraint)
         ]
-        copied = sa.Table(table.name, plain, *columns, *unique)
+        table_copy = sa.Table(table.name, portable, *columns, *unique)
         for index in table.indexes:
             if not index.unique:  # PostgreSQL shows a unique constraint as an index, too
-                sa.Index(index.name, *(copied.c[column.name] for column in index.columns))
-    return plain
+                sa.Index(index.name, *(table_copy.c[column.name] for column in index.columns))
+    return portable
 
 
-def _plain(column: sa.Column[Any]) -> sa.Column[Any]:
-    kind: Any = column.type.as_generic()
-    if isinstance(kind, sa.JSON):
-        kind = sa.JSON(none_as_null=bool(column.nullable))
-    elif isinstance(kind, sa.Float):
-        kind = sa.Float()
+def _portable_column(column: sa.Column[Any]) -> sa.Column[Any]:
+    """Return a copy of a column with a type that every database has, without its default."""
+    generic: Any = column.type.as_generic()
+    if isinstance(generic, sa.JSON):
+        generic = sa.JSON(none_as_null=bool(column.nullable))
+    elif isinstance(generic, sa.Float):
+        generic = sa.Float()
     is_key, nullable = column.primary_key, bool(column.nullable)
-    return sa.Column(column.name, kind, primary_key=is_key, nullable=nullable)
+    return sa.Column(column.name, generic, primary_key=is_key, nullable=nullable)
 
 
 def states(
     connection: sa.Connection, tables: sa.MetaData, on_rows: Callable[[], object] = lambda: None
 ) -> States:
-    """Rows and checksum of each table, by name."""
+    """Return the rows and checksum of each table, by name. `on_rows` is called after each chunk."""
     by_table = {name: TableState() for name in tables.tables}
     for name, table in tables.tables.items():
-        for rows in _parts(connection, table, on_rows):
+        for rows in _chunks(connection, table, on_rows):
             by_table[name].add(rows)
     return by_table
 
@@ -138,21 +135,20 @@ def states(
 def copy_tables(
     source: sa.Connection, target: sa.Connection, on_rows: Callable[[], object] = lambda: None
 ) -> States:
-    """Make the source's tables in an empty target and fill them; return the state of each table.
-
-    Both connections are in a transaction, which their owners end. `on_rows` is called whenever some
-    rows have arrived. Raises InputError where the target cannot take a row, or does not hold the
-    same as the source afterwards.
+    """Create the source's tables in an empty target and fill them; return the state of each table.
+    Both connections are in a transaction, which the caller ends. `on_rows` is called after each
+    chunk of rows. Raises InputError where the target cannot take a row, or does not hold the same
+    rows as the source afterwards.
     """
     tables = found_tables(source)
     tables.create_all(target)
-    given = {name: TableState() for name in tables.tables}
+    source_states = {name: TableState() for name in tables.tables}
     for table in tables.sorted_tables:
-        names = table.columns.keys()
+        columns = table.columns.keys()
         try:
-            for rows in _parts(source, table, on_rows):
-                given[table.name].add(rows)
-                cells = [dict(zip(names, row, strict=True)) for row in rows]
+            for rows in _chunks(source, table, on_rows):
+                source_states[table.name].add(rows)
+                cells = [dict(zip(columns, row, strict=True)) for row in rows]
                 target.execute(sa.insert(table), cells)
         except sa.exc.DataError as error:
             reason = str(error.orig).splitlines()[0]
@@ -161,23 +157,24 @@ def copy_tables(
         if (column := table.autoincrement_column) is not None:  # count on from the last event
             counter = sa.func.pg_get_serial_sequence(table.name, column.name)
             last = sa.func.max(column)
-            begin = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
-            target.execute(sa.select(begin))
+            set_counter = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
+            target.execute(sa.select(set_counter))
     renew_statistics(target)
-    kept = states(target, tables, on_rows)
-    for name, state in given.items():
-        if kept[name] != state:
+    target_states = states(target, tables, on_rows)
+    for name, state in source_states.items():
+        if target_states[name] != state:
             raise InputError(
-                f"the copy's table {name} is not the same as the store's ({kept[name].rows} and "
-                f"{state.rows} rows); nothing was changed"
+                f"the copy's table {name} is not the same as the store's "
+                f"({target_states[name].rows} and {state.rows} rows); nothing was changed"
             )
-    return given
+    return source_states
 
 
-def _parts(
+def _chunks(
     connection: sa.Connection, table: sa.Table, on_rows: Callable[[], object]
 ) -> Iterator[Sequence[sa.Row[Any]]]:
-    options = {"stream_results": True, "yield_per": _AT_ONCE}
+    """Yield a table's rows in chunks; call `on_rows` at each, so that a watch knows of progress."""
+    options = {"stream_results": True, "yield_per": _ROWS_PER_CHUNK}
     for rows in connection.execute(sa.select(table), execution_options=options).partitions():
         on_rows()
         yield rows
@@ -185,7 +182,7 @@ def _parts(
 
 @dataclass(frozen=True)
 class Contents:
-    """Counts of a store's labels and grades, of who gave them, and of pairs and responses."""
+    """Counts of a store's labels and grades, their annotators and graders, pairs and responses."""
 
     labels: int
     grades: int
@@ -196,7 +193,7 @@ class Contents:
 
 
 def take_snapshot(store: Database, file: Path) -> None:
-    """Write the store as it is now to a new file; people label on meanwhile."""
+    """Write the store as it is now to a new SQLite file, while people label."""
     if store.engine.dialect.name == "sqlite":
         with (
             closing(store.engine.raw_connection()) as source,
@@ -214,7 +211,7 @@ def take_snapshot(store: Database, file: Path) -> None:
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
     """Return the contents of a store's file, and the number of rows of each table. Raises
-    InputError where it is damaged, or has what no store has: such a file may come from anyone.
+    InputError where it is damaged, or is not plainly a store: the file may come from anyone.
     """
     with closing(sqlite3.connect(file)) as connection:
 
@@ -243,81 +240,80 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
                 raise InputError(
                     f"the store is no store of an evenhand study: it has no {min(missing)}"
                 )
-            raters = "SELECT count(DISTINCT rater_id) FROM"
-            people = count(f"{raters} labels WHERE rater_kind = 'human'")
-            graders = count(f"{raters} grades")
-            given = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
-            return Contents(**given, raters=people, graders=graders), rows
+            distinct = "SELECT count(DISTINCT rater_id) FROM"
+            n_raters = count(f"{distinct} labels WHERE rater_kind = 'human'")
+            n_graders = count(f"{distinct} grades")
+            counts = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
+            return Contents(**counts, raters=n_raters, graders=n_graders), rows
         except sqlite3.DatabaseError as error:
             raise InputError(f"the store is damaged: {error}; restore an earlier backup") from None
 
 
 BACKUPS = "backups"
-"""A folder within the study's that goes into no backup."""
-_DATABASE = b"SQLite format 3\0"
-_LOGS = ("-wal", "-shm", "-journal")  # next to the store, or to a former one that it was moved from
+"""Folder in the study's folder that backups leave out."""
+_SQLITE_HEADER = b"SQLite format 3\0"
+_SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store, present or former
 
 
 def backup_study(folder: Path, file: Path) -> Contents:
     """Write a study to a new file, while people label, and verify it. Return its contents. Raises
-    InputError where the file is there already, or the store is damaged.
+    InputError where the file exists, or the store is damaged.
     """
-    with closing(_store_of(folder)) as store:
+    with closing(_open_store(folder)) as store:
         contents = backup_of(store, folder, file)
-        note_moment(store, "backup")
+        workspace.note_moment(store, "backup")
         return contents
 
 
-def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> Kept:
-    """Write a backup to a folder under the study's name and the time, and remove the study's oldest
-    there but `keep`. With `verify` it is restored on trial first, and counts only if that works.
-
-    Raises InputError as `backup_study` does, where `to` cannot be written, and where `keep` is less
-    than 1; then all older backups stay.
+def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> KeptBackup:
+    """Write a backup to the folder `to`, named after study and time, and delete the study's older
+    ones there except the last `keep`. With `verify` it is restored on trial first, and counts only
+    if that works. Raises InputError as `backup_study` does, where `to` cannot be written, and where
+    `keep` is less than 1; then all older backups stay.
     """
     if keep < 1:
         raise InputError("--keep must be 1 or more")
     if not to.is_dir():
         raise InputError(f"there is no folder {to}; make it first")
-    with closing(_store_of(folder)) as store:
+    with closing(_open_store(folder)) as store:
         # A mark tells the backups from those of another folder of the same name, which stay.
         with store.write() as connection:
             append_once(connection, meta, "key", {"key": "mark", "value": secrets.token_hex(4)})
         (mark,) = store.values(sa.select(meta.c.value).where(meta.c.key == "mark"))
-        begin = f"{folder.resolve().name}-{mark}"
-        name = f"{begin}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
+        prefix = f"{folder.resolve().name}-{mark}"
+        name = f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
         contents = backup_of(store, folder, to / name)
         if verify:
-            _try(to / name, contents)
-        note_moment(store, "backup")
-    own_name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
-    backups = sorted(path for path in to.iterdir() if own_name.fullmatch(path.name))
+            _verify(to / name, contents)
+        workspace.note_moment(store, "backup")
+    name_pattern = re.compile(re.escape(prefix) + r"-\d{8}-\d{6}\.zip")
+    backups = sorted(path for path in to.iterdir() if name_pattern.fullmatch(path.name))
     for old in backups[:-keep]:
         old.unlink()
-    return Kept(to / name, contents, len(backups[-keep:]))
+    return KeptBackup(to / name, contents, len(backups[-keep:]))
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A backup that was made, its contents, and how many backups of the study there are now."""
+class KeptBackup:
+    """A new backup, its contents, and the number of the study's backups there are now."""
 
     file: Path
     contents: Contents
     number: int
 
 
-def _store_of(folder: Path) -> Database:
-    """The study's store, from which something has to be heard every now and then."""
+def _open_store(folder: Path) -> Database:
+    """Open the study's store; the server must answer every `SILENT` seconds during long work."""
     return Database.connect(read_config(folder).store, folder, silent=SILENT)
 
 
-def _try(file: Path, contents: Contents) -> None:
-    """Restore a backup on trial. Raises InputError, and removes the backup, where that fails."""
+def _verify(file: Path, contents: Contents) -> None:
+    """Restore a backup on trial. Raises InputError, and deletes the backup, where that fails."""
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as trial:
         folder = Path(trial) / "trial"
         try:
             restored = restore_study(file, folder)
-            with open_study(folder):
+            with workspace.open_study(folder):
                 pass
             if restored != contents:
                 raise InputError("it holds other rows")
@@ -327,22 +323,24 @@ def _try(file: Path, contents: Contents) -> None:
 
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
-    """Write a study whose store is open to a new file, and verify it. Return its contents."""
-    file, home, place = file.absolute(), folder.resolve(), file.absolute().parent
+    """Write a study with an open store to a new file, and verify it. Return its contents."""
+    file, study_folder, target_folder = file.absolute(), folder.resolve(), file.absolute().parent
+    real_target = target_folder.resolve()
     if file.exists():
         raise InputError(f"{file} exists already; name a new file")
-    if not place.is_dir():
-        raise InputError(f"there is no folder {place}; make it first")
-    if place.resolve().is_relative_to(home) and not place.resolve().is_relative_to(home / BACKUPS):
+    if not target_folder.is_dir():
+        raise InputError(f"there is no folder {target_folder}; make it first")
+    is_in_backups = real_target.is_relative_to(study_folder / BACKUPS)
+    if real_target.is_relative_to(study_folder) and not is_in_backups:
         raise InputError(
             f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
             "disk"
         )
-    with tempfile.TemporaryDirectory(dir=place, prefix=f".{file.name}.") as building:
-        snapshot, whole = Path(building) / STORE, Path(building) / file.name
-        files = _files(folder)
+    with tempfile.TemporaryDirectory(dir=target_folder, prefix=f".{file.name}.") as temporary:
+        snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
+        files = _study_files(folder)
         take_snapshot(store, snapshot)
-        if _settings(_files(folder)) != _settings(files):  # they must fit the store
+        if _toml_files(_study_files(folder)) != _toml_files(files):  # they must fit the store
             raise InputError("the study's settings were changed meanwhile; run this again")
         contents, tables = read_snapshot(snapshot)
         entries = {
@@ -355,27 +353,27 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
         listing = Listing(
             format=FORMAT, evenhand=__version__, created_at=utc_now(), files=entries, tables=tables
         )
-        with os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE), "w+b") as out:
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(archive_file, flags, FILE), "w+b") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
                 archive.writestr(LIST, listing.model_dump_json(indent=1))
                 for name, content in files.items():
                     archive.writestr(name, content)
                 archive.write(snapshot, STORE)
-            out.flush()
-            os.fsync(out.fileno())
-        check_archive(whole)
-        os.replace(whole, file)
+            stream.flush()
+            os.fsync(stream.fileno())
+        check_archive(archive_file)
+        os.replace(archive_file, file)
     return contents
 
 
 def restore_study(
     file: Path, folder: Path, on_hosts: Callable[[list[str]], None] = lambda names: None
 ) -> Contents:
-    """Make a study's folder from a backup; its store is SQLite. Return its contents. A backup may
-    come from anybody, so sections that name hosts become comments; `on_hosts` is told which.
-
-    Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
-    a backup.
+    """Make a study's folder, with an SQLite store, from a backup. Return its contents. A backup may
+    come from anyone, so sections that name hosts are commented out, and `on_hosts` gets their
+    names. Raises InputError, with nothing written, where the folder exists, or the file is damaged
+    or not a backup.
     """
     folder = unused_folder(folder)
     if not file.is_file():
@@ -392,7 +390,7 @@ def restore_study(
         if names:
             atomic_write(settings, text.encode())
             read_config(building)
-        study_rubrics(building)
+        workspace.study_rubrics(building)
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
             raise InputError("the backup's store holds other rows than its list says; refused")
@@ -402,41 +400,39 @@ def restore_study(
     return contents
 
 
-def _files(folder: Path) -> dict[str, bytes]:
-    """All files of a study but its stores, temporary files and older backups, by name. Where
-    study.toml names another store, the copy names the backup's own.
-    """
+def _study_files(folder: Path) -> dict[str, bytes]:
+    """Return a study's files, without stores and backups; study.toml names the backup's store."""
     files: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         is_hidden = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
-        if path.is_file() and not is_hidden and not path.name.endswith(_LOGS):
+        if path.is_file() and not is_hidden and not path.name.endswith(_SQLITE_LOGS):
             content = path.read_bytes()
-            if not content.startswith(_DATABASE):
+            if not content.startswith(_SQLITE_HEADER):
                 files[name.as_posix()] = content
-    settings = files[FILE_NAME].decode("utf-8-sig")
+    settings_text = files[FILE_NAME].decode("utf-8-sig")
     if read_config(folder).store != STORE:
-        settings = changed_text(settings, {"": {"store": STORE}})
-    files[FILE_NAME] = settings.encode()
+        settings_text = changed_text(settings_text, {"": {"store": STORE}})
+    files[FILE_NAME] = settings_text.encode()
     return files
 
 
-def _settings(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if name.endswith(".toml")}
 
 
-# A whole study in one file: a zip of its folder, and a list of what it must hold. An archive may
-# come from anyone. Reading one writes nothing outside the folder named, follows no link, and takes
-# no byte more than the list says.
+# The archive of a backup: a zip of the study's folder, and a list of its files. An archive may come
+# from anyone. Reading one writes nothing outside the folder named, follows no link, and reads no
+# more bytes than the list says.
 
 LIST = "backup.json"
 STORE = "study.db"
 """The store's name in a backup, whatever it was kept in; so no database's password gets there."""
 FORMAT = 1
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_MOST_FILES = 10_000
-_MOST_LIST_BYTES = 4_000_000
-_PIECE = 1 << 20
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MAX_FILES = 10_000
+_MAX_LIST_BYTES = 4_000_000
+_CHUNK_BYTES = 1 << 20
 
 
 class Entry(Section):
@@ -447,7 +443,7 @@ class Entry(Section):
 
 
 class Listing(Section):
-    """The contents of an archive: its files, and the number of rows of each table of the store."""
+    """An archive's list: its files, and the number of rows of each table of the store."""
 
     format: int
     evenhand: str
@@ -457,11 +453,10 @@ class Listing(Section):
 
 
 def check_archive(path: Path) -> Listing:
-    """Read every byte and compare it with the list. Raises InputError where one differs."""
-    with _opened(path) as archive:
-        listing = _listing(archive)
+    """Read every byte and compare it with the list. Raises InputError if one differs."""
+    with _open_archive(path) as (archive, listing):
         for name, entry in listing.files.items():
-            _read(archive, name, entry, lambda _: None)
+            _read_member(archive, name, entry, lambda _: None)
     return listing
 
 
@@ -469,39 +464,41 @@ def unpack(path: Path, folder: Path) -> Listing:
     """Write an archive's files into a folder, for the owner alone. Raises InputError where it is
     not a backup, is damaged, or holds files that a backup does not have.
     """
-    with _opened(path) as archive:
-        listing = _listing(archive)
-        wanted = sum(entry.bytes for entry in listing.files.values())
-        if wanted > disk_usage(folder).free:
-            raise InputError(f"the backup needs {wanted:,} bytes; the disk has fewer free")
+    with _open_archive(path) as (archive, listing):
+        n_bytes = sum(entry.bytes for entry in listing.files.values())
+        if n_bytes > disk_usage(folder).free:
+            raise InputError(f"the backup needs {n_bytes:,} bytes; the disk has fewer free")
         for name, entry in listing.files.items():
             target = folder / name
             new_folder(target.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(os.open(target, flags, FILE), "wb") as file:
-                _read(archive, name, entry, file.write)
+                _read_member(archive, name, entry, file.write)
                 file.flush()
                 os.fsync(file.fileno())
     return listing
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, Listing]]:
+    """Open an archive and its checked list."""
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
         raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
     with archive:
-        yield archive
+        yield archive, _read_list(archive)
 
 
-def _listing(archive: zipfile.ZipFile) -> Listing:
-    """The list, once it is known to name exactly the archive's files and nothing dangerous."""
+def _read_list(archive: zipfile.ZipFile) -> Listing:
+    """Return the archive's list. Raises InputError unless it names exactly the archive's files, and
+    all of them are plain files inside the folder.
+    """
     members = archive.infolist()
     names = [member.filename for member in members]
     if LIST not in names:
         raise InputError(f"{archive.filename} is no backup of evenhand: it has no {LIST}")
-    if archive.getinfo(LIST).file_size > _MOST_LIST_BYTES or len(names) > _MOST_FILES:
+    if archive.getinfo(LIST).file_size > _MAX_LIST_BYTES or len(names) > _MAX_FILES:
         raise InputError(f"{archive.filename} is larger than any backup; it is not read")
     try:
         listing = Listing.model_validate_json(archive.read(LIST))
@@ -517,7 +514,7 @@ def _listing(archive: zipfile.ZipFile) -> Listing:
         path, mode = PurePosixPath(name), member.external_attr >> 16
         is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
         is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
-        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _PACKED
+        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _COMPRESSIONS
         # A log next to the store would be played into it when it is opened.
         if not (is_file and is_inside and is_plain) or name.startswith(f"{STORE}-"):
             raise InputError(f"the archive holds {name!r}, which no backup does; refused")
@@ -527,31 +524,32 @@ def _listing(archive: zipfile.ZipFile) -> Listing:
     return listing
 
 
-def _read(
-    archive: zipfile.ZipFile, name: str, entry: Entry, take: Callable[[bytes], object]
+def _read_member(
+    archive: zipfile.ZipFile, name: str, entry: Entry, write: Callable[[bytes], object]
 ) -> None:
+    """Pass an archive's file to `write` in chunks. Raises InputError if it is not as its entry."""
     digest, size = hashlib.sha256(), 0
     try:
         with archive.open(name) as file:
-            while (piece := file.read(_PIECE)) and size <= entry.bytes:
-                size += len(piece)
-                digest.update(piece)
-                take(piece)
+            while (chunk := file.read(_CHUNK_BYTES)) and size <= entry.bytes:
+                size += len(chunk)
+                digest.update(chunk)
+                write(chunk)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError(f"the backup is damaged: {name} cannot be read") from None
     if (size, digest.hexdigest()) != (entry.bytes, entry.sha256):
         raise InputError(f"the backup is damaged: {name} is not as it was when it was made")
 
 
-# Moving a study's store to another place, SQLite or PostgreSQL, or to a newer schema. Until the
-# last step the study is unchanged; a run that is killed has done nothing, or all.
+# Moving a study's store to another database, SQLite or PostgreSQL, or to a newer schema. Until the
+# last step the study is unchanged, so a run that is killed has done nothing, or all.
 
 _FILE_URL = "sqlite:///"
 
 
 @dataclass(frozen=True)
 class Upgraded:
-    """The schema before an upgrade and after it, and the backup of the study from before."""
+    """The schema versions before and after an upgrade, and the backup made before it."""
 
     before: int
     now: int
@@ -559,35 +557,34 @@ class Upgraded:
 
 
 def move_store(folder: Path, to: str) -> States:
-    """Copy the store to a URL, or to a file name within the folder, and let study.toml name it.
-
-    Returns the rows and checksum of every table. The former store stays as it is. Raises InputError
-    where the study is open elsewhere, or the place holds anything but this very state of it; it or
-    StoreAway where one of the two does not answer.
+    """Copy the store to a URL, or to a file name within the folder, and name it in study.toml.
+    Returns the rows and checksum of every table. The former store is unchanged. Raises InputError
+    where the study is open elsewhere, or the new store holds other rows; InputError or StoreAway
+    where one of the two does not answer.
     """
     config = read_config(folder)
-    place = _new_place(folder, config.store, to)
-    if "://" in place or "$" in place:
-        remember(folder, [place])  # as it was typed
+    new_store = _new_store_name(folder, config.store, to)
+    if "://" in new_store or "$" in new_store:
+        remember(folder, [new_store])  # the operator has typed it, so it is trusted
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
-        location = resolved(place)
+        location = resolved(new_store)
         if is_url(location) or (folder / location).exists():
-            with closing(Database.connect(place, folder, silent=SILENT)) as target:
-                moved = _copied(store, source, target)
+            with closing(Database.connect(new_store, folder, silent=SILENT)) as target:
+                copied = _copy_store(store, source, target)
         else:
-            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as building:
-                with closing(Database.connect(location, Path(building), create=True)) as target:
-                    moved = _copied(store, source, target)
-                # It is closed, so it has no log next to it.
-                os.replace(Path(building) / location, folder / location)
-        change_config(folder, {"": {"store": place}})
-    _hand_over(folder)
-    return moved
+            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as temporary:
+                with closing(Database.connect(location, Path(temporary), create=True)) as target:
+                    copied = _copy_store(store, source, target)
+                # The target is closed, so it has no log next to it.
+                os.replace(Path(temporary) / location, folder / location)
+        change_config(folder, {"": {"store": new_store}})
+    _secure_folder(folder)
+    return copied
 
 
 def upgrade_store(folder: Path) -> Upgraded:
-    """Bring the store to the program's schema, all or nothing, after a backup. Raises InputError
+    """Upgrade the store to the program's schema, all or nothing, after a backup. Raises InputError
     where a newer evenhand wrote it, or the study is open elsewhere; StoreAway where the database
     does not answer.
     """
@@ -599,46 +596,50 @@ def upgrade_store(folder: Path) -> Upgraded:
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
             store.check_schema()
-            study_secret(store)
-            _hand_over(folder)
+            workspace.study_secret(store)
+            _secure_folder(folder)
             return Upgraded(before, now, None)
         new_folder(folder / BACKUPS)
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
         file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
         backup_of(store, folder, file)
         with store.only_user() as connection:
-            kept = found_tables(connection)
-            rows = _row_counts(connection, kept)
+            old_tables = found_tables(connection)
+            n_rows = _row_counts(connection, old_tables)
             migrate(connection, before)
-            if _row_counts(connection, kept) != rows:
+            if _row_counts(connection, old_tables) != n_rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        study_secret(store)  # made with every new study; versions before 0.3.0 made it late
-    _hand_over(folder)
+        workspace.study_secret(
+            store
+        )  # made with every new study; versions before 0.3.0 made it late
+    _secure_folder(folder)
     return Upgraded(before, now, file)
 
 
-def _hand_over(folder: Path) -> None:
-    """Close the folder to others, and give what root wrote in it to the study's owner."""
+def _secure_folder(folder: Path) -> None:
+    """Close the folder to other users, and give files that root wrote to the study's owner."""
     tighten(folder)
     give_to_owner_of(folder, *folder.iterdir(), *(folder / BACKUPS).glob("*"))
 
 
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
-    counted = [table for name, table in tables.tables.items() if name != "alembic_version"]
+    """Return the number of rows of each table, by name."""
     count = sa.select(sa.func.count())
     return {
-        table.name: connection.execute(count.select_from(table)).scalar_one() for table in counted
+        name: connection.execute(count.select_from(table)).scalar_one()
+        for name, table in tables.tables.items()
+        if name != "alembic_version"
     }
 
 
-def _new_place(folder: Path, present: str, to: str) -> str:
-    """Return the store's new location. Raises InputError for the present or an invalid one."""
+def _new_store_name(folder: Path, present: str, to: str) -> str:
+    """Return the new store as study.toml names it. Raises InputError where it cannot be one."""
     location = resolved(to)
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))
-        is_ours = path.parent.resolve() == folder.resolve()
-        to = location = path.name if is_ours else str(path)
+        is_in_folder = path.parent.resolve() == folder.resolve()
+        to = location = path.name if is_in_folder else str(path)
     if location == resolved(present):
         raise InputError("--to names the place where the study's store is already")
     is_name = Path(location).name == location and location[:1] not in ("", ".")
@@ -651,12 +652,10 @@ def _new_place(folder: Path, present: str, to: str) -> str:
     return to
 
 
-def _copied(store: Database, source: sa.Connection, target: Database) -> States:
-    """Copy to an empty database; one that holds the same already, since a run was stopped between
-    the copy and the settings, is left as it is.
-    """
+def _copy_store(store: Database, source: sa.Connection, target: Database) -> States:
+    """Copy the store to an empty database, or find the same rows there; return the states."""
 
-    def on_rows() -> None:  # whichever of the two they come from, the other has nothing to say
+    def on_rows() -> None:  # while rows come from one of the two, the other is silent
         store.goes_on()
         target.goes_on()
 
@@ -664,9 +663,9 @@ def _copied(store: Database, source: sa.Connection, target: Database) -> States:
         with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
                 return copy_tables(source, connection, on_rows)
-            wanted = states(source, found_tables(source), on_rows)
-            if states(connection, found_tables(connection), on_rows) == wanted:
-                return wanted
+            source_states = states(source, found_tables(source), on_rows)
+            if states(connection, found_tables(connection), on_rows) == source_states:
+                return source_states
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words
         raise InputError(f"the store cannot be copied there: {reason}") from None
@@ -682,14 +681,12 @@ ADDED = {
     "practice_labels": SHOWN,
     "login_attempts": ("address_key",),
 }
-"""Columns that tables of schema 1 lack. Schema 1 is that of version 0.1.0, 2 of 0.2.0."""
-_EVERYBODYS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+"""Columns that tables of schema 1 lack. Version 0.1.0 has schema 1, version 0.2.0 schema 2."""
+_PROVIDER_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
-    """Bring a store of schema 1 to the program's schema, within the caller's transaction. Raises
-    InputError for a version that never was.
-    """
+    """Upgrade a store of schema 1, within a transaction. Raises InputError for other versions."""
     if version != 1:
         raise InputError(f"the store is of version {version}, which no evenhand wrote")
     metadata.create_all(connection)
@@ -697,87 +694,91 @@ def migrate(connection: sa.Connection, version: int) -> None:
         for name in names:
             column = CreateColumn(metadata.tables[table].c[name]).compile(connection)
             connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column}"))
-    _name_addresses(connection, grades, grades.c.provenance["base_url"].as_string())
-    _name_addresses(connection, batches, batches.c.base_url)
+    _add_server_to_names(connection, grades, grades.c.provenance["base_url"].as_string())
+    _add_server_to_names(connection, batches, batches.c.base_url)
     connection.execute(sa.update(meta).where(meta.c.key == SCHEMA).values(value=SCHEMA_VERSION))
 
 
-def _name_addresses(
+def _add_server_to_names(
     connection: sa.Connection, table: sa.Table, column: sa.ColumnElement[str]
 ) -> None:
-    """Put the address into the names of graders that another server than the provider's answered.
-    Version 0.1.0 sent `anthropic:MODEL` to ANTHROPIC_BASE_URL and kept the grades under that name.
+    """Add the server's address to the names of graders that used another server than the
+    provider's: version 0.1.0 kept the grades of ANTHROPIC_BASE_URL under `anthropic:MODEL`.
     """
-    named = sa.select(table.c.rater_id, column).distinct()
-    for rater, address in connection.execute(named).all():
+    names = sa.select(table.c.rater_id, column).distinct()
+    for rater, address in connection.execute(names).all():
         provider, _, model = rater.partition(":")
-        known, address = _EVERYBODYS.get(provider), (address or "").rstrip("/")
-        if not known or not address or address == known or "@http" in rater:
+        provider_url, address = _PROVIDER_URLS.get(provider), (address or "").rstrip("/")
+        if not provider_url or not address or address == provider_url or "@http" in rater:
             continue
-        model, hashed, settings = model.partition("#")
+        model, separator, settings = model.partition("#")
         connection.execute(
             sa.update(table)
             .where(table.c.rater_id == rater, column.in_((address, f"{address}/")))
-            .values(rater_id=f"{provider}:{model}@{address}{hashed}{settings}")
+            .values(rater_id=f"{provider}:{model}@{address}{separator}{settings}")
         )
 
 
 OLD_HOURS = 50.0
-"""Older than a night's backup that one night has missed."""
-_OLDEST_SERVER = 14
-_NAMED = 3
+"""Age at which a backup is old: with nightly backups, more than one night was missed."""
+_MIN_POSTGRESQL = 14
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: a sentence, with what to do where it is not well."""
+    """The result of one check: a sentence, with what to do where `is_well` is False."""
 
     is_well: bool
     says: str
 
 
 def examine(folder: Path, url: str = "") -> list[Finding]:
-    """All there is to say about a study that people reach at `url`; "" where that is not known.
+    """Return the findings about a study that people reach at `url`; "" where that is not known.
     Raises InputError where the folder holds no study.
     """
-    # First: to open a study closes its files to others.
-    findings = [*_modes(folder), *_ways_in(read_config(folder).session, url)]
+    # Modes first: opening a study closes its files to others.
+    findings = [*_check_modes(folder), *_check_access(read_config(folder).session, url)]
     try:
-        with open_study(folder, patience=2.0) as study:
+        with workspace.open_study(folder, patience=2.0) as study:
             kind = study.store.engine.dialect.name
-            return [_well("opens", kind=kind), *findings, *_store(study), _versions(study.store)]
+            findings += [*_check_store(study), _check_versions(study.store)]
+            return [_well("opens", kind=kind), *findings]
     except (InputError, StoreAway) as error:
-        return [_ill("not_open", reason=error), *findings]
+        return [_problem("not_open", reason=error), *findings]
 
 
-def serving_notes(study: Study, url: str) -> list[str]:
+def serving_notes(study: workspace.Study, url: str) -> list[str]:
     """Return what should be repaired in an open study that is about to be served at `url`."""
-    findings = [*_modes(study.folder), *_ways_in(study.config.session, url), *_store(study)]
+    findings = [*_check_modes(study.folder), *_check_access(study.config.session, url)]
+    findings += _check_store(study)
     return [finding.says for finding in findings if not finding.is_well]
 
 
-def _ways_in(session: SessionSettings, url: str) -> Iterator[Finding]:
+def _check_access(session: SessionSettings, url: str) -> Iterator[Finding]:
+    """Yield findings about who can reach the study's pages, and through which hosts."""
     if session.entry == "open":
-        yield _ill("open_entry")
+        yield _problem("open_entry")
     else:
         yield _well("entry", entry=session.entry)
     if session.trusted_proxies:
         yield _well("proxies", proxies=", ".join(session.trusted_proxies))
     else:
-        yield _ill("no_proxies")
+        yield _problem("no_proxies")
     address = urlsplit(url)
     names = [name for name in (address.hostname, *session.hosts) if name]
-    yield _well("hosts", hosts=", ".join(names)) if names else _ill("no_hosts")
+    yield _well("hosts", hosts=", ".join(names)) if names else _problem("no_hosts")
     if url and address.scheme != "https":
-        yield _ill("no_tls", url=url)
+        yield _problem("no_tls", url=url)
 
 
-def _modes(folder: Path) -> Iterator[Finding]:
+def _check_modes(folder: Path) -> Iterator[Finding]:
+    """Yield findings about the owner and permissions of the folder and its files."""
     if not HAS_MODES:
         return
     folder = folder.resolve()
     owner = folder.stat().st_uid
-    others, loose = [], []
+    of_other_owners, too_open = [], []
     for path in (folder, *folder.rglob("*")):
         try:
             status = path.lstat()
@@ -785,47 +786,49 @@ def _modes(folder: Path) -> Iterator[Finding]:
             continue
         name = str(path.relative_to(folder.parent))
         if status.st_uid != owner:
-            others.append(name)
+            of_other_owners.append(name)
         if stat.S_IMODE(status.st_mode) & 0o077 and not stat.S_ISLNK(status.st_mode):
-            loose.append(name)
-    if others:
-        yield _ill("other_owner", files=_some(others), owner=user_name(owner))
-    if loose:
-        yield _ill("loose_modes", files=_some(loose))
-    if not others and not loose:
+            too_open.append(name)
+    if of_other_owners:
+        yield _problem("other_owner", files=_first_names(of_other_owners), owner=user_name(owner))
+    if too_open:
+        yield _problem("loose_modes", files=_first_names(too_open))
+    if not of_other_owners and not too_open:
         yield _well("modes")
 
 
-def _store(study: Study) -> Iterator[Finding]:
-    state = store_state(study)
-    yield _well("writes") if state.write else _ill("no_write")
+def _check_store(study: workspace.Study) -> Iterator[Finding]:
+    """Yield findings about writing to the store, and the age of the last backup."""
+    state = workspace.store_state(study)
+    yield _well("writes") if state.write else _problem("no_write")
     if (hours := state.hours_since_backup) is None:
-        yield _ill("no_backup")
+        yield _problem("no_backup")
     elif hours > OLD_HOURS:
-        yield _ill("old_backup", hours=hours)
+        yield _problem("old_backup", hours=hours)
     else:
         yield _well("backup", hours=hours)
 
 
-def _versions(store: Store) -> Finding:
+def _check_versions(store: Store) -> Finding:
+    """Return the versions in use; a problem where PostgreSQL is too old."""
     database = f"SQLite {sqlite3.sqlite_version}"
     if store.engine.dialect.name == "postgresql":
         server = str(store.values(sa.text("SHOW server_version"))[0])
         database = f"PostgreSQL {server}"
-        if int(server.partition(".")[0]) < _OLDEST_SERVER:
-            return _ill("old_server", version=server)
+        if int(server.partition(".")[0]) < _MIN_POSTGRESQL:
+            return _problem("old_server", version=server)
     installed = {"evenhand": __version__, "streamlit": version("streamlit")}
     return _well("versions", python=platform.python_version(), database=database, **installed)
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(sorted(names)[:_NAMED]) + more
+def _first_names(names: list[str]) -> str:
+    rest = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(sorted(names)[:_MAX_NAMES]) + rest
 
 
 def _well(name: str, **fields: object) -> Finding:
     return Finding(True, written(f"doctor.{name}", **fields))
 
 
-def _ill(name: str, **fields: object) -> Finding:
+def _problem(name: str, **fields: object) -> Finding:
     return Finding(False, written(f"doctor.{name}", **fields))

@@ -1,9 +1,9 @@
-"""Trust in settings files: what one may take from the environment, and confirmations of more.
+"""Trust in settings files: what they may take from the environment, and confirmations of more.
 
-A study's folder may come from anybody, and so may the hosts that its settings name. On its own a
-file may name variables of evenhand's prefix, and a provider's key for that provider's host; a
-secret never travels over plain http to another machine. Anything else is sent once the operator has
-confirmed the very declaration for its folder, which is kept outside that folder.
+A study's folder may come from anyone, and so may the hosts that its settings name. A file may name
+variables with evenhand's prefix, and a provider's key for that provider's host; a secret is never
+sent over plain http to another machine. Anything else is sent only once the operator has confirmed
+the declaration for its folder; confirmations are stored outside that folder.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from evenhand.errors import InputError
 from evenhand.texts import written
 
 PREFIX = "EVENHAND_"
-_OWN = {"EVENHAND_PASSWORD"}  # variables of the prefix that evenhand reads itself
+_INTERNAL = {"EVENHAND_PASSWORD"}  # variables of the prefix that evenhand reads itself
 _confirmed: set[str] = set()
-"""Digests of declarations that this process may send, wherever they stand."""
+"""Digests of declarations that this process may send, in any folder."""
 
 
 def check_variable(
@@ -35,44 +35,44 @@ def check_variable(
     to: str = "",
     keys: Collection[str] = (),
 ) -> None:
-    """Raise InputError where a file's `key` may not send `variable`. `to` is the URL that it goes
-    to, "" where that is no web address; `keys` are the variables meant for this host;
-    `declaration`, as JSON, is all in the file that a confirmation is for.
+    """Raise InputError where a file's `key` may not send `variable`. `to` is the URL of its
+    destination, "" where that is not a web address; `keys` are the variables meant for this host;
+    `declaration`, as JSON, is the part of the file that is confirmed.
     """
-    is_meant = variable in keys or (variable.startswith(PREFIX) and variable not in _OWN)
-    if is_meant and not _is_overheard(to):
+    is_meant = variable in keys or (variable.startswith(PREFIX) and variable not in _INTERNAL)
+    if is_meant and not _can_be_overheard(to):
         return
     if is_trusted(file.parent, declaration):
         return
     folder = shlex.quote(str(file.parent))
     is_study = file.name == "study.toml"
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
-    at = urlsplit(to).netloc.rpartition("@")[2] or "a server"
-    fields = {"file": file.name, "key": key, "variable": variable, "to": at}
+    host = urlsplit(to).netloc.rpartition("@")[2] or "a server"
+    fields = {"file": file.name, "key": key, "variable": variable, "to": host}
     sentence = written("trust.plain" if is_meant else "trust.variable", command=command, **fields)
     raise InputError(sentence)
 
 
 def confirm(declaration: object) -> None:
-    """Trust a declaration for as long as this process runs, in whatever folder it stands."""
+    """Trust a declaration in any folder, for as long as this process runs."""
     _confirmed.add(_digest("", declaration))
 
 
 def remember(folder: Path, declarations: Iterable[object]) -> None:
-    """Trust declarations for good where they stand in this folder, and confirm them."""
-    known, lines = _remembered(), []
-    for member in declarations:
-        confirm(member)
-        place = str(folder.resolve())
-        if (digest := _digest(place, member)) not in known:
-            lines.append(f"{digest} {json.dumps(place)}\n")  # the place is for who looks into it
+    """Trust these declarations in this folder for good, and confirm them."""
+    remembered, lines = _remembered(), []
+    for declaration in declarations:
+        confirm(declaration)
+        folder_path = str(folder.resolve())
+        if (digest := _digest(folder_path, declaration)) not in remembered:
+            lines.append(f"{digest} {json.dumps(folder_path)}\n")  # the path is for readers
     if lines:
         file = state_folder() / "trusted"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as out:
-                out.write("".join(lines))
+            with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as stream:
+                stream.write("".join(lines))
         except OSError as error:
             raise InputError(
                 written("trust.not_kept", file=file, reason=str(error.strerror).lower())
@@ -87,16 +87,17 @@ def is_trusted(folder: Path, declaration: object) -> bool:
 
 
 def inside(folder: Path, name: str, key: str, file: str = "study.toml") -> Path:
-    """Return the path of a file that settings name. Raises InputError where it lies outside."""
+    """Return the path of a file that settings name. Raises InputError if it is outside."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()):
         raise InputError(written("trust.outside", file=file, key=key, name=name))
     return path
 
 
-def _is_overheard(url: str) -> bool:
-    """
-    >>> [_is_overheard(f"http://{host}/v1") for host in ("gw.example", "127.0.0.2:9", "[::1]")]
+def _can_be_overheard(url: str) -> bool:
+    """Return True if a URL sends unencrypted text to another machine.
+
+    >>> [_can_be_overheard(f"http://{host}/v1") for host in ("gw.example", "127.0.0.2:9", "[::1]")]
     [True, False, False]
     """
     parts = urlsplit(url)
@@ -114,13 +115,14 @@ def _digest(folder: str, declaration: object) -> str:
 
 
 def state_folder() -> Path:
-    """The user's folder for evenhand's state, by the XDG Base Directory Specification."""
+    """Return the user's folder for evenhand's state (XDG Base Directory Specification)."""
     home = os.environ.get("XDG_STATE_HOME", "")
     place = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
     return place / "evenhand"
 
 
 def _remembered() -> set[str]:
+    """Return the digests of all confirmed declarations."""
     try:
         lines = (state_folder() / "trusted").read_text("utf-8").splitlines()
         return {line.partition(" ")[0] for line in lines}

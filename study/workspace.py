@@ -1,4 +1,4 @@
-"""A study that is open: its settings, its rubrics, its store, and the tables read from them."""
+"""An open study: its settings, rubrics and store, tables read from them, and the study's secret."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RUBRICS_FOLDER, PROMPTS_FOLDER = "rubrics", "prompts"
 
 
 class Study:
-    """A study folder that is open. Close it, or use it as a context manager."""
+    """An open study folder. Close it, or use it as a context manager."""
 
     def __init__(self, folder: Path, config: StudyConfig, rubrics: dict[str, Rubric], store: Store):
         self.folder = folder
@@ -53,9 +53,9 @@ class Study:
 
     @cached_property
     def blinding_key(self) -> bytes:
-        """The key that draws what annotators must not foresee: the places of attention checks and
-        repeats, the order of units and of sides, the names under which tasks are sent. Not the
-        seed, which is public. Everything given out is stored, so nothing stored depends on the key.
+        """Return the key that draws what annotators must not foresee: places of attention checks
+        and repeats, the order of units and sides, ids of tasks. It is not the seed, which is
+        public. All that is given out is stored, so no stored data depends on the key.
         """
         return key_for(self.store, "blinding")
 
@@ -64,51 +64,51 @@ class Study:
         return self.store.subjects()
 
     def units(self, scope: str = "sample") -> pd.DataFrame:
-        """The `units` table of the sampled pairs ("sample"), or of all pairs ("all"). Sampled pairs
-        come in their order of labelling. Where some pairs were likelier to be picked than others,
-        `inclusion_probability` says how likely each was (see `store.logs.decisions`).
+        """Return the `units` table of the sampled pairs ("sample"), in their order of labelling, or
+        of all pairs ("all"). If pairs had different probabilities of being picked, the column
+        `inclusion_probability` has them (see `store.logs.decisions`).
         """
         pairs = self.store.pairs()
         if scope == "sample":
             pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
         units = units_table(pairs, self.store.answered().drop_duplicates(["pair_id", "subject"]))
-        if chances := inclusion_so_far(self.store):
-            units[INCLUSION] = units["cluster_id"].map(chances)
+        if probabilities := inclusion_so_far(self.store):
+            units[INCLUSION] = units["cluster_id"].map(probabilities)
         return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
-        """Return `units(scope)` with the words of each response and of texts shown beside one."""
-        more = (
+        """Return `units(scope)` with the words of responses and of texts shown with them."""
+        text_columns = (
             block.column
             for rubric in self.rubrics.values()
             for block in rubric.blocks
             if rubric.unit == "response" and block.column != "response" and block.kind != "image"
         )
-        return with_words(self.units(scope), self.store.responses(), dict.fromkeys(more))
+        return with_words(self.units(scope), self.store.responses(), dict.fromkeys(text_columns))
 
     def check_labelled_subjects(self) -> None:
-        """Raises InputError where study.toml lets people label a subject without responses."""
-        known = self.subjects()
+        """Raise InputError if study.toml lets people label a subject without responses."""
+        subjects = self.subjects()
         for subject in self.config.annotation.subjects:
-            if known and subject not in known:
+            if subjects and subject not in subjects:
                 raise InputError(
                     f"study.toml: annotation.subjects names {subject!r}, but the study has "
-                    f"responses of {', '.join(known)}"
+                    f"responses of {', '.join(subjects)}"
                 )
 
     def rubric_units(self, rubric: Rubric, scope: str = "sample") -> list[str]:
-        """The ids of the units of this rubric's kind that have responses."""
+        """Return the ids of the units of this rubric's kind that have responses."""
         return self.units_by_kind(scope)[rubric.unit]
 
     def labelled_units(self, sampled: pd.DataFrame | None = None) -> list[tuple[str, str]]:
-        """Return the `sampled` units of the subjects that people label, each before its pair."""
+        """Return (unit id, pair id) of the `sampled` units of subjects that people label."""
         units = self.units("sample") if sampled is None else sampled
-        wanted = set(self.config.annotation.subjects)
+        labelled_subjects = set(self.config.annotation.subjects)
         columns = (units["unit_id"], units["cluster_id"], units["subject"])
         return [
             (unit, pair)
             for unit, pair, subject in zip(*columns, strict=True)
-            if subject and (not wanted or subject in wanted)
+            if subject and (not labelled_subjects or subject in labelled_subjects)
         ]
 
     def unanswered(self, subjects: Iterable[str], scope: str) -> dict[str, list[str]]:
@@ -116,22 +116,21 @@ class Study:
         answered = self.store.answered().groupby("subject")["pair_id"].agg(set).to_dict()
         is_all = scope == "all"
         pairs = self.store.pairs()["pair_id"].tolist() if is_all else self.store.sample()
-        none: set[str] = set()
         return {
-            subject: [pair for pair in pairs if pair not in answered.get(subject, none)]
+            subject: [pair for pair in pairs if pair not in answered.get(subject, ())]
             for subject in subjects
         }
 
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
-        """Return the unit ids of every kind, as rubrics name it, in one reading of the study."""
+        """Return the unit ids of every kind of unit, as rubrics name it."""
         units = self.units(scope)
         units = units[units["subject"] != ""]
         has_sides = units["side"] == ""
-        pairs, others = (units.loc[rows, "unit_id"].tolist() for rows in (has_sides, ~has_sides))
-        return {"pair": pairs, "comparison": pairs, "response": others}
+        pairs, single = (units.loc[rows, "unit_id"].tolist() for rows in (has_sides, ~has_sides))
+        return {"pair": pairs, "comparison": pairs, "response": single}
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
-        """The template variables of one unit as shown in this order."""
+        """Return the template variables of one unit as shown in this order."""
         unit = parse_unit_id(unit_id)
         cells, texts = self.store.texts_of([unit[:2]])[unit[:2]]
         return presented_values(rubric, unit, order, cells, texts)
@@ -146,18 +145,18 @@ class Study:
         ]
 
     def ratings(self) -> pd.DataFrame:
-        """The `ratings` table: current labels and grades of every rater."""
+        """Return the `ratings` table: current labels and grades of every rater."""
         return self.store.ratings(self.accepted_hashes())
 
     def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
-        """Return the hashes whose labels belong together, by rubric: the present text's, and those
+        """Return the hashes of each rubric under which labels count: that of the present text, and
         of older texts that study.toml declares to mean the same.
         """
         older = self.config.same_text
         return {name: (rubric.hash, *older.get(name, ())) for name, rubric in self.rubrics.items()}
 
     def edited_rubrics(self) -> list[str]:
-        """A sentence for every rubric that was edited after ratings were given under it."""
+        """Return a sentence for every rubric that was edited after ratings under it."""
         accepted = self.accepted_hashes()
         return [
             written("terminal.edited_rubric", rubric=name, count=count, version=digest)
@@ -166,19 +165,19 @@ class Study:
         ]
 
     def keep_prompt(self, digest: str, source: bytes) -> None:
-        """Keep the file of a judge prompt of the user's own with the study, under its hash."""
+        """Copy the file of a user's judge prompt into the study, under its hash."""
         path = self.folder / PROMPTS_FOLDER / f"{digest}.toml"
         if not path.exists():
             new_folder(path.parent)
             atomic_write(path, source)
 
     def labelled_rubrics(self) -> list[Rubric]:
-        """The rubrics that people label: those named, or all but other wordings of one of them."""
-        usual = [name for name, rubric in self.rubrics.items() if not rubric.variant_of]
-        return [self.rubrics[name] for name in self.config.annotation.rubrics or usual]
+        """Return the rubrics that people label: those named, or all that are not variants."""
+        default_names = [name for name, rubric in self.rubrics.items() if not rubric.variant_of]
+        return [self.rubrics[name] for name in self.config.annotation.rubrics or default_names]
 
     def asked_rubrics(self) -> list[Rubric]:
-        """The rubrics that people label, and the two wordings that are tried among them."""
+        """Return the rubrics that people label, and both wordings of a trial."""
         names = [rubric.name for rubric in self.labelled_rubrics()]
         if tried := self.config.rewording:
             names += [tried.rubric, self.rubrics[tried.rubric].variant_of]
@@ -186,12 +185,10 @@ class Study:
 
 
 def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
-    """Open a study folder.
-
-    Where others could read it (an older study, a copy) they no longer can, and a warning says so.
-    Raises InputError where it is none, or where its settings or rubrics do not hold together;
-    StoreAway where its store is missing or, as in every later act, has not answered after
-    `patience` seconds.
+    """Open a study folder. If others could read it (an older study, a copy), they no longer can,
+    and a warning says so. Raises InputError where it is not a study, or its settings or rubrics are
+    not valid; StoreAway where its store is missing or, as in every later act, has not answered
+    after `patience` seconds.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -199,14 +196,14 @@ def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
         _log.warning("Note: others could read %s; only you can from now on", folder)
     rubrics = rubrics_in_step(folder, config)
     store = Store.open(config.store, folder, patience=patience)
-    if read_config(folder).store != config.store:  # who moves a study makes others wait
+    if read_config(folder).store != config.store:  # moved while this process waited for the store
         store.close()
         raise InputError("the study was moved to another store meanwhile; run this again")
     return Study(folder, config, rubrics, store)
 
 
 def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
-    """The study's own rubrics. Raises InputError where the settings name one that is not there."""
+    """Return the study's rubrics. Raises InputError where the settings do not fit them."""
     rubrics = study_rubrics(folder)
     for section, names in (
         ("annotation.rubrics", config.annotation.rubrics),
@@ -237,18 +234,18 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
 
 
 def files_of(folder: Path, config: StudyConfig) -> list[str]:
-    """The files that say what a study is, by their paths in its folder: settings, rubrics, units
-    with a known answer, texts in other languages.
+    """Return the paths of the files that define a study, relative to its folder: settings, rubrics,
+    units with a known answer, texts in other languages.
     """
-    known = [section.file for section in (config.training, config.attention) if section]
+    known_unit_files = [section.file for section in (config.training, config.attention) if section]
     rubrics = (f"{RUBRICS_FOLDER}/{path.name}" for path in (folder / RUBRICS_FOLDER).glob("*.toml"))
     texts = (path.name for path in folder.glob("*.md"))
-    return [FILE_NAME, *sorted(rubrics), *filter(None, known), *sorted(texts)]
+    return [FILE_NAME, *sorted(rubrics), *filter(None, known_unit_files), *sorted(texts)]
 
 
 @dataclass(frozen=True)
 class StoreState:
-    """The state of a study's store: if it can be read and written, and the age of its last good
+    """State of a study's store: whether it can be read and written, and the age of its last good
     backup in hours; None where there is none, or it cannot be read.
     """
 
@@ -258,7 +255,7 @@ class StoreState:
 
 
 def store_state(study: Study) -> StoreState:
-    """Read and write the store of an open study."""
+    """Return the state of an open study's store, by reading and writing it."""
     read, write, hours = False, False, None
     try:
         study.store.schema_version()
@@ -272,7 +269,7 @@ def store_state(study: Study) -> StoreState:
 
 
 def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
-    """Raises InputError for another wording of a rubric that is not here or has other options."""
+    """Raise InputError for a variant of a rubric that is missing or has other options."""
     for rubric in rubrics.values():
         if not rubric.variant_of:
             continue
@@ -290,7 +287,7 @@ def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
 
 
 def study_rubrics(folder: Path) -> dict[str, Rubric]:
-    """The study's own rubrics by name. Raises InputError where one is bad or there is none."""
+    """Return the study's rubrics by name. Raises InputError where one is bad or none exists."""
     rubrics = {}
     for file in sorted((folder / RUBRICS_FOLDER).glob("*.toml")):
         rubric = load_rubric(file)
@@ -305,12 +302,12 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
     return rubrics
 
 
-# The secret: random bytes made with the store, kept in it alone, and never shown. It signs tokens,
-# and draws what annotators must not foresee. Backups hold it, exports do not.
+# The secret: random bytes in the store alone, never shown. It signs tokens, and draws what
+# annotators must not foresee. Backups include it, exports do not.
 
 
 def study_secret(store: Database) -> bytes:
-    """Return the secret; made now where the store is of a version that made it late."""
+    """Return the secret; create it if the store is of a version that did so late."""
     query = sa.select(meta.c.value).where(meta.c.key == "secret")
     if not (stored := store.values(query)):
         with store.write() as connection:
@@ -325,16 +322,16 @@ def key_for(store: Database, purpose: str) -> bytes:
 
 
 Moment = Literal["asked", "backup"]
-"""A check that the store can be written; a good backup made."""
+"""Events: the store was found writable; a good backup was made."""
 
 
-def note_moment(store: Database, what: Moment) -> None:
+def note_moment(store: Database, moment: Moment) -> None:
     """Record that this event happened now."""
-    key, now = f"last_{what}", utc_now()
+    key, now = f"last_{moment}", utc_now()
     with store.write() as connection:
         insert = conflict_free_insert(connection, meta).values(key=key, value=now)
-        again = insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
-        connection.execute(again)
+        upsert = insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
+        connection.execute(upsert)
 
 
 def hours_since_backup(store: Database) -> float | None:

@@ -41,7 +41,7 @@ from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import one_at_a_time, run_apart
 from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
-from evenhand.study.access import LINK_PARAMETER, Visitor, new_link_token, settle_beside
+from evenhand.study.access import LINK_PARAMETER, Visitor, copy_access, new_link_token
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.store.logs.decisions import note_act
@@ -312,7 +312,7 @@ def _carry_out(
     token, goes_along = "", False
     if _has_address():
         with open_study(folder) as made:
-            goes_along = settle_beside(study, made, who)
+            goes_along = copy_access(study, made, who)
             token = new_link_token(made.store)
         add_study(folder)
     outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, preview)

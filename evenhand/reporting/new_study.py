@@ -140,7 +140,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
             show = list(columns.show)
     except InputError as fault:
         return ItemFile(texts, list(shown), [], item_table.notes, str(fault))
-    return ItemFile(texts, show, columns.said(), item_table.notes)
+    return ItemFile(texts, show, columns.roles(), item_table.notes)
 
 
 def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
@@ -224,9 +224,9 @@ def _single_answers(
             spelling = ScaleOptions(in_python=options.in_python)
             notes.append(read_as_ordered(rubric.categories, spelling))
     judged = None
-    if items.judged is not None:
+    if items.judge_labels is not None:
         judged = item_tables.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
-    return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
+    return ItemStudy(items, rubrics, judged, columns.roles(), notes, name)
 
 
 def _comparisons(
@@ -271,9 +271,9 @@ def _comparisons(
     else:
         rubrics = [load_rubric("preference").showing(items.blocks)]
     judged = None
-    if items.judged is not None:
+    if items.judge_labels is not None:
         judged = item_tables.comparison_judge(items, columns, _judge_rubric(rubrics), name)
-    return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
+    return ItemStudy(items, rubrics, judged, columns.roles(), notes, name)
 
 
 def _hidden_note(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:

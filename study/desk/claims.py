@@ -1,9 +1,11 @@
-"""The work that raters are given: attention checks, the design of their sessions, and the claims
-(which rater was given which question), kept in memory in step with the store; and the lead's
-decisions while people label.
+"""The work that raters are given: which questions in which order, and who has claimed which.
 
-Every change of a claim carries the next version number. All writers take turns, so the numbers rise
-in the order of the commits, and a refresh costs only what changed since the last one.
+In this order: the lead's decisions; raters who left, and quotas; units with a known answer, among
+them attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
+memory, in step with the store; and `NextTasks`, a rater's next tasks.
+
+Every change of a claim carries the next version number. Writers take turns, so the numbers rise in
+the order of the commits, and a refresh reads only what changed since the last one.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Oversight:
-    """The lead's decisions in force. `seen` is the last event that it includes."""
+    """The lead's decisions that apply now. `seen` is the id of the last event included."""
 
     paused: bool = False
     exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
@@ -80,18 +82,18 @@ class Oversight:
     seen: int = 0
 
     def ended(self, rater_id: str) -> str:
-        """Return why a rater gets no further task: "excluded", "paused", or "" where they do."""
+        """Return why a rater gets no further task: "excluded", "paused", or "" if they get one."""
         if rater_id in self.exclusions:
             return "excluded"
         return "paused" if self.paused else ""
 
     def renewed(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions up to date with the store; itself where there are no new ones."""
-        paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
+        """Return the decisions updated from the store; itself if there are no new ones."""
+        paused, exclusions, last_event = self.paused, dict(self.exclusions), self.seen
         readmitted = set(self.readmitted)
-        since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
-        for event in connection.execute(since.order_by(lead_events.c.event_id)):
-            seen = event.event_id
+        new_events = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
+        for event in connection.execute(new_events.order_by(lead_events.c.event_id)):
+            last_event = event.event_id
             if event.kind in ("pause", "resume"):
                 paused = event.kind == "pause"
             elif event.kind == "exclude":
@@ -101,13 +103,13 @@ class Oversight:
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
                 readmitted.add(event.rater_id)
-        if seen == self.seen:
+        if last_event == self.seen:
             return self
-        return Oversight(paused, exclusions, frozenset(readmitted), seen)
+        return Oversight(paused, exclusions, frozenset(readmitted), last_event)
 
 
 def oversight(store: Store) -> Oversight:
-    """Read the lead's decisions in force."""
+    """Read the lead's decisions that apply now."""
     with store.read() as connection:
         return Oversight().renewed(connection)
 
@@ -125,19 +127,19 @@ def resume(store: Store, reason: str = "", done_by: str = "") -> None:
 
 
 def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
-    """Declare that a person's labels stay out of the main figures; they get no further task. Raises
-    InputError where the reason is empty, or no rater of this name has begun to label.
+    """Exclude a person's labels from the main figures; they get no further task. Raises InputError
+    where the reason is empty, or no rater of this name has begun to label.
     """
     if not (reason := reason.strip()):
         raise InputError("an exclusion needs a reason: it stands in the report")
     with store.read() as connection:
-        given_work = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
+        claimed = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
         kind = rater_kind(connection, rater_id)
-        known = kind == "human" or (kind == "" and connection.execute(given_work).first())
-    if not known:
+        has_begun = kind == "human" or (kind == "" and connection.execute(claimed).first())
+    if not has_begun:
         raise InputError(f"no annotator {rater_id!r} has labelled in this study")
-    already = oversight(store).exclusions.get(rater_id)
-    if already is None or already.reason != reason:
+    current = oversight(store).exclusions.get(rater_id)
+    if current is None or current.reason != reason:
         note_act(store, "exclude", rater_id, reason, done_by)
 
 
@@ -157,47 +159,47 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query)
 
 
-# Who has left, and the places of each side under quotas; admission and sessions both ask.
+# Raters who left before they had finished, and quotas by the answer to the `side` question
 
-_ENDS = ("released", "readmitted", "consent", "screened_out")
+_ENDING_EVENTS = ("released", "readmitted", "consent", "screened_out")
 
 
 def ends_of(connection: sa.Connection) -> dict[str, str]:
-    """Return why raters ended before they were done, as far as it can free a place."""
+    """Return the reason for each rater who left or was sent away before they had finished:
+    "stopped" (excluded), "no_consent", "screened_out", or why their places were released.
+    """
     logs: dict[str, list[Event]] = defaultdict(list)
-    query = sa.select(session_events).where(session_events.c.kind.in_(_ENDS))
+    query = sa.select(session_events).where(session_events.c.kind.in_(_ENDING_EVENTS))
     for row in connection.execute(query.order_by(session_events.c.event_id)):
         logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
     ends = dict.fromkeys(Oversight().renewed(connection).exclusions, "stopped")
-    for rater, log in logs.items():
-        if reason := given_back(log):
+    for rater, events in logs.items():
+        if reason := given_back(events):
             ends[rater] = reason
-        elif any(event.kind == "consent" and not event.detail["agreed"] for event in log):
+        elif any(event.kind == "consent" and not event.detail["agreed"] for event in events):
             ends[rater] = "no_consent"
-        elif any(event.kind == "screened_out" for event in log):
+        elif any(event.kind == "screened_out" for event in events):
             ends[rater] = "screened_out"
     return ends
 
 
 def sides_named(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
-    """Return the answers to the question with quotas by rater: those of all, or of this one."""
-    asked, given = study.config.side, background_answers.c
-    query = sa.select(given.rater_id, given.answer).order_by(given.event_id)
-    query = query.where(given.question == asked.key if asked else sa.false())
-    query = query.where(given.rater_id == rater_id) if rater_id else query
+    """Return the answers to the question with quotas, by rater: all, or those of one rater."""
+    question, columns = study.config.side, background_answers.c
+    query = sa.select(columns.rater_id, columns.answer).order_by(columns.event_id)
+    query = query.where(columns.question == question.key if question else sa.false())
+    query = query.where(columns.rater_id == rater_id) if rater_id else query
     return {row.rater_id: row.answer for row in connection.execute(query)}
 
 
 def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Return (people, quota) of each side; people whose part ended before they were done have left
-    their place to others.
-    """
-    if (asked := study.config.side) is None:
+    """Return (people, quota) of each side, without raters who left before they had finished."""
+    if (question := study.config.side) is None:
         return {}
-    named, ends = sides_named(study, connection), ends_of(connection)
-    people = Counter(side for rater, side in named.items() if rater not in ends)
-    quotas = zip(asked.options, asked.quotas, strict=True)
-    return {side: (people[side], quota) for side, quota in quotas}
+    side_by_rater, ends = sides_named(study, connection), ends_of(connection)
+    n_people = Counter(side for rater, side in side_by_rater.items() if rater not in ends)
+    quotas = zip(question.options, question.quotas, strict=True)
+    return {side: (n_people[side], quota) for side, quota in quotas}
 
 
 def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
@@ -206,10 +208,10 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
     return people < quota
 
 
-# Units whose answer is known, from a file of the study: for practice, and to check attention. Each
-# `[[unit]]` has a `name`, `values` (the rubric's variables), `expected` (the accepted categories by
-# rubric) and perhaps an `explanation`. The id of such a unit has no "|" in it, so that it is never
-# taken for one of the study's own.
+# Units whose answer is known, from a file of the study: for practice, and for attention checks. A
+# `[[unit]]` has a `name`, `values` (the rubric's variables), `expected` (the accepted options by
+# rubric) and perhaps an `explanation`. The id of such a unit has no "|" in it, so it cannot be the
+# id of a unit of the study's sample.
 
 
 class KnownUnit(Section):
@@ -222,36 +224,37 @@ class KnownUnit(Section):
 
     @field_validator("expected", mode="before")
     @classmethod
-    def _one_or_several(cls, value: object) -> object:
+    def _as_lists(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
         return {rubric: [keys] if isinstance(keys, str) else keys for rubric, keys in value.items()}
 
 
-class _File(Section):
+class _UnitsFile(Section):
     unit: tuple[KnownUnit, ...] = Field(min_length=1)
 
 
 class KnownUnits:
-    """The units of one file, and the screens that ask about them. None where `file` is "". Raises
+    """The units of one file, and the screens that ask about them; empty where `file` is "". Raises
     InputError where the file cannot be read or does not fit the rubrics that people label.
     """
 
     def __init__(self, study: Study, file: str, kind: str) -> None:
         self.study = study
-        self.whole = study.config.annotation.screen == "all"
+        self.one_screen_per_unit = study.config.annotation.screen == "all"
         self._rubrics = study.labelled_rubrics()
-        units = _read(study.folder, file) if file else ()
-        self.units = {f"{kind}:{unit.name}": unit for unit in units}
-        of_units = (self._screens(unit_id, unit, file) for unit_id, unit in self.units.items())
-        self.screens: tuple[Screen, ...] = tuple(screen for unit in of_units for screen in unit)
+        units = _read_units(study.folder, file) if file else ()
+        self.units = {f"{kind}:{known_unit.name}": known_unit for known_unit in units}
+        self.screens: list[Screen] = []
+        for unit_id, unit in self.units.items():
+            self.screens += self._screens_of(unit_id, unit, file)
         self.questions = {question.key: question for screen in self.screens for question in screen}
 
     def __contains__(self, key: object) -> bool:
         return key in self.questions
 
     def values(self, key: Key, order: str) -> dict[str, str]:
-        """The template variables, in the order in which they are shown."""
+        """Return the template variables of a unit, in the order in which they are shown."""
         rubric = self.questions[key].rubric
         values = self.units[key[0]].values
         if rubric.has_sides:
@@ -260,50 +263,51 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """The right answers in the pair's own orientation; none where any answer will do, and for
-        a unit that the file does not have (any more).
-        """
+        """Return the right answers in the pair's orientation; none if all are accepted."""
         unit = self.units.get(key[0])
         return unit.expected.get(key[1], ()) if unit else ()
 
-    def _screens(self, unit_id: str, unit: KnownUnit, file: str) -> list[Screen]:
+    def _screens_of(self, unit_id: str, unit: KnownUnit, file: str) -> list[Screen]:
+        """Return the screens of a unit. Raises InputError where it does not fit its rubrics."""
         where = f"{file}, item {unit.name!r}"
-        wanted = [self._rubric(where, name, keys) for name, keys in unit.expected.items()]
-        if len({rubric.unit for rubric in wanted}) > 1:
+        rubrics = [self._matching_rubric(where, name, keys) for name, keys in unit.expected.items()]
+        if len({rubric.unit for rubric in rubrics}) > 1:
             raise InputError(f"{where}: its rubrics speak of pairs and of responses; part them")
-        if self.whole:
-            wanted = [rubric for rubric in self._rubrics if rubric.unit == wanted[0].unit]
-        for rubric in wanted:
-            if lacking := [name for name in rubric.variables if name not in unit.values]:
-                shown = f"which the rubric {rubric.name!r} shows"
-                raise InputError(f"{where}: `values` lacks {lacking[0]!r}, {shown}")
-        groups = rubrics_by_screen(wanted, self.whole)
+        if self.one_screen_per_unit:
+            rubrics = [rubric for rubric in self._rubrics if rubric.unit == rubrics[0].unit]
+        for rubric in rubrics:
+            if missing := [name for name in rubric.variables if name not in unit.values]:
+                shown_by = f"which the rubric {rubric.name!r} shows"
+                raise InputError(f"{where}: `values` lacks {missing[0]!r}, {shown_by}")
+        groups = rubrics_by_screen(rubrics, self.one_screen_per_unit)
         return [tuple(Question(unit_id, rubric) for rubric in group) for group in groups]
 
-    def _rubric(self, where: str, name: str, keys: tuple[str, ...]) -> Rubric:
-        match = next((rubric for rubric in self._rubrics if rubric.name == name), None)
-        if match is None:
+    def _matching_rubric(self, where: str, name: str, keys: tuple[str, ...]) -> Rubric:
+        """Return the labelled rubric of this name, of which the options are `keys`."""
+        rubric = next((rubric for rubric in self._rubrics if rubric.name == name), None)
+        if rubric is None:
             raise InputError(
                 f"{where}: annotators do not label the rubric {name!r}; they label "
                 + ", ".join(rubric.name for rubric in self._rubrics)
             )
-        unknown = {key for key in keys if not match.kind.takes(key)}
+        unknown = {key for key in keys if not rubric.kind.takes(key)}
+        if unknown and not rubric.kind.is_choice:
+            raise InputError(f"{where}: {min(unknown)!r} is {rubric.kind.none_of}")
         if unknown or not keys:
-            given = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            if unknown and not match.kind.is_choice:
-                raise InputError(f"{where}: {min(unknown)!r} is {match.kind.none_of}")
-            raise InputError(f"{where}: {given} of {name}'s {match.kind.permitted}")
-        return match
+            problem = f"{min(unknown)!r} is none" if unknown else "name one or more"
+            raise InputError(f"{where}: {problem} of {name}'s {rubric.kind.permitted}")
+        return rubric
 
 
-def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
+def _read_units(folder: Path, file: str) -> tuple[KnownUnit, ...]:
+    """Read the file of units with known answers. Raises InputError where it is not valid."""
     path = folder / file
     try:
         content = path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"study.toml names {file}, which cannot be read: {reason}") from None
-    units = parsed(_File, content, file).unit
+    units = parsed(_UnitsFile, content, file).unit
     names = [unit.name for unit in units]
     for name in names:
         if names.count(name) > 1:
@@ -311,35 +315,36 @@ def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
     return units
 
 
-# Attention checks: units with a known answer, mixed in among the real ones, answers kept apart. On
-# the page a check looks like any other unit: it has an opaque task id, counts in the progress, and
-# is in the list of earlier answers.
+# Attention checks: units with a known answer, mixed in among the real ones; their answers are
+# stored apart. On the page a check looks like any other unit: it has an opaque task id, counts in
+# the progress, and is in the list of earlier answers.
 
 ATTENTION_COLUMNS = ("rater_id", "check_id", "rubric", "expected", "given", "passed", "created_at")
 
 
 class AttentionChecks(KnownUnits):
-    """The study's checks, and where they come for each rater: fixed by the study's own key."""
+    """The study's checks, and their places among each rater's tasks, fixed by the study's key."""
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
         super().__init__(study, settings.file if settings else "", "check")
         self._every = settings.every if settings else 1
 
-    def left(self, rater_id: str, had: Container[Key]) -> list[Screen]:
-        """The checks that are not among those that this rater `had`, in the rater's order."""
-        return sorted(
-            (screen for screen in self.screens if screen[0].key not in had),
+    def left(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
+        """Return the checks not given to this rater yet, with numbers from 0, in their order."""
+        left = sorted(
+            (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
         )
+        return list(enumerate(left, start=len(self.screens) - len(left)))
 
     def due_after(self, rater_id: str, number: int) -> int:
-        """Return after how many answers to real units the rater's check of this number (from 0)
-        comes: once in every stretch of `every`, at a random place in it.
+        """Return the number of answers to real units after which the rater's check `number` (from
+        0) comes: one in every stretch of `every` answers, at a random place in it.
         """
-        key = self.study.blinding_key
-        within = drawn(key, self._every, "check", rater_id, str(number))
-        return number * self._every + 1 + within
+        blinding_key = self.study.blinding_key
+        place = drawn(blinding_key, self._every, "check", rater_id, str(number))
+        return number * self._every + 1 + place
 
     def order(self, rater_id: str, question: Question) -> str:
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
@@ -349,12 +354,12 @@ class AttentionChecks(KnownUnits):
 
 
 def attention_results(study: Study) -> pd.DataFrame:
-    """Return every rater's answer to every check: `rater_id, check_id, rubric, expected, given,
-    passed, created_at`; one row per rater, check and rubric, in the order of the answers.
+    """Return every rater's answer to every check, in the order of the answers: `rater_id, check_id,
+    rubric, expected, given, passed, created_at`; one row per rater, check and rubric.
 
-    The latest answer counts. `expected` is what the study's file accepts now ("4 or 5"). `given`
-    has the same orientation of the sides; it is empty where the check was skipped, which is a
-    failure.
+    The latest answer counts. `expected` are the answers that the study's file accepts now ("4 or
+    5"). `given` has the same orientation of the sides; it is empty where the check was skipped,
+    which is a failure.
     """
     checks = AttentionChecks(study)
     query = sa.select(attention_labels).order_by(attention_labels.c.event_id)
@@ -362,16 +367,16 @@ def attention_results(study: Study) -> pd.DataFrame:
     rows = []
     for answer in study.store.rows(query.where(latest)):
         if accepted := checks.accepted((answer.unit_id, answer.rubric)):
-            check, given = answer.unit_id.partition(":")[2], answer.label
-            result = " or ".join(accepted), given, given in accepted, answer.created_at
-            rows.append((answer.rater_id, check, answer.rubric, *result))
+            check_id, label = answer.unit_id.partition(":")[2], answer.label
+            result = " or ".join(accepted), label, label in accepted, answer.created_at
+            rows.append((answer.rater_id, check_id, answer.rubric, *result))
     return pd.DataFrame(rows, columns=list(ATTENTION_COLUMNS)).astype({"passed": bool})
 
 
 # The design of the annotators' sessions, fixed by the study's key: the questions and their order.
 # The sample is handed out block by block, so that its first pairs reach their full number of raters
-# early. Within a block what is judged without the prompt comes before what shows it, and every
-# rater has an order of their own, so that no unit is always the first.
+# early. Within a block questions that hide the prompt come before those that show it, and the order
+# differs by rater, so that no unit is always the first.
 
 
 class SessionDesign:
@@ -380,124 +385,121 @@ class SessionDesign:
     def __init__(self, study: Study) -> None:
         self.key = study.blinding_key
         self.settings = study.config.annotation
-        by_pair: dict[str, list[str]] = {}
-        self._response: dict[str, str] = {}
+        self.one_screen_per_unit = self.settings.screen == "all"
+        units_by_group: dict[str, list[str]] = {}
+        self._response_of_unit: dict[str, str] = {}
         """The response of each unit that is one of its criteria: these follow one another."""
         if {*CRITERIA} <= {*(units := study.units("sample"))}:
-            self._response = dict(zip(units["unit_id"], units[RESPONSE_ID], strict=True))
+            self._response_of_unit = dict(zip(units["unit_id"], units[RESPONSE_ID], strict=True))
         for unit, pair in study.labelled_units(units):
-            by_pair.setdefault(self._response.get(unit, pair), []).append(unit)
+            units_by_group.setdefault(self._response_of_unit.get(unit, pair), []).append(unit)
         rubrics = sorted(study.labelled_rubrics(), key=shows_prompt)  # those that hide it first
         self._rewording = rewording_of(study)
-        self._stages = list(self._blocks(by_pair, rubrics))
-        screens = [screen for stage in self._stages for screen in stage]
-        self.questions = {question.key: question for screen in screens for question in screen}
+        self._stages: list[tuple[list[Screen], dict[Key, Question]]] = []
+        """Screens and questions of each stage: a block of pairs under one rubric, or several."""
+        self.questions: dict[Key, Question] = {}
+        for screens in self._stage_screens([*units_by_group.values()], rubrics):
+            questions = {question.key: question for screen in screens for question in screen}
+            self._stages.append((screens, questions))
+            self.questions |= questions
         self.checks = AttentionChecks(study)
-        self._keys = [{asked.key for screen in stage for asked in screen} for stage in self._stages]
-
-    @property
-    def whole(self) -> bool:
-        """True if all rubrics of a unit are on one screen."""
-        return self.settings.screen == "all"
 
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
-        """The questions among `free`, screen by screen in this rater's order. Within a stage of a
-        block the subjects mix, so that no one rates one subject in a row. Where another wording is
-        tried, units of one wording come together, the first one drawn by the key.
+        """Yield the questions among `free`, screen by screen in this rater's order. Within a stage
+        of a block the subjects mix, so that no one rates one subject in a row. Where another
+        wording is tried, units of one wording come together; which comes first is drawn by the key.
         """
 
-        def place(screen: Screen) -> tuple[str, str]:
+        def position(screen: Screen) -> tuple[str, str]:
             unit, wording = screen[0].unit_id, ""
             if self._rewording:
-                names = ",".join(asked.rubric.name for asked in screen)
-                wording = self.digest("wording", rater_id, first, names)
-            return wording, self.digest("place", rater_id, self._response.get(unit, unit))
+                names = ",".join(question.rubric.name for question in screen)
+                wording = self.digest("wording", rater_id, first_unit, names)
+            return wording, self.digest("place", rater_id, self._response_of_unit.get(unit, unit))
 
-        for stage, keys in zip(self._stages, self._keys, strict=True):
-            if keys.isdisjoint(free):
-                continue  # most stages of most raters: they are not even put in order
-            first = stage[0][0].unit_id
-            for screen in sorted(stage, key=place):
+        for stage_screens, stage_questions in self._stages:
+            if stage_questions.keys().isdisjoint(free):
+                continue  # most stages of most raters need no sorting
+            first_unit = stage_screens[0][0].unit_id
+            for screen in sorted(stage_screens, key=position):
                 if questions := tuple(question for question in screen if question.key in free):
                     yield questions
 
-    def answered(self, held: Set[Key]) -> Set[Key]:
-        """Return the questions of which a rater who has these has no need."""
-        return self._rewording.answered(held) if self._rewording else held
+    def answered(self, keys: Set[Key]) -> Set[Key]:
+        """Return the questions that count as answered for a rater who has these."""
+        return self._rewording.answered(keys) if self._rewording else keys
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
-        """Return the order in which this rater sees the two sides: "ab" or "ba".
-
-        `shown` counts the units shown to the rater so far, by (subject, order). The order that was
-        rarer with this subject is taken, then the one that was rarer overall, then one drawn by the
-        key: per rater and subject the two differ by one at most.
+        """Return the order in which this rater sees the two sides: "ab" or "ba". `shown` counts the
+        units shown to the rater so far, by (subject, order). The order that was rarer with this
+        subject is taken, then the one that was rarer overall, then one drawn by the key. Per rater
+        and subject the two counts differ by one at most.
         """
         subject = parse_unit_id(unit_id)[1]
-        lead = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
-        if lead == 0:
-            lead = sum(n if order == "ab" else -n for (_, order), n in shown.items())
-        if lead == 0:
-            lead = 1 if int(self.digest("order", rater_id, unit_id)[:8], 16) % 2 else -1
-        return "ba" if lead > 0 else "ab"
+        surplus_ab = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
+        if surplus_ab == 0:
+            surplus_ab = sum(n if order == "ab" else -n for (_, order), n in shown.items())
+        if surplus_ab == 0:
+            surplus_ab = 1 if int(self.digest("order", rater_id, unit_id)[:8], 16) % 2 else -1
+        return "ba" if surplus_ab > 0 else "ab"
 
     def planned_repeats(self, answers: int) -> int:
-        """Return how many of a rater's `answers` are asked for again. Fewer where there are too few
-        answers for a repeat to keep its distance.
-        """
-        share = int(self.settings.repeat_share * answers + 1e-9)
-        return max(0, min(share, answers - self.settings.repeat_gap))
+        """Return the number of repeats after so many `answers`, all at their distance."""
+        n_repeats = int(self.settings.repeat_share * answers + 1e-9)
+        return max(0, min(n_repeats, answers - self.settings.repeat_gap))
 
     def digest(self, *parts: str) -> str:
         return digest(self.key, *parts)
 
-    def _blocks(
-        self, by_pair: Mapping[str, list[str]], rubrics: list[Rubric]
+    def _stage_screens(
+        self, groups: list[list[str]], rubrics: list[Rubric]
     ) -> Iterator[list[Screen]]:
-        """Block by block; within a block rubric by rubric, or kind of unit by kind of unit."""
-        pairs, size, trial = list(by_pair), self.settings.pairs_per_block, self._rewording
-        for start in range(0, len(pairs), size):
-            block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
-            for asked in rubrics_by_screen(rubrics, self.whole):
-                screens = []
-                for unit in block:
-                    if (parse_unit_id(unit)[2] == "") == asked[0].has_sides:
-                        wordings = (trial.asked(of, unit) if trial else of for of in asked)
+        """Yield the screens of each stage: by block, then rubric (or kind of unit)."""
+        size, trial = self.settings.pairs_per_block, self._rewording
+        wording_of = trial.asked if trial else lambda rubric, _: rubric
+        for start in range(0, len(groups), size):
+            units = [unit for group in groups[start : start + size] for unit in group]
+            for screen_rubrics in rubrics_by_screen(rubrics, self.one_screen_per_unit):
+                screens: list[Screen] = []
+                for unit in units:
+                    if (parse_unit_id(unit)[2] == "") == screen_rubrics[0].has_sides:
+                        wordings = (wording_of(rubric, unit) for rubric in screen_rubrics)
                         screens.append(tuple(Question(unit, text) for text in wordings if text))
-                if any(screens):
-                    yield [screen for screen in screens if screen]
+                if screens := [screen for screen in screens if screen]:
+                    yield screens
 
 
-# Rubrics that are judged without the prompt, and the raters who may have seen it all the same.
-# Which rubrics these are follows from their variables. They come first in a block of pairs; where
-# they share a screen with others, are repeated, or are changed later, the prompt is known.
+# Rubrics that are judged without the prompt, as their variables tell. They come first in a block of
+# pairs. A rater may still have seen the prompt, where such a rubric shares a screen with others, is
+# repeated, or is changed later.
 
-_PROMPTS = {"prompt", "prompt_a", "prompt_b"}
+_PROMPT_VARIABLES = {"prompt", "prompt_a", "prompt_b"}
 
 
 def shows_prompt(rubric: Rubric) -> bool:
-    return not _PROMPTS.isdisjoint(rubric.variables)
+    return not _PROMPT_VARIABLES.isdisjoint(rubric.variables)
 
 
 def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
-    """The rubrics that hide a prompt which another one of them shows."""
+    """Return the rubrics that hide a prompt which another of them shows."""
     hiding = [rubric for rubric in rubrics if not shows_prompt(rubric)]
     return hiding if len(hiding) < len(rubrics) else []
 
 
 ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
-"""The columns that say which task it is; there is one claim of each."""
-_BY_CHANCE = "t"
-"""Prefix of ids that cannot be guessed; those from before 0.3.0 are hexadecimal digits."""
+"""Columns that identify a task; each task has one claim."""
+_RANDOM_ID = "t"
+"""Prefix of random ids; those from before 0.3.0 are hexadecimal digits."""
 
 
 def blinded(task_id: str, key: bytes) -> str:
-    """Return the name under which a task is sent, from its id in the store. Before 0.3.0 ids were a
-    digest of seed, rater and unit, which anyone who guesses these can check. They are no longer
-    sent, except for an open task: a page holds its draft under it.
+    """Return the id under which a task is sent to the page, from its id in the store. Before 0.3.0
+    ids were a digest of seed, rater and unit, which anyone who guesses these can check. They are no
+    longer sent, except for an open task: a page holds its draft under it.
     """
-    if task_id.startswith(_BY_CHANCE):
+    if task_id.startswith(_RANDOM_ID):
         return task_id
-    return _BY_CHANCE + digest(key, "task", task_id)[:24]
+    return _RANDOM_ID + digest(key, "task", task_id)[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,10 +518,10 @@ class Claim:
     version: int = 0
 
     @classmethod
-    def of(cls, rater_id: str, asked: Question, draw: int, order: str, task_id: str) -> Claim:
-        """Return the claim of a question that a rater is given now."""
-        rubric, now = asked.rubric, utc_now()
-        return cls(task_id, rater_id, asked.unit_id, rubric.name, rubric.hash, order, draw, now)
+    def of(cls, rater_id: str, question: Question, draw: int, order: str, task_id: str) -> Claim:
+        """Return a new claim of a question that a rater is given now."""
+        rubric, now = question.rubric, utc_now()
+        return cls(task_id, rater_id, question.unit_id, rubric.name, rubric.hash, order, draw, now)
 
     @property
     def key(self) -> Key:
@@ -532,90 +534,97 @@ class Claim:
 
 
 def last_version(connection: sa.Connection) -> int:
-    """The number of the latest change; within a `write()` the next one is free."""
+    """Return the number of the latest change; within a `write()` the next one is free."""
     latest = sa.select(sa.func.coalesce(sa.func.max(claims.c.version), 0))
     return int(connection.execute(latest).scalar_one())
 
 
 class Changes:
-    """Changes of claims within one `write()`, numbered on from the last that the index has seen."""
+    """Changes of claims within one `write()`, numbered on from the last version in the index."""
 
     def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
         self.connection = connection
-        self._version = index.seen
+        self._version = index.last_version
 
     def give(self, claim: Claim) -> Claim:
-        """Give a task out; one that was given up before is taken up again, under the id it has."""
+        """Store a claim; one that was released before is taken up again, under the id it has."""
         self._version += 1
         values = asdict(claim) | {"version": self._version}
         insert = conflict_free_insert(self.connection, claims).values(values)
-        again = {name: values[name] for name in ("claimed_at", "state", "version")}
-        taken = insert.on_conflict_do_update(index_elements=ONE_TASK, set_=again)
-        task_id = self.connection.execute(taken.returning(claims.c.task_id)).scalar_one()
+        renewed = {name: values[name] for name in ("claimed_at", "state", "version")}
+        upsert = insert.on_conflict_do_update(index_elements=ONE_TASK, set_=renewed)
+        task_id = self.connection.execute(upsert.returning(claims.c.task_id)).scalar_one()
         return replace(claim, task_id=task_id)
 
     def mark(self, task_id: str, **values: str) -> None:
+        """Set columns of a claim, such as its `state` or `claimed_at`."""
         self._version += 1
         changed = sa.update(claims).where(claims.c.task_id == task_id)
         self.connection.execute(changed.values(version=self._version, **values))
 
 
 class ClaimIndex:
-    """All claims under rubric texts that count as the present ones. Use it under the store's lock.
-    Only committed claims enter: a transaction that fails leaves no trace here.
+    """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
+    claims enter: a transaction that fails leaves no trace here.
     """
 
     def __init__(self, hashes: set[str]) -> None:
         self._hashes = hashes
         self._by_rater: dict[str, dict[tuple[str, str, int], Claim]] = {}
         self._holders: dict[Key, set[str]] = {}
-        self._by_count: dict[int, set[Key]] = {}
-        """The questions by their number of holders."""
-        self._held: dict[str, set[Key]] = {}
-        self._open: dict[tuple[Key, str], str] = {}
+        self._keys_by_count: dict[int, set[Key]] = {}
+        """Questions by their number of holders, the raters who have claimed them."""
+        self._keys_of_rater: dict[str, set[Key]] = {}
+        self._open_since: dict[tuple[Key, str], str] = {}
         self._side_orders: dict[str, dict[str, str]] = {}
-        self.seen = 0
+        self.last_version = 0
 
     def refresh(self, connection: sa.Connection) -> None:
-        """Take in what changed since the last time."""
-        changed = sa.select(claims).where(claims.c.version > self.seen).order_by(claims.c.version)
+        """Read the claims that changed since the last refresh."""
+        changed = (
+            sa.select(claims).where(claims.c.version > self.last_version).order_by(claims.c.version)
+        )
         for row in connection.execute(changed):
-            self.seen = row.version
+            self.last_version = row.version
             if row.rubric_hash in self._hashes:
                 self._take(Claim(**row._mapping))
 
     def of_rater(self, rater_id: str) -> Mapping[tuple[str, str, int], Claim]:
-        """The rater's claims by (unit id, rubric, draw)."""
+        """Return the rater's claims by (unit id, rubric, draw)."""
         return self._by_rater.get(rater_id, {})
 
     def held_by(self, rater_id: str) -> Set[Key]:
-        """The questions that the rater has, answered or open."""
-        return self._held.get(rater_id, frozenset())
+        """Return the questions that the rater has claimed, answered or open."""
+        return self._keys_of_rater.get(rater_id, frozenset())
 
-    def full(self, wanted: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
-        """The questions that have their number of raters. A claim that is unanswered and older than
-        `lapsed_before` does not count, and neither does any of an excluded rater.
+    def full(self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
+        """Return the questions that have their number of raters. An unanswered claim older than
+        `lapsed_before` does not count, and neither does any claim of an excluded rater.
         """
-        lapsed = (place for place, claimed_at in self._open.items() if claimed_at < lapsed_before)
-        idle = Counter(key for key, rater in lapsed if rater not in excluded)
+        lapsed = (
+            place for place, claimed_at in self._open_since.items() if claimed_at < lapsed_before
+        )
+        n_idle = Counter(key for key, rater in lapsed if rater not in excluded)
         for rater in excluded:
-            idle.update(self.held_by(rater))
+            n_idle.update(self.held_by(rater))
         filled: set[Key] = set()
-        for count, keys in self._by_count.items():
-            if count >= wanted:
+        for count, keys in self._keys_by_count.items():
+            if count >= n_raters:
                 filled |= keys
-        return filled - {key for key, n in idle.items() if len(self._holders[key]) - n < wanted}
+        idle = n_idle.items()
+        return filled - {key for key, n_lost in idle if len(self._holders[key]) - n_lost < n_raters}
 
     def side_orders(self, rater_id: str) -> Mapping[str, str]:
         """Return the order in which the rater has seen each unit."""
         return self._side_orders.get(rater_id, {})
 
     def _take(self, claim: Claim) -> None:
+        """Enter one changed claim into every mapping."""
         rater, key = claim.rater_id, claim.key
         tasks = self._by_rater.setdefault(rater, {})
-        old = tasks.get((*key, claim.draw))
-        if old and old.state == "labelled" and old.task_id != claim.task_id:
-            return  # labelled under a text that says the same
+        former = tasks.get((*key, claim.draw))
+        if former and former.state == "labelled" and former.task_id != claim.task_id:
+            return  # answered under an earlier text of the rubric that counts as the same
         tasks[(*key, claim.draw)] = claim
         if claim.is_check:
             return
@@ -624,36 +633,36 @@ class ClaimIndex:
         if claim.draw > 0:
             return
         holders = self._holders.setdefault(key, set())
-        held = self._held.setdefault(rater, set())
-        self._open.pop((key, rater), None)
-        before = len(holders)
+        keys = self._keys_of_rater.setdefault(rater, set())
+        self._open_since.pop((key, rater), None)
+        former_count = len(holders)
         if claim.state == "released":
             holders.discard(rater)
-            held.discard(key)
+            keys.discard(key)
         else:
             holders.add(rater)
-            held.add(key)
-        if len(holders) != before:
-            self._by_count.get(before, set()).discard(key)
-            self._by_count.setdefault(len(holders), set()).add(key)
+            keys.add(key)
+        if len(holders) != former_count:
+            self._keys_by_count.get(former_count, set()).discard(key)
+            self._keys_by_count.setdefault(len(holders), set()).add(key)
         if claim.state == "open":
-            self._open[key, rater] = claim.claimed_at
+            self._open_since[key, rater] = claim.claimed_at
 
 
-# A rater's next tasks: those that they have open, those that come next, and how many are left.
-# Overlap is exact: a question that has its number of raters is given to no one else. A task that
-# was given out and not answered counts as one of them until its lease is over.
+# A rater's next tasks: open ones, those that come next, and how many are left. A question is given
+# to exactly `raters_per_unit` raters. A task that was given out and not answered counts until its
+# lease is over.
 
 
 def answered(tasks: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
-    """A rater's answered tasks, in the order of the answers."""
-    done = [claim for claim in tasks.values() if claim.state == "labelled"]
-    return sorted(done, key=lambda claim: claim.version)
+    """Return a rater's answered tasks, in the order of the answers."""
+    labelled = [claim for claim in tasks.values() if claim.state == "labelled"]
+    return sorted(labelled, key=lambda claim: claim.version)
 
 
-def asked_together(claim: Claim, other: Claim, whole: bool) -> bool:
+def asked_together(claim: Claim, other: Claim, one_screen_per_unit: bool) -> bool:
     """Return True if two tasks of one rater share a screen."""
-    if whole:
+    if one_screen_per_unit:
         return (claim.unit_id, claim.draw) == (other.unit_id, other.draw)
     return claim.task_id == other.task_id
 
@@ -665,130 +674,137 @@ def in_design(claim: Claim, design: SessionDesign) -> bool:
 
 @dataclass
 class NextTasks:
-    """The tasks of one rater at one moment: those given out, those left for them, and the next."""
+    """The tasks of one rater at one moment: `tasks`, their claims by (unit id, rubric, draw);
+    `open_claims`, those that wait for an answer; `valid_claims`, the open ones that are still
+    theirs; `full`, questions with enough raters; `given_checks`; `free`, questions that may be
+    given.
+    """
 
     rater_id: str
     design: SessionDesign
     index: ClaimIndex
     excluded: Set[str] = frozenset()
-    """The raters whose places are to be filled by others."""
+    """Raters whose places other raters are to fill."""
     assumed: Set[str] = frozenset()
-    """Ids of open tasks of the rater's that are taken as answered, last of all."""
+    """Ids of the rater's open tasks that count as answered, after all others."""
 
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
-            tasks, last = dict(self.tasks), self.index.seen + 1
+            tasks, last = dict(self.tasks), self.index.last_version + 1
             for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
                     tasks[key] = replace(claim, state="labelled", version=last)
             self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
-        opened = (claim for claim in self.tasks.values() if claim.state == "open")
-        self.opened = [claim for claim in opened if in_design(claim, self.design)]
+        unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
+        self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
         # A task is lost once its lease is over and other raters have taken its place.
-        self.held = [
+        self.valid_claims = [
             claim
-            for claim in self.opened
+            for claim in self.open_claims
             if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in self.full
         ]
-        taken = self.design.answered(self.index.held_by(self.rater_id))
-        kept = (claim for claim in self.tasks.values() if claim.state != "released")
-        self.checked = {claim.key for claim in kept if claim.is_check}
-        self.free = self.design.questions.keys() - taken - self.full
+        answered_keys = self.design.answered(self.index.held_by(self.rater_id))
+        unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
+        self.given_checks = {claim.key for claim in unreleased if claim.is_check}
+        self.free = self.design.questions.keys() - answered_keys - self.full
 
     def progress(self) -> tuple[int, int]:
-        """(answers given, answers given and still to be given)."""
-        done = firsts = repeats = checks = 0
+        """Return (answers given, answers given and still to be given)."""
+        n_done = n_first = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
+            is_labelled = claim.state == "labelled"
             if claim.is_check:
-                checks += claim.state == "labelled"
+                n_checks_done += is_labelled
                 continue
-            done += claim.state == "labelled"
-            firsts += claim.state == "labelled" and claim.draw == 0
-            repeats += claim.state != "released" and claim.draw > 0
-        firsts += sum(claim.draw == 0 and not claim.is_check for claim in self.held)
+            n_done += is_labelled
+            n_first += is_labelled and claim.draw == 0
+            n_repeats += claim.state != "released" and claim.draw > 0
+        n_first += sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
         if self.design.settings.units_per_rater:
-            firsts += sum(map(len, self._screens()))
+            n_first += sum(map(len, self._screens()))
         else:
-            firsts += len(self.free)
-        total = firsts + max(repeats, self.design.planned_repeats(firsts))
-        ahead = sum(claim.is_check for claim in self.held)  # checks that are still to come
-        if done < total:
-            design = self.design.checks
-            left = design.left(self.rater_id, self.checked)
-            numbered = enumerate(left, start=len(design.screens) - len(left))
-            ahead += sum(len(s) for n, s in numbered if design.due_after(self.rater_id, n) < total)
-        return done + checks, total + checks + ahead
+            n_first += len(self.free)
+        total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
+        n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
+        if n_done < total:
+            checks = self.design.checks
+            for number, screen in checks.left(self.rater_id, self.given_checks):
+                if checks.due_after(self.rater_id, number) < total:
+                    n_checks_ahead += len(screen)
+        return n_done + n_checks_done, total + n_checks_done + n_checks_ahead
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
-        """The tasks of the next screen, reserved for this rater; none when nothing is left."""
+        """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
         changes = Changes(connection, self.index)
-        aging = minutes_ago(self.design.settings.lease_minutes / 2)
-        renews = any(claim.claimed_at < aging for claim in self.held)
+        half_lease_ago = minutes_ago(self.design.settings.lease_minutes / 2)
+        needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
         # Those that others have taken are given up, and leases are renewed: all of them and in
         # order, as a renewed claim has a later version, by which they are shown.
-        for claim in sorted(self.opened, key=lambda claim: claim.version):
-            if claim not in self.held:
+        for claim in sorted(self.open_claims, key=lambda claim: claim.version):
+            if claim not in self.valid_claims:
                 changes.mark(claim.task_id, state="released")
-            elif renews:
+            elif needs_renewal:
                 changes.mark(claim.task_id, claimed_at=utc_now())
-        if self.held:
-            first = min(self.held, key=lambda claim: claim.version)
-            return [c for c in self.held if asked_together(c, first, self.design.whole)]
-        return self._check(changes) or self._repeats(changes) or self._firsts(changes)
+        if self.valid_claims:
+            first = min(self.valid_claims, key=lambda claim: claim.version)
+            together = self.design.one_screen_per_unit
+            return [claim for claim in self.valid_claims if asked_together(claim, first, together)]
+        check = self._claim_check(changes)
+        return check or self._claim_repeat(changes) or self._claim_first(changes)
 
     @cached_property
-    def _ahead(self) -> Screen:
+    def _next_screen(self) -> Screen:
         return next(self._screens(), ())
 
     def _screens(self) -> Iterator[Screen]:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
-        most = self.design.settings.units_per_rater
+        max_units = self.design.settings.units_per_rater
         units = {unit for unit, _ in self.index.held_by(self.rater_id)}
         for screen in self.design.screens(self.rater_id, self.free):
-            if not most or screen[0].unit_id in units or len(units) < most:
+            if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)
                 yield screen
 
-    def _check(self, changes: Changes) -> list[Claim]:
+    def _claim_check(self, changes: Changes) -> list[Claim]:
         """Claim the next attention check if one is due and has the rubrics of the next unit."""
         checks = self.design.checks
-        done = sum(not claim.is_check for claim in answered(self.tasks))
-        left = checks.left(self.rater_id, self.checked)
-        if not left or done < checks.due_after(self.rater_id, len(checks.screens) - len(left)):
+        n_answers = sum(not claim.is_check for claim in answered(self.tasks))
+        left = checks.left(self.rater_id, self.given_checks)
+        if not left or n_answers < checks.due_after(self.rater_id, left[0][0]):
             return []
-        asked = {question.rubric.name for question in self._ahead}
-        screen = next((screen for screen in left if screen[0].rubric.name in asked), ())
+        rubrics = {question.rubric.name for question in self._next_screen}
+        screen = next((screen for _, screen in left if screen[0].rubric.name in rubrics), ())
         return [
             self._give(changes, question, 0, checks.order(self.rater_id, question))
             for question in screen
         ]
 
-    def _repeats(self, changes: Changes) -> list[Claim]:
-        """A hidden repeat, where one is due: earlier tasks under new ids, the sides as before."""
+    def _claim_repeat(self, changes: Changes) -> list[Claim]:
+        """Claim a hidden repeat if one is due: earlier tasks under new ids, same side order."""
         design = self.design
         if not design.settings.repeat_share:
             return []
-        done = [claim for claim in answered(self.tasks) if not claim.is_check]
-        firsts = sum(claim.draw == 0 for claim in done)
-        number, stretch = len(done) - firsts, round(1 / design.settings.repeat_share)
-        # Each comes at a place of its own within its stretch, and at the end those still due.
-        place = ("repeat", self.rater_id, str(number))
-        late = drawn(design.key, stretch, *place) if self._ahead else 0
-        if number >= design.planned_repeats(firsts - late):
+        answers = [claim for claim in answered(self.tasks) if not claim.is_check]
+        n_first = sum(claim.draw == 0 for claim in answers)
+        n_repeats, stretch = len(answers) - n_first, round(1 / design.settings.repeat_share)
+        # Each comes at a random place within its stretch; after the last question all that are due.
+        place = ("repeat", self.rater_id, str(n_repeats))
+        delay = drawn(design.key, stretch, *place) if self._next_screen else 0
+        if n_repeats >= design.planned_repeats(n_first - delay):
             return []
-        gap = design.settings.repeat_gap
-        too_fresh = done[-gap:]
+        gap, together = design.settings.repeat_gap, design.one_screen_per_unit
+        recent = answers[-gap:]
         candidates = [
             claim
-            for claim in done[:-gap]
+            for claim in answers[:-gap]
             if claim.draw == 0
             and (*claim.key, 1) not in self.tasks
             and in_design(claim, design)
-            and not any(asked_together(claim, other, design.whole) for other in too_fresh)
+            and not any(asked_together(claim, other, together) for other in recent)
         ]
         if not candidates:
             return []
@@ -796,20 +812,20 @@ class NextTasks:
         return [
             self._give(changes, design.questions[claim.key], 1, claim.order)
             for claim in candidates
-            if asked_together(claim, chosen, design.whole)
+            if asked_together(claim, chosen, together)
         ]
 
-    def _firsts(self, changes: Changes) -> list[Claim]:
-        screen = self._ahead
-        order = ""
+    def _claim_first(self, changes: Changes) -> list[Claim]:
+        """Claim the next screen of new questions, in the unit's order of sides."""
+        screen, order = self._next_screen, ""
         if screen and screen[0].rubric.has_sides:
-            unit, seen = screen[0].unit_id, self.index.side_orders(self.rater_id)
-            shown = Counter((parse_unit_id(unit_id)[1], order) for unit_id, order in seen.items())
-            order = seen.get(unit) or self.design.side_order(self.rater_id, unit, shown)
+            unit, orders = screen[0].unit_id, self.index.side_orders(self.rater_id)
+            shown = Counter((parse_unit_id(seen)[1], side) for seen, side in orders.items())
+            order = orders.get(unit) or self.design.side_order(self.rater_id, unit, shown)
         return [self._give(changes, question, 0, order) for question in screen]
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
-        task_id = _BY_CHANCE + secrets.token_hex(12)  # nothing can be read from it
+        task_id = _RANDOM_ID + secrets.token_hex(12)  # random: it reveals nothing
         return changes.give(Claim.of(self.rater_id, question, draw, order, task_id))
 
 

@@ -1,9 +1,9 @@
 """The annotators' desk: hands out tasks to raters, and takes in answers and flags, which are stored
 before they are acknowledged: appended, never changed.
 
-A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
-`study.desk.claims` settles the questions, their order and their sides, and which of them are a
-rater's next. A task's id is random.
+A task is a question as one rater is shown it; a sheet holds the tasks of one screen.
+`study.desk.claims` decides which tasks come next and in which order; `AnnotationDesk`, at the end,
+joins both. Before it come answers, flags, progress, and tasks and sheets.
 """
 
 from __future__ import annotations
@@ -46,15 +46,7 @@ from evenhand.study.store.schema import (
     remarks,
 )
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
-from evenhand.study.tables.ratings import (
-    RATER_CODE,
-    RESERVED_RATERS,
-    Mark,
-    lie_within,
-    other_way_round,
-    read_marks,
-    written_marks,
-)
+from evenhand.study.tables import ratings
 from evenhand.study.workspace import Study
 
 SKIP_REASONS = (
@@ -66,7 +58,7 @@ FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "ot
 CONFIDENCE_LEVELS = (1, 2, 3)
 OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
 DISPLAYS = ("text", "markdown", "opened")
-"""Displays: as written, with Markdown rendered, or JSON of which all stood open."""
+"""Displays: as written, with Markdown rendered, or JSON with every part unfolded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +77,8 @@ class Answer:
     """The page's language, or "" if it was not sent."""
     display: str = ""
     """One of DISPLAYS; empty where it is not known."""
-    evidence: tuple[Mark, ...] = ()
-    """The words that decided, as they were shown."""
+    evidence: tuple[ratings.Mark, ...] = ()
+    """The words marked as evidence, in the order of sides that was shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,19 +92,19 @@ class Flag:
 
 
 Receipt = Literal["stored", "duplicate", "already_labelled", "unknown_task", "needs_evidence"]
-"""What became of an answer or a flag."""
+"""Result of sending an answer or a flag."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """The present answer to a task, as it was shown."""
+    """The present answer to a task, in the order of sides that was shown."""
 
     option_key: str = ""
     skip_reason: str = ""
     confidence: int | None = None
     rationale: str = ""
     created_at: str = ""
-    evidence: tuple[Mark, ...] = ()
+    evidence: tuple[ratings.Mark, ...] = ()
 
 
 def take(
@@ -123,45 +115,47 @@ def take(
     rubric: Rubric,
     texts: Mapping[str, str],
 ) -> Receipt:
-    """Append what was sent about the task of this claim (a row of the claims), an answer to this
-    table. `texts` are the texts shown; only an answer with marks needs them.
+    """Append an answer to `table`, or a flag to the remarks; return its receipt. `claim` is that of
+    the task (or its row of the claims). `texts` are the texts shown; only an answer with marks
+    needs them.
     """
     if isinstance(sent, Flag):
         if sent.reason not in FLAG_REASONS:
             return "unknown_task"
         flag = {"kind": "flag", "reason": sent.reason, "text": sent.text}
-        event = _subject_of(claim, sent.submit_id) | flag
-        new = append_once(connection, remarks, "submit_id", event)
-        return "stored" if new else "duplicate"
-    if refused := _why_refused(sent, rubric, texts):
-        return refused
+        event = _task_columns(claim, sent.submit_id) | flag
+        is_new = append_once(connection, remarks, "submit_id", event)
+        return "stored" if is_new else "duplicate"
+    if refusal := _refusal(sent, rubric, texts):
+        return refusal
     if claim.state == "labelled":
-        same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
-        arrived = sa.select(table.c.event_id).where(table.c.submit_id == sent.submit_id, *same)
-        if connection.execute(arrived).first():
+        same_task = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
+        stored = sa.select(table.c.event_id).where(table.c.submit_id == sent.submit_id, *same_task)
+        if connection.execute(stored).first():
             return "duplicate"
         if not sent.edit:
             return "already_labelled"
     if not _add_answer(connection, table, claim, sent, rubric):
-        return "unknown_task"  # another task's submit id: a client gone wrong
+        return "unknown_task"  # the submit id of another task: a fault of the client
     return "stored"
 
 
-def _why_refused(
+def _refusal(
     answer: Answer, rubric: Rubric, texts: Mapping[str, str]
 ) -> Literal["unknown_task", "needs_evidence", ""]:
-    """Return why an answer cannot be taken, as its receipt says it; "" where it can: it is one of
-    the rubric's options or a reason to skip, not both.
+    """Return the receipt of an answer that cannot be taken; "" if it can: it is one of the rubric's
+    options or a reason to skip, not both, with marks within the texts.
     """
-    if (
-        bool(answer.option_key) == bool(answer.skip_reason)
-        or (answer.option_key and not rubric.kind.takes(answer.option_key))
-        or answer.skip_reason not in ("", *SKIP_REASONS)
-    ):
+    has_option, has_reason = bool(answer.option_key), bool(answer.skip_reason)
+    if has_option == has_reason:
         return "unknown_task"
-    if answer.evidence and not (rubric.evidence and lie_within(answer.evidence, texts)):
+    if has_option and not rubric.kind.takes(answer.option_key):
         return "unknown_task"
-    if rubric.evidence == "required" and answer.option_key and not answer.evidence:
+    if has_reason and answer.skip_reason not in SKIP_REASONS:
+        return "unknown_task"
+    if answer.evidence and not (rubric.evidence and ratings.lie_within(answer.evidence, texts)):
+        return "unknown_task"
+    if rubric.evidence == "required" and has_option and not answer.evidence:
         return "needs_evidence"
     return ""
 
@@ -169,40 +163,40 @@ def _why_refused(
 def _add_answer(
     connection: sa.Connection, table: sa.Table, claim: Any, answer: Answer, rubric: Rubric
 ) -> bool:
-    """Append an answer and its remark and marks; return False where its submit id is taken."""
+    """Append an answer with its remark and marks; return False if its submit id exists."""
     # All tables of answers: a refusal must not reveal whether a task is an attention check.
     ids = (log.c.submit_id for log in (labels, attention_labels, practice_labels))
-    taken = (sa.select(log).where(log == answer.submit_id) for log in ids)
-    if connection.execute(sa.union_all(*taken)).first():
+    same_id = (sa.select(log).where(log == answer.submit_id) for log in ids)
+    if connection.execute(sa.union_all(*same_id)).first():
         return False
-    # A unit in view when its rubric changed was read in the words from before.
-    as_now = answer.language and claim.rubric_hash == rubric.hash
-    about = _subject_of(claim, answer.submit_id)
-    event = about | {
+    # A unit in view while its rubric changed was answered under the former text.
+    is_current = answer.language and claim.rubric_hash == rubric.hash
+    task_columns = _task_columns(claim, answer.submit_id)
+    event = task_columns | {
         "rater_kind": "human",
-        "label": _turned(rubric, claim.order, answer.option_key),
+        "label": _swap_key(rubric, claim.order, answer.option_key),
         "unscored_reason": answer.skip_reason,
         "seconds": answer.seconds,
         "page_language": answer.language,
-        "shown_hash": rubric.in_language(answer.language).hash if as_now else "",
+        "shown_hash": rubric.in_language(answer.language).hash if is_current else "",
     }
     if not append_once(connection, table, "submit_id", event):
         return False
     if answer.confidence is not None or answer.rationale:
         remark = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
-        append_once(connection, remarks, "submit_id", about | remark)
+        append_once(connection, remarks, "submit_id", task_columns | remark)
     if answer.display or answer.evidence:
-        marks = written_marks(_marks_turned(claim.order, answer.evidence))
+        marks = ratings.written_marks(_swap_marks(claim.order, answer.evidence))
         details = {"submit_id": answer.submit_id, "display": answer.display, "evidence": marks}
         append_once(connection, answer_details, "submit_id", details)
     return True
 
 
 def given_answers(
-    connection: sa.Connection, rater_id: str, shown: Sequence[Claim], rubrics: Mapping[str, Rubric]
+    connection: sa.Connection, rater_id: str, tasks: Sequence[Claim], rubrics: Mapping[str, Rubric]
 ) -> dict[str, Given]:
-    """The present answers to these tasks of one rater, by task id."""
-    units = {claim.unit_id for claim in shown}
+    """Return the present answers to these tasks of one rater, by task id."""
+    units = {claim.unit_id for claim in tasks}
     latest: dict[tuple[str, str, int], Any] = {}
     for table in (labels, attention_labels):
         query = (
@@ -216,37 +210,38 @@ def given_answers(
             latest[row.unit_id, row.rubric, row.draw] = row
     return {
         claim.task_id: Given(
-            _turned(rubrics[claim.rubric], claim.order, last.label),
-            last.unscored_reason,
-            last.confidence,
-            last.text or "",
-            last.created_at,
-            _marks_turned(claim.order, read_marks(last.evidence or []) or ()),
+            _swap_key(rubrics[claim.rubric], claim.order, answer.label),
+            answer.unscored_reason,
+            answer.confidence,
+            answer.text or "",
+            answer.created_at,
+            _swap_marks(claim.order, ratings.read_marks(answer.evidence or []) or ()),
         )
-        for claim in shown
-        if (last := latest.get((*claim.key, claim.draw))) is not None
+        for claim in tasks
+        if (answer := latest.get((*claim.key, claim.draw))) is not None
     }
 
 
-def _turned(rubric: Rubric, order: str, key: str) -> str:
-    """An option's key from the order shown to the pair's own, or back."""
+def _swap_key(rubric: Rubric, order: str, key: str) -> str:
+    """Convert an option's key from the order shown to the pair's own, or back."""
     return rubric.swaps[key] if key and order == "ba" else key
 
 
-def _marks_turned(order: str, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    """Marks from the order shown to the pair's own, or back."""
-    return other_way_round(marks) if order == "ba" else marks
+def _swap_marks(order: str, marks: tuple[ratings.Mark, ...]) -> tuple[ratings.Mark, ...]:
+    """Convert marks from the order shown to the pair's own, or back."""
+    return ratings.other_way_round(marks) if order == "ba" else marks
 
 
-def _subject_of(claim: Any, submit_id: str) -> dict[str, Any]:
+def _task_columns(claim: Any, submit_id: str) -> dict[str, Any]:
+    """Return the columns that an event about a task has, with its time."""
     names = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
-    task = {name: getattr(claim, name) for name in names}
-    return {"submit_id": submit_id, "created_at": utc_now()} | task
+    cells = {name: getattr(claim, name) for name in names}
+    return {"submit_id": submit_id, "created_at": utc_now()} | cells
 
 
 # A rater's own flags
 
-_MOST = 20  # flags on one unit that are shown, the latest
+_MAX_FLAGS = 20  # the latest flags on one unit are shown, at most this many
 
 
 @dataclass(frozen=True)
@@ -259,24 +254,24 @@ class OwnFlag:
 
 
 def standing_flags(
-    connection: sa.Connection, rater_id: str, shown: Sequence[Claim]
+    connection: sa.Connection, rater_id: str, claims_shown: Sequence[Claim]
 ) -> tuple[OwnFlag, ...]:
-    """The flags on these tasks of one rater, in their order, without those that were withdrawn, as
-    was possible before 0.3.0. A hidden repeat shows none of those on its first showing: they would
-    give it away.
+    """Return a rater's flags on these tasks, in the order of time, without those that were
+    withdrawn, as was possible before 0.3.0. A hidden repeat shows no flags of its first showing:
+    they would reveal it.
     """
-    tasks = {(*claim.key, claim.draw): claim.task_id for claim in shown}
-    units = {claim.unit_id for claim in shown}
-    of_units = remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units)
-    withdrawn = flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
-    stands = remarks.c.kind == "flag", ~sa.exists().where(*withdrawn)
-    query = sa.select(remarks).where(*of_units, *stands).order_by(remarks.c.event_id)
+    tasks = {(*claim.key, claim.draw): claim.task_id for claim in claims_shown}
+    units = {claim.unit_id for claim in claims_shown}
+    is_on_units = remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units)
+    withdrawal = flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
+    is_standing = remarks.c.kind == "flag", ~sa.exists().where(*withdrawal)
+    query = sa.select(remarks).where(*is_on_units, *is_standing).order_by(remarks.c.event_id)
     flags = [
         OwnFlag(task_id, row.reason, row.text)
         for row in connection.execute(query)
         if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
-    return tuple(flags[-_MOST:]) if len(tasks) == 1 else tuple(flags)
+    return tuple(flags[-_MAX_FLAGS:]) if len(tasks) == 1 else tuple(flags)
 
 
 @dataclass(frozen=True)
@@ -288,44 +283,40 @@ class FlagAnswer:
     answer: str
 
 
-# A rater's progress: the minutes left at their own pace, a day's end.
-# The total is what is given and still to be given, as others leave it; the minutes are an estimate
-# from the rater's own answers, and worded as one.
+# A rater's progress: the minutes left at their pace, and the limits of a day
 
 LEAST_ANSWERS = 5
-"""With fewer answers a pace is not estimated."""
-_RECENT = 30  # the pace is that of this many last answers: people grow quicker, and tire
+"""Fewest answers from which a pace is estimated."""
+_RECENT = 30  # the pace is that of the last answers, as people grow quicker, and tire
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """An answer's time (UTC), and the seconds that its unit was in view."""
+    """Time (UTC) of an answer, and the seconds for which its unit was in view."""
 
-    at: str
+    answered_at: str
     seconds: float
 
 
 class WorkLog:
-    """The answers of every person in the order in which they came, in step with the store."""
+    """The times of every person's answers in their order, in step with the store."""
 
     def __init__(self) -> None:
         self._by_rater: dict[str, list[Worked]] = {}
-        self._seen = dict.fromkeys((labels, attention_labels), 0)
+        self._last_events = dict.fromkeys((labels, attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
-        """Read the answers since the last refresh. Answers to attention checks are work like any:
-        an estimate, or a day's end, that left them out would reveal which they are.
-        """
-        new: list[tuple[str, str, float]] = []
-        for table, seen in self._seen.items():
+        """Read new answers. Checks are included, as their absence would reveal which they are."""
+        new_rows: list[tuple[str, str, float]] = []
+        for table, last_event in self._last_events.items():
             columns = (table.c[name] for name in ("event_id", "rater_id", "created_at", "seconds"))
-            later = sa.select(*columns).where(table.c.event_id > seen)
-            later = later.where(table.c.rater_kind == "human").order_by(table.c.event_id)
-            for event_id, rater, at, seconds in connection.execute(later):
-                self._seen[table] = event_id
-                new.append((at, rater, seconds or 0.0))
-        for at, rater, seconds in sorted(new, key=lambda row: row[0]):
-            self._by_rater.setdefault(rater, []).append(Worked(at, seconds))
+            query = sa.select(*columns).where(table.c.event_id > last_event)
+            query = query.where(table.c.rater_kind == "human").order_by(table.c.event_id)
+            for event_id, rater, answered_at, seconds in connection.execute(query):
+                self._last_events[table] = event_id
+                new_rows.append((answered_at, rater, seconds or 0.0))
+        for answered_at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
+            self._by_rater.setdefault(rater, []).append(Worked(answered_at, seconds))
 
     def of_rater(self, rater_id: str) -> Sequence[Worked]:
         return self._by_rater.get(rater_id, ())
@@ -339,48 +330,45 @@ def minutes_left(worked: Sequence[Worked], left: int) -> int | None:
     >>> minutes_left([Worked("", 20.0)] * 9 + [Worked("", 3600.0)], left=100)
     35
     """
-    timed = [work.seconds for work in worked[-_RECENT:] if work.seconds > 0]
-    if len(timed) < LEAST_ANSWERS:
+    seconds = [work.seconds for work in worked[-_RECENT:] if work.seconds > 0]
+    if len(seconds) < LEAST_ANSWERS:
         return None
-    return as_people_say(median(timed) * left / 60)
+    return as_people_say(median(seconds) * left / 60)
 
 
 def as_people_say(minutes: float) -> int:
-    """Minutes to the minute up to ten, to five up to an hour, to ten up to two hours, then to the
-    hour: no finer than the estimate is.
+    """Round minutes as an estimate allows: to 1 below 10, to 5 below an hour, to 10 below two
+    hours, else to 60.
 
-    >>> [as_people_say(each) for each in (0.2, 7.4, 34.2, 96, 200)]
+    >>> [as_people_say(minutes) for minutes in (0.2, 7.4, 34.2, 96, 200)]
     [1, 7, 35, 100, 180]
     """
-    step = next((step for step, most in ((1, 10), (5, 60), (10, 120)) if minutes < most), 60)
+    step = next((step for step, limit in ((1, 10), (5, 60), (10, 120)) if minutes < limit), 60)
     return max(1, step * int(minutes / step + 0.5))
 
 
 JUST_NOW = timedelta(minutes=1)
-"""The reason for no unit is asked a moment after there was none: midnight may lie between."""
+"""Time between a page without a task and its question for the reason: midnight may lie between."""
 
 
 def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
-    """Return True if a rater has done what study.toml allows for the day of `now`. A unit that was
-    left in view counts as `idle_minutes` at most.
-    """
+    """Return True if a rater has reached a day's limit; `idle_minutes` is the most for a unit."""
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
-    begun = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
-    today = [work for work in worked if work.at >= begun]
+    day_start = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
+    today = [work for work in worked if work.answered_at >= day_start]
     minutes = sum(min(work.seconds / 60, settings.idle_minutes) for work in today)
     return (0 < settings.answers_per_day <= len(today)) or (0 < settings.minutes_per_day <= minutes)
 
 
 def day_of(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
-    """Return the beginning of the day of `now`, or so many days later, in the study's time zone."""
+    """Return the start of the day of `now`, or `later` days after, in the study's time zone."""
     zone = ZoneInfo(settings.time_zone)
     day = now.astimezone(zone).date() + timedelta(days=later)
     return datetime(day.year, day.month, day.day, tzinfo=zone)
 
 
-# Tasks and sheets: a task is one question as shown to a rater, a sheet the tasks asked at once. And
-# the list of a rater's earlier answers.
+# Tasks, sheets, and the list of a rater's earlier answers
 
 
 @dataclass(frozen=True)
@@ -392,11 +380,11 @@ class Task:
     order: str
     values: Mapping[str, str]
     given: Given | None = None
-    """The present answer, where the task is looked at again."""
+    """The present answer, if the task is reopened."""
 
     @property
     def people(self) -> PeopleText:
-        """The rubric's own words and the unit."""
+        """The rubric's own words and the unit, as annotators read them."""
         return self.rubric.for_people(self.values)
 
     def people_in(self, language: str) -> PeopleText:
@@ -414,11 +402,11 @@ class Sheet:
     before: str = ""
     """The task that was answered before these; "" means the last one of all."""
     minutes: int | None = None
-    """About so many minutes are left; None as long as the pace is not known."""
+    """Estimated minutes left; None while the pace is not known."""
     flags: tuple[OwnFlag, ...] = ()
     """The rater's own flags on these tasks."""
     answered_as: int = 0
-    """The number of the first of these tasks among the rater's answers, where it is answered."""
+    """The number of the first of these tasks among the rater's answers; 0 if not answered."""
 
     @property
     def number(self) -> int:
@@ -427,13 +415,13 @@ class Sheet:
 
 
 PAGE = 30
-"""Answers on a page of the list."""
-_EXCERPT = 160
+"""Number of answers on a page of the list."""
+_EXCERPT_CHARACTERS = 160
 
 
 @dataclass(frozen=True)
 class EarlierAnswer:
-    """A line of the list: the task with its answer, and its number among the rater's answers."""
+    """A row of the list: the task with its answer, and its number among the rater's answers."""
 
     number: int
     task: Task
@@ -443,7 +431,7 @@ class EarlierAnswer:
 
 @dataclass(frozen=True)
 class EarlierPage:
-    """A page of answers from place `start` on, the latest first, of `found` in all."""
+    """A page of answers from position `start` on, the latest first; `found` counts all."""
 
     rows: tuple[EarlierAnswer, ...] = ()
     start: int = 0
@@ -453,16 +441,16 @@ class EarlierPage:
 def excerpt(people: PeopleText) -> str:
     """Return the beginning of the first response."""
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
-    return responses[0].text[:_EXCERPT] if responses else ""
+    return responses[0].text[:_EXCERPT_CHARACTERS] if responses else ""
 
 
 Sent = Answer | Flag
-"""The things that a rater may send."""
+"""What a rater may send."""
 
 
 class Desk(Protocol):
-    """Interface that the page needs of a desk: the annotators' one, or that of the practice. One
-    that does not say otherwise looks neither ahead nor back.
+    """Interface between the page and a desk: the annotators' one, or that of the practice. The
+    defaults are those of a desk without a sheet ahead and without earlier answers.
     """
 
     study: Study
@@ -493,55 +481,52 @@ class AnnotationDesk(Desk):
     def __init__(self, study: Study) -> None:
         self.study = study
         accepted = study.accepted_hashes().values()
-        self._key = study.blinding_key  # now: it cannot be read within another transaction
+        self._key = study.blinding_key  # read now: not possible within another transaction
         self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = Oversight()
-        self._work = WorkLog()
-        self._cached: tuple[tuple[int, int], SessionDesign] | None = None
+        self._work_log = WorkLog()
+        self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
-        """Check a rater's code. Raises InputError where it cannot be one."""
-        if not RATER_CODE.fullmatch(rater_id):
+        """Check a rater's code. Raises InputError where it cannot be used."""
+        if not ratings.RATER_CODE.fullmatch(rater_id):
             raise Refused("bad_code")
         with self.study.store.read() as connection:
             kind = rater_kind(connection, rater_id)
-        if kind not in ("", "human") or rater_id in RESERVED_RATERS:
+        if kind not in ("", "human") or rater_id in ratings.RESERVED_RATERS:
             raise Refused("code_of_another_kind")
 
     # Handing out
 
     def next_sheet(self, rater_id: str) -> Sheet | None:
-        """Return the sheet that the rater has open, or else the next one; None when nothing is left
-        for them.
-        """
+        """Return the rater's open sheet, or else the next one; None when nothing is left."""
         return self._sheet(rater_id)
 
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
-        """Return the sheet that comes after this one, reserved for the rater, so that it can be on
-        their page before they ask for it; None where nothing is left, or the day may be over.
+        """Return the sheet that comes after this one, reserved for the rater, so that their page
+        can have it before they ask for it; None where nothing is left, or the day may be over.
         """
         return self._sheet(rater_id, sheet)
 
     def _sheet(self, rater_id: str, before: Sheet | None = None) -> Sheet | None:
-        """Return the rater's next sheet, once the one `before` is answered."""
+        """Return the rater's next sheet, assuming that the one `before` is answered."""
         design = self._design()
         assumed = {task.task_id for task in before.tasks} if before else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
             if self._ended(connection, tasks, datetime.now(UTC), more=len(assumed)):
                 return None
-            counts = (before.done, before.total) if before else tasks.progress()
+            done, total = (before.done, before.total) if before else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
-            done, total = counts
             flags = standing_flags(connection, rater_id, claimed)
-        shown = tuple(self._task(claim, design) for claim in claimed)
-        worked = self._work.of_rater(rater_id)
+        sheet_tasks = tuple(self._task(claim, design) for claim in claimed)
+        worked = self._work_log.of_rater(rater_id)
         minutes = None if before else minutes_left(worked, total - done)
-        return Sheet(shown, done + len(assumed), total, minutes=minutes, flags=flags)
+        return Sheet(sheet_tasks, done + len(assumed), total, minutes=minutes, flags=flags)
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
-        """The lead's answers to this rater's flags, the first one first."""
+        """Return the lead's answers to this rater's flags, the first one first."""
         query = (
             sa.select(remarks.c.reason, remarks.c.text, flag_events.c.text.label("answer"))
             .join(flag_events, flag_events.c.flag_id == remarks.c.event_id)
@@ -557,8 +542,8 @@ class AnnotationDesk(Desk):
             return self._next_tasks(connection, rater_id, design).progress()
 
     def ended(self, rater_id: str) -> str:
-        """Return why this rater gets no task though some may be left: the lead has "paused" it or
-        "excluded" them, or it is enough for the "day"; "" where they get one.
+        """Return why this rater gets no task though some may be left: the lead has "paused" the
+        study or "excluded" them, or the limit of the "day" is reached; "" if they get one.
         """
         design = self._design()
         with self.study.store.read() as connection:
@@ -568,19 +553,18 @@ class AnnotationDesk(Desk):
     def _ended(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
     ) -> str:
-        """Return the same as `ended`, once the rater has given so many `more` answers. The unit at
-        hand is finished, and a day ends only where more is left.
-        """
-        self._work.refresh(connection)
+        """Return the reason as `ended` does, assuming that the rater gives `more` answers."""
+        self._work_log.refresh(connection)
         by_lead = self._oversight.ended(tasks.rater_id)
-        if by_lead or tasks.held:
+        if by_lead or tasks.valid_claims:
             return by_lead
-        at, idle = now.isoformat(timespec="milliseconds"), self.study.config.session.idle_minutes
-        # What is in view counts as long as it can; a change of an earlier answer may come between.
-        ahead = [Worked(at, 60 * idle)] * (2 * more)
-        worked = [*self._work.of_rater(tasks.rater_id), *ahead]
-        over = is_enough(self.study.config.session, worked, now)
-        done, total = tasks.progress() if over else (0, 0)
+        session = self.study.config.session
+        # An answer ahead counts for the longest time, and twice, as an earlier one may be changed.
+        longest = Worked(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
+        worked = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * more)]
+        if not is_enough(session, worked, now):
+            return ""
+        done, total = tasks.progress()
         return "day" if done < total else ""
 
     def _next_tasks(
@@ -590,6 +574,7 @@ class AnnotationDesk(Desk):
         design: SessionDesign,
         assumed: Set[str] = frozenset(),
     ) -> NextTasks:
+        """Return the rater's tasks, after reading what changed in the store."""
         self._index.refresh(connection)
         self._oversight = self._oversight.renewed(connection)
         excluded = self._oversight.exclusions.keys()
@@ -598,29 +583,30 @@ class AnnotationDesk(Desk):
     # Taking in
 
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
-        """Store everything that was sent, all or none; it is on disk when this returns.
-
-        The same `submit_id` again changes nothing. A second answer to an answered task is refused,
-        never silently taken or dropped, unless it is sent as an edit: then both stay in the store
-        and the later one counts. An answer to a task whose lease is over is taken all the same:
-        work that was done is never lost.
+        """Store everything that was sent, all or none; it is on disk on return. The same
+        `submit_id` again changes nothing. A second answer to an answered task is refused unless it
+        is sent as an edit: then both stay in the store and the later one counts. An answer to a
+        task whose lease is over is taken: work that was done is never lost.
         """
-        texts: dict[str, Mapping[str, str]] = {}  # by task id: those in which words were marked
-        if ids := {post.task_id for post in sent if isinstance(post, Answer) and post.evidence}:
+        texts: dict[str, Mapping[str, str]] = {}  # texts in which words were marked, by task id
+        if ids := {act.task_id for act in sent if isinstance(act, Answer) and act.evidence}:
             with self.study.store.read() as connection:
                 self._index.refresh(connection)
-                about = {task: self._sent_about(connection, rater_id, task) for task in ids}
+                task_claims = {task: self._claim_of(connection, rater_id, task) for task in ids}
             design = self._design()
-            texts = {task: self._values(claim, design) for task, claim in about.items() if claim}
+            texts = {
+                task: self._values(claim, design) for task, claim in task_claims.items() if claim
+            }
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, post, texts) for post in sent]
+            return [self._receipt(changes, rater_id, act, texts) for act in sent]
 
     def _receipt(
         self, changes: Changes, rater_id: str, sent: Sent, texts: Mapping[str, Mapping[str, str]]
     ) -> Receipt:
-        claim = self._sent_about(changes.connection, rater_id, sent.task_id)
+        """Store one answer or flag, mark its claim as labelled, and return its receipt."""
+        claim = self._claim_of(changes.connection, rater_id, sent.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return "unknown_task"
@@ -632,10 +618,8 @@ class AnnotationDesk(Desk):
             changes.mark(claim.task_id, state="labelled")
         return receipt
 
-    def _sent_about(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
-        """Return the claim (or its row) of the rater's own task with this id, or None. A page left
-        open over an upgrade still sends the old id.
-        """
+    def _claim_of(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
+        """Return the claim (or row) of the rater's task, also by an id of before 0.3.0, or None."""
         of_task = claims.c.task_id == task_id, claims.c.rater_id == rater_id
         if row := connection.execute(sa.select(claims).where(*of_task)).one_or_none():
             return row
@@ -645,11 +629,11 @@ class AnnotationDesk(Desk):
     # Looking back
 
     def arrived(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
-        """Return which of these answers and flags of the rater are stored."""
-        asked = set(submit_ids)
+        """Return the ids of these answers and flags of the rater that are stored."""
+        ids = set(submit_ids)
         tables = (table.c for table in (labels, attention_labels, remarks))
         queries = (
-            sa.select(table.submit_id).where(table.rater_id == rater_id, table.submit_id.in_(asked))
+            sa.select(table.submit_id).where(table.rater_id == rater_id, table.submit_id.in_(ids))
             for table in tables
         )
         return set(self.study.store.values(sa.union_all(*queries)))
@@ -662,19 +646,19 @@ class AnnotationDesk(Desk):
             return any(blinded(claim.task_id, self._key) != claim.task_id for claim in given_out)
 
     def earlier(self, rater_id: str, start: int = 0) -> EarlierPage:
-        """The rater's answers, the last one first, from place `start` on. Where tasks are repeated,
-        they reach back less far than a repeat's distance, so that no one finds the first answer
-        while giving the second.
+        """Return a page of the rater's answers, the latest first, from position `start` on. Where
+        tasks are repeated, answers further back than a repeat's distance are left out, so that
+        nobody finds the first answer while giving the second.
         """
         design = self._design()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
         listed = numbered[start : start + PAGE]
-        of_page = [claim for _, claim in listed]
+        claims_listed = [claim for _, claim in listed]
         with self.study.store.read() as connection:
-            given = given_answers(connection, rater_id, of_page, self.study.rubrics)
-            flagged = {flag.task_id for flag in standing_flags(connection, rater_id, of_page)}
-        tasks = [self._task(claim, design, given.get(claim.task_id)) for claim in of_page]
+            answers = given_answers(connection, rater_id, claims_listed, self.study.rubrics)
+            flagged = {flag.task_id for flag in standing_flags(connection, rater_id, claims_listed)}
+        tasks = [self._task(claim, design, answers.get(claim.task_id)) for claim in claims_listed]
         rows = (
             EarlierAnswer(number, task, excerpt(task.people), task.task_id in flagged)
             for (number, _), task in zip(listed, tasks, strict=True)
@@ -682,52 +666,51 @@ class AnnotationDesk(Desk):
         return EarlierPage(tuple(rows), start, len(numbered))
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
-        """Reopen one of the `earlier` answers (by default the last); None if it is not there."""
+        """Reopen one of the `earlier` answers, by default the last; None if it is not there."""
         design = self._design()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
             recent = [claim for _, claim in numbered]
-            wanted = blinded(task_id, self._key)
-            of_task = (claim for claim in recent if not task_id or claim.task_id == wanted)
-            if (chosen := next(of_task, None)) is None:
+            sent_id = blinded(task_id, self._key)
+            matches = (claim for claim in recent if not task_id or claim.task_id == sent_id)
+            if (chosen := next(matches, None)) is None:
                 return None
-            shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
-            given = given_answers(connection, rater_id, shown, self.study.rubrics)
+            together = design.one_screen_per_unit
+            shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, together)]
+            answers = given_answers(connection, rater_id, shown, self.study.rubrics)
             flags = standing_flags(connection, rater_id, shown)
-        tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
+        tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
         number = next(number for number, claim in numbered if claim is shown[0])
         done, total = self.progress(rater_id)
-        before = older[0].task_id
-        return Sheet(tasks, done, total, before, flags=flags, answered_as=number)
+        previous = older[0].task_id
+        return Sheet(tasks, done, total, previous, flags=flags, answered_as=number)
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
     ) -> list[tuple[int, Claim]]:
-        """The answered tasks that may be looked at again, the last one first, each after its number
-        in the order of the rater's answers, from 1 on.
-        """
+        """Return (number from 1, task) of the answers that may be reopened, latest first."""
         self._index.refresh(connection)
-        done = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
+        numbered = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
         if design.settings.repeat_share:
-            done = done[-design.settings.repeat_gap :]
+            numbered = numbered[-design.settings.repeat_gap :]
         return [
             (number, replace(claim, task_id=blinded(claim.task_id, self._key)))
-            for number, claim in reversed(done)
+            for number, claim in reversed(numbered)
             if in_design(claim, design)
         ]
 
     def _design(self) -> SessionDesign:
-        """Return the sessions' design, computed again when the study has grown meanwhile."""
+        """Return the sessions' design; computed again when there is more to label."""
         size = self.study.store.size()
-        if self._cached is None or self._cached[0] != size:
-            self._cached = (size, SessionDesign(self.study))
-        return self._cached[1]
+        if self._design_of_size is None or self._design_of_size[0] != size:
+            self._design_of_size = (size, SessionDesign(self.study))
+        return self._design_of_size[1]
 
-    def _task(self, claim: Claim, design: SessionDesign, given: Given | None = None) -> Task:
+    def _task(self, claim: Claim, design: SessionDesign, answer: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
         values = self._values(claim, design)
-        return Task(claim.task_id, rubric, claim.order, values, given)
+        return Task(claim.task_id, rubric, claim.order, values, answer)
 
     def _values(self, claim: Any, design: SessionDesign) -> dict[str, str]:
         """Return the texts that the task of a claim shows; empty if the study no longer has it."""

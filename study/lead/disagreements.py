@@ -1,5 +1,5 @@
-"""Disagreements: among people, with an adjudicator's decision on each; between a grader and people,
-sorted by who is wrong; and people's flags, with the lead's answers. All append-only.
+"""Disagreements among people, with an adjudicator's decision on each; disagreements between a
+grader and people, judged by the lead; and people's flags, with the lead's answers. All append-only.
 
 A decision is a rating of the kind `adjudicator`: appended like any label, never counted as a
 person's, and compared with everyone by the analysis.
@@ -45,13 +45,13 @@ _PREFIX = "adjudicator:"
 
 @dataclass(frozen=True)
 class QueuedUnit:
-    """A unit that people do not agree on. `labels` bear no names, and their order says nothing."""
+    """A unit without a majority label. `labels` have no names, in an order without meaning."""
 
     unit_id: str
     rubric: str
     labels: tuple[str, ...]
     reasons: tuple[str, ...]
-    """Remarks that raters gave with their labels, in an order of its own."""
+    """Remarks with these labels, in an independent order."""
 
     @property
     def key(self) -> Key:
@@ -59,57 +59,55 @@ class QueuedUnit:
 
 
 def adjudication_queue(study: Study) -> list[QueuedUnit]:
-    """Return the units to be adjudicated, on which no label has a majority, in the order of
-    labelling; decided units have left the queue. Labels of excluded raters, hidden repeats and
-    labels under an edited text do not count.
+    """Return the units without a majority label and without a decision, in the order of labelling.
+    Labels of excluded raters, hidden repeats and labels under an edited text do not count.
     """
-    given, decided = _given(study)
-    open_yet = {
+    labels_by_key, decided = _counted_labels(study)
+    undecided = {
         key: labels
-        for key, labels in given.items()
+        for key, labels in labels_by_key.items()
         if key not in decided and not study.rubrics[key[1]].kind.have_majority([*labels.values()])
     }
-    place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
-    queued = _queued(study, open_yet)
-    return sorted(queued, key=lambda item: (place.get(item.unit_id, len(place)), item.rubric))
+    positions = {unit: position for position, unit in enumerate(study.units()["unit_id"])}
+    queued = _queue_units(study, undecided)
+    last = len(positions)
+    return sorted(queued, key=lambda unit: (positions.get(unit.unit_id, last), unit.rubric))
 
 
 def queue_length(study: Study) -> int:
-    """Count the units without a majority that wait for a decision."""
+    """Return the number of units without a majority that wait for a decision."""
     return len(adjudication_queue(study))
 
 
 def open_next(
     study: Study, name: str, passed_over: Collection[Key] = (), at: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
-    """The unit of the queue that the adjudicator `name` sees next, and the length of the queue.
-    Each has an order of their own, so that two at work hardly meet. Units passed over come again
-    after the others; the unit `at` comes first, as long as it is in the queue.
+    """Return the unit of the queue that the adjudicator `name` sees next, and the length of the
+    queue. The order differs by adjudicator, so that two of them rarely open the same unit. Units in
+    `passed_over` come after the others; the unit `at` comes first if it is in the queue.
     """
 
-    def place(unit: QueuedUnit) -> tuple[bool, bool, str]:
+    def position(unit: QueuedUnit) -> tuple[bool, bool, str]:
         return unit.key != at, unit.key in passed_over, _digest(name, *unit.key)
 
     queue = adjudication_queue(study)
-    return min(queue, key=place, default=None), len(queue)
+    return min(queue, key=position, default=None), len(queue)
 
 
 def reopen(study: Study, key: Key) -> QueuedUnit:
-    """A unit that was decided, so that the decision can be revised. Raises InputError where
-    people's labels are gone from it.
-    """
-    if (given := _given(study)[0].get(key)) is None:
+    """Return a decided unit for a revision. Raises InputError if no labels of people count."""
+    if (labels_of_unit := _counted_labels(study)[0].get(key)) is None:
         raise InputError("annotators have no labels on this item that count")
-    return _queued(study, {key: given})[0]
+    return _queue_units(study, {key: labels_of_unit})[0]
 
 
 def last_label(store: Store) -> int:
-    """Return the number of the latest label: later ones have not been seen yet."""
+    """Return the number of the latest label; later ones are new to whoever reads it."""
     return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
 
 def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
-    """Return `DECIDED_COLUMNS` of the decisions in force, by one adjudicator or by all, latest
+    """Return `DECIDED_COLUMNS` of the present decisions, by one adjudicator or by all, latest
     first. `done_by` is the adjudicator's name, `reason` the remark written with the decision.
     """
     decisions = sa.select(
@@ -119,21 +117,20 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
         labels.c.created_at,
     ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
     by_name = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
-    wanted = labels.c.rater_kind == "adjudicator", by_name, accepted_text(study, labels)
-    table = study.store.table(decisions.where(*wanted).order_by(labels.c.event_id.desc()))
+    conditions = labels.c.rater_kind == "adjudicator", by_name, accepted_text(study, labels)
+    table = study.store.table(decisions.where(*conditions).order_by(labels.c.event_id.desc()))
     table = table.assign(done_by=table["done_by"].str.removeprefix(_PREFIX))
     return table.drop_duplicates(["unit_id", "rubric", "done_by"]).reset_index(drop=True)
 
 
 def queue_table(queue: Sequence[QueuedUnit]) -> pd.DataFrame:
-    """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
+    """Return the queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
     rows = [(item.unit_id, item.rubric, " ".join(item.labels), "", "") for item in queue]
     return pd.DataFrame(rows, columns=["unit_id", "rubric", "labels", "label", "reason"])
 
 
 def adjudicator_id(name: str) -> str:
-    """Return the rater id of an adjudicator. No rater's code holds a colon, so it is never a
-    rater's.
+    """Return the rater id of an adjudicator; no annotator's code has a colon.
 
     >>> adjudicator_id("chair")
     'adjudicator:chair'
@@ -150,30 +147,29 @@ def decide(
     reason: str,
     seen: int | None = None,
 ) -> str:
-    """Append the decision of the adjudicator `name`; it is on disk when this returns.
-
-    Another decision on the same unit is added, and the latest counts. Return a sentence where
-    another adjudicator has decided the unit since the label number `seen`, else "". Raises
-    InputError where the unit or the label is none of the rubric's, or the reason is empty.
+    """Append the decision of the adjudicator `name`; it is on disk on return. The latest decision
+    on a unit counts. Return a sentence where another adjudicator has decided the unit since the
+    label number `seen`, else "". Raises InputError where the study has no such unit, the label is
+    not one of the rubric's, or the reason is empty.
     """
-    known = study.units_by_kind("all")
-    decision = _checked(study, known, (unit_id, rubric, label, reason))
-    others = sa.select(labels).where(
+    unit_ids = study.units_by_kind("all")
+    decision = _checked_decision(study, unit_ids, (unit_id, rubric, label, reason))
+    later_decisions = sa.select(labels).where(
         *(labels.c.unit_id == unit_id, labels.c.rubric == rubric, labels.c.event_id > (seen or 0)),
         *(labels.c.rater_kind == "adjudicator", labels.c.rater_id != adjudicator_id(name)),
     )
     with study.store.write() as connection:
-        before = connection.execute(others.order_by(labels.c.event_id.desc())).first()
-        _append(connection, name, decision)
-    if before is None or seen is None:
+        other = connection.execute(later_decisions.order_by(labels.c.event_id.desc())).first()
+        _append_decision(connection, name, decision)
+    if other is None or seen is None:
         return ""
-    who = before.rater_id.removeprefix(_PREFIX)
-    return written("lead.decided_meanwhile", who=who, label=before.label)
+    author = other.rater_id.removeprefix(_PREFIX)
+    return written("lead.decided_meanwhile", who=author, label=other.label)
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
-    """Append decisions from a filled-in queue, all or none; (decided, rows left without a label).
-    Raises InputError naming the first row that does not hold together, and where the name is none.
+    """Append decisions from a filled-in queue, all or none; return (decided, rows left without a
+    label). Raises InputError naming the first invalid row, or for an invalid name.
     """
     if not RATER_CODE.fullmatch(name):
         raise InputError(
@@ -182,30 +178,30 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
         )
     hint = "; a queue is written by `evenhand adjudicate DIR --out FILE`"
     require_columns(table, DECISION_FILE_COLUMNS, source, hint)
-    known = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
+    unit_ids = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
-    filled: dict[Key, Mapping[str, Any]] = {}
+    decisions: dict[Key, Mapping[str, Any]] = {}
     for number, row in rows:
         if row["label"]:
             try:
                 cells = [row[column] for column in DECISION_FILE_COLUMNS]
-                decision = _checked(study, known, cells)
+                decision = _checked_decision(study, unit_ids, cells)
                 key = (decision["unit_id"], decision["rubric"])
-                if key in filled:
+                if key in decisions:
                     raise InputError("a row further up decides the same item; keep one of the two")
             except InputError as error:
                 raise InputError(f"{source}, row {number}: {error}") from None
-            filled[key] = decision
+            decisions[key] = decision
     with study.store.write() as connection:
-        for checked in filled.values():
-            _append(connection, name, checked)
-    return len(filled), len(rows) - len(filled)
+        for accepted in decisions.values():
+            _append_decision(connection, name, accepted)
+    return len(decisions), len(rows) - len(decisions)
 
 
-def _checked(
-    study: Study, known: Mapping[str, Collection[str]], cells: Sequence[str]
+def _checked_decision(
+    study: Study, unit_ids: Mapping[str, Collection[str]], cells: Sequence[str]
 ) -> dict[str, Any]:
-    """The decision in `DECISION_FILE_COLUMNS`, as stored; `known` are the unit ids by kind."""
+    """Return a decision's cells as stored. `unit_ids` are by kind of unit."""
     unit_id, rubric_name, label, reason = cells
     if (rubric := study.rubrics.get(rubric_name)) is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
@@ -213,36 +209,35 @@ def _checked(
         raise InputError(f"label {label!r} is {rubric.kind.none_of}")
     if not reason.strip():
         raise InputError("a decision needs a reason")
-    if unit_id not in known[rubric.unit]:
+    if unit_id not in unit_ids[rubric.unit]:
         raise InputError(f"the study has no {rubric.unit} item {unit_id!r}")
-    about = {"unit_id": unit_id, "rubric": rubric.name, "rubric_hash": rubric.hash}
-    return about | {"label": key, "reason": reason.strip()}
+    columns = {"unit_id": unit_id, "rubric": rubric.name, "rubric_hash": rubric.hash}
+    return columns | {"label": key, "reason": reason.strip()}
 
 
-def _append(connection: sa.Connection, name: str, decision: Mapping[str, Any]) -> None:
-    common = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
-    common |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
-    common |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-    label = common | {"rater_kind": "adjudicator", "label": decision["label"]}
+def _append_decision(connection: sa.Connection, name: str, decision: Mapping[str, Any]) -> None:
+    """Append a decision as a label, and its reason as a remark."""
+    columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
+    columns |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
+    columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
+    label = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
     append(connection, labels, label)
-    remark = common | {"kind": "answer", "text": decision["reason"]}
+    remark = columns | {"kind": "answer", "text": decision["reason"]}
     append_once(connection, remarks, "submit_id", remark)
 
 
-def _given(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:
-    """Return the labels of raters who count, by unit and rubric, then rater; and the latest
-    adjudicator's decision on each unit that is decided.
-    """
-    given: dict[Key, dict[str, str]] = {}
-    decided = {}
+def _counted_labels(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:
+    """Return the labels that count, by question, then rater, and each latest decision."""
+    labels_by_key: dict[Key, dict[str, str]] = {}
+    decisions = {}
     excluded = oversight(study.store).exclusions
     for row in people_labels(study).to_dict("records"):
         key = (row["unit_id"], row["rubric"])
         if row["rater_kind"] == "adjudicator":
-            decided[key] = row["label"]
+            decisions[key] = row["label"]
         elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
-            given.setdefault(key, {})[row["rater_id"]] = row["label"]
-    return given, decided
+            labels_by_key.setdefault(key, {})[row["rater_id"]] = row["label"]
+    return labels_by_key, decisions
 
 
 FINAL_COLUMNS = ("item_id", "rubric", "final_label", "votes", "decided_by", "n_labels")
@@ -253,27 +248,27 @@ def final_labels(study: Study) -> pd.DataFrame:
     label: those of the sample in its order, then others with labels.
 
     `labels` are those that count by rater, `votes` the raters by label, `agreement` the share of
-    the commonest, NaN without labels. `final_label` is the latest
-    decision of an adjudicator, else the commonest label (as in the report), of numbers the median,
-    the lower one of two; empty for a tie or without labels. A set of options is one label.
+    the most frequent label, NaN without labels. `final_label` is the latest decision of an
+    adjudicator, else the most frequent label (as in the report), for numbers the lower median;
+    empty for a tie or without labels. A set of options is one label.
     """
-    given, decided = _given(study)
+    labels_by_key, decisions = _counted_labels(study)
     rows = []
-    for key in dict.fromkeys([*SessionDesign(study).questions, *given, *decided]):
-        if (rubric := study.rubrics.get(key[1])) is None:  # taken out of the study since
+    for key in dict.fromkeys([*SessionDesign(study).questions, *labels_by_key, *decisions]):
+        if (rubric := study.rubrics.get(key[1])) is None:  # removed from the study since
             continue
-        labels = given.get(key, {})
+        labels = labels_by_key.get(key, {})
         votes = Counter(labels.values())
-        (label, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
-        by = "single" if most == len(labels) == 1 else "majority" if most else ""
-        if most and not rubric.kind.listed:  # a number
+        (label, n_most), (_, n_second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
+        decided_by = "single" if n_most == len(labels) == 1 else "majority" if n_most else ""
+        if n_most and not rubric.kind.listed:  # a number
             label = sorted(labels.values(), key=float)[(len(labels) - 1) // 2]
-        elif most and second == most:
-            label, by = "", "tie"
-        if key in decided:
-            label, by = decided[key], "adjudicator"
-        agreement = most / len(labels) if labels else math.nan
-        rows.append((*key, label, dict(votes), by, len(labels), labels, agreement))
+        elif n_most and n_second == n_most:
+            label, decided_by = "", "tie"
+        if key in decisions:
+            label, decided_by = decisions[key], "adjudicator"
+        agreement = n_most / len(labels) if labels else math.nan
+        rows.append((*key, label, dict(votes), decided_by, len(labels), labels, agreement))
     return pd.DataFrame(rows, columns=[*FINAL_COLUMNS, "labels", "agreement"])
 
 
@@ -289,26 +284,26 @@ def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
     return by_item
 
 
-def _queued(study: Study, given: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
-    """Return these units with each person's latest remark on their label."""
-    remarked = remarks_table(study.store)
-    remarked = remarked[
-        (remarked["kind"] == "answer")
-        & (remarked["text"] != "")
-        & ~remarked["rater_id"].isin(set(oversight(study.store).exclusions))
-        & ~remarked["rater_id"].str.startswith(_PREFIX)
+def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
+    """Return these units with their labels, and each person's latest remark."""
+    answer_remarks = remarks_table(study.store)
+    answer_remarks = answer_remarks[
+        (answer_remarks["kind"] == "answer")
+        & (answer_remarks["text"] != "")
+        & ~answer_remarks["rater_id"].isin(set(oversight(study.store).exclusions))
+        & ~answer_remarks["rater_id"].str.startswith(_PREFIX)
     ].drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
     reasons: dict[Key, list[str]] = {}
-    for unit, rubric, text in remarked[["unit_id", "rubric", "text"]].itertuples(index=False):
+    for unit, rubric, text in answer_remarks[["unit_id", "rubric", "text"]].itertuples(index=False):
         reasons.setdefault((unit, rubric), []).append(text)
     return [
         QueuedUnit(*key, _shuffled([*labels.values()], *key), _shuffled(reasons.get(key, []), *key))
-        for key, labels in given.items()
+        for key, labels in labels_by_key.items()
     ]
 
 
 def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
-    """The words of a unit that people marked whose labels count, each with the rater's id."""
+    """Return the words that people whose labels count have marked, each with the rater's id."""
     unit, rubric = key
     excluded = oversight(study.store).exclusions
     marks = marks_on(study.store, {(rubric, unit)}).get((rubric, unit), [])
@@ -316,18 +311,18 @@ def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
-    """Shuffle texts in a fixed order that hides their authors."""
-    places = sorted(range(len(texts)), key=lambda at: _digest(*key, texts[at], str(at)))
-    return tuple(texts[at] for at in places)
+    """Return texts in a reproducible order that hides their authors."""
+    order = sorted(range(len(texts)), key=lambda index: _digest(*key, texts[index], str(index)))
+    return tuple(texts[index] for index in order)
 
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-# Disagreements between a grader and people, sorted by who is wrong: the grader, people, or the
-# rubric's text, which can be read in two ways. The latest judgment on a unit and grader counts, and
-# an empty one takes the former back.
+# Disagreements between a grader and people, sorted by what is wrong: the grader, people, or the
+# rubric's text, which can be read in two ways. The latest judgment on a unit and grader counts; an
+# empty one takes the former back.
 
 Kind = Literal["grader_wrong", "people_wrong", "rubric_unclear"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -335,8 +330,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, kw_only=True)
 class SortedDisagreement:
-    """A judgment by the lead `done_by` on who is wrong where a grader's label differs from
-    people's. `kind` is one of `KINDS`, or empty where a former judgment is taken back.
+    """The judgment of the lead `done_by` on a grader's label that differs from people's. `kind` is
+    one of `KINDS`, or empty where a former judgment is taken back.
     """
 
     rubric: str
@@ -362,50 +357,53 @@ def sort_disagreement(
     kind: Kind | Literal[""],
     note: str = "",
 ) -> None:
-    """Append the judgment of the lead `by` on one disagreement; it is on disk when this returns. An
-    empty `kind` takes the former one back. Raises InputError where the study has no such rubric or
-    unit, or the kind is unknown.
+    """Append the judgment of the lead `by` on one disagreement; it is on disk on return. An empty
+    `kind` takes the former one back. Raises InputError where the study has no such rubric or unit,
+    or the kind is unknown.
     """
-    if (known := study.rubrics.get(rubric)) is None:
+    if (study_rubric := study.rubrics.get(rubric)) is None:
         raise InputError(f"the study has no rubric {rubric!r}")
     if kind not in ("", *KINDS):
         raise InputError(f"{kind!r} is none of {', '.join(KINDS)}")
-    if unit_id not in study.units_by_kind("all")[known.unit]:
-        raise InputError(f"the study has no {known.unit} item {unit_id!r}")
-    about = {"rubric": rubric, "rubric_hash": known.hash, "unit_id": unit_id, "grader": grader}
-    judgment = SortedDisagreement(**about, kind=kind, note=note.strip(), done_by=by)
+    if unit_id not in study.units_by_kind("all")[study_rubric.unit]:
+        raise InputError(f"the study has no {study_rubric.unit} item {unit_id!r}")
+    about = {"rubric": rubric, "rubric_hash": study_rubric.hash, "unit_id": unit_id}
+    judgment = SortedDisagreement(**about, grader=grader, kind=kind, note=note.strip(), done_by=by)
     _LOG.append(study.store, [judgment])
 
 
 def sorted_so_far(study: Study) -> list[SortedDisagreement]:
-    """Return the judgments in force, in their order; without those under an edited rubric text."""
+    """Return the present judgments, in order, without those under an edited rubric text."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
     latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
-    counted = (case for case in latest if case.rubric_hash in accepted.get(case.rubric, ()))
-    current = {(case.rubric, case.unit_id, case.grader): case for case in counted}
-    return [decision for decision in current.values() if decision.kind]
+    by_case = {
+        (judgment.rubric, judgment.unit_id, judgment.grader): judgment
+        for judgment in latest
+        if judgment.rubric_hash in accepted.get(judgment.rubric, ())
+    }
+    return [judgment for judgment in by_case.values() if judgment.kind]
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the units of the sample on which a new text of a rubric may be tried: those of pairs
-    without any sorted disagreement. A new text may have been written with the others in view.
+    without any sorted disagreement, with which in view the text may have been written.
     """
-    ever = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
-    read = {parse_unit_id(decision.unit_id)[0] for decision in ever}
+    all_judgments = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
+    pairs_read = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
-    return [unit for unit in units if parse_unit_id(unit)[0] not in read]
+    return [unit for unit in units if parse_unit_id(unit)[0] not in pairs_read]
 
 
-# People's flags on units, and the lead's answer to each, kept with its author. A flag and its
-# answers are events. The latest says whether a flag is open; nothing is overwritten.
+# People's flags on units, and the lead's answers with their authors. All are events; the latest one
+# tells whether a flag is open.
 
 CLOSED, REOPENED = "closed", "reopened"
 
 
 @dataclass(frozen=True)
 class RaisedFlag:
-    """A rater's flag on a unit, and the lead's answer. `number` names it in `settle_flag`."""
+    """A rater's flag on a unit, and the lead's answer; `number` identifies it in `settle_flag`."""
 
     number: int
     unit_id: str
@@ -422,40 +420,35 @@ class RaisedFlag:
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
-    """Return the open flags, oldest first, then those closed, latest first: by a lead, or withdrawn
-    by who raised them, as was possible before 0.3.0.
-    """
+    """Return the open flags, oldest first, then the closed or withdrawn ones, latest first."""
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
     raised = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
-        settled = {row.flag_id: row for row in connection.execute(latest)}
+        latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}
         flags = connection.execute(raised).all()
-    open_yet: list[RaisedFlag] = []
-    closed: list[RaisedFlag] = []
+    open_flags, closed_flags = list[RaisedFlag](), list[RaisedFlag]()
     for row in flags:
-        flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
-        done = settled.get(row.event_id)
-        is_open = done is None or done.kind == REOPENED
-        answer = (done.text, done.done_by, done.created_at) if done else ("", "", "")
-        (open_yet if is_open else closed).append(
-            RaisedFlag(*flag, row.created_at, is_open, *answer)
-        )
-    return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
+        columns = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
+        last = latest_by_flag.get(row.event_id)
+        is_open = last is None or last.kind == REOPENED
+        outcome = (last.text, last.done_by, last.created_at) if last else ("", "", "")
+        flag = RaisedFlag(*columns, row.created_at, is_open, *outcome)
+        (open_flags if is_open else closed_flags).append(flag)
+    return open_flags + sorted(closed_flags, key=lambda flag: flag.done_at, reverse=True)
 
 
 def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str = "") -> None:
-    """Close a flag with a note for the leads on what was done about it, and an `answer` that is
-    shown to whoever raised it. Raises InputError where the note is empty or there is no such open
-    flag.
+    """Close a flag with a note for the leads on what was done, and an `answer` for its rater.
+    Raises InputError where the note is empty or there is no such open flag.
     """
     if not note.strip():
         raise InputError("say what was done about the flag")
     is_flag = remarks.c.event_id == number, remarks.c.kind == "flag"
-    last = sa.select(flag_events.c.kind).where(flag_events.c.flag_id == number)
+    kinds_query = sa.select(flag_events.c.kind).where(flag_events.c.flag_id == number)
     with study.store.write() as connection:
         if not connection.execute(sa.select(remarks.c.event_id).where(*is_flag)).first():
             raise InputError(f"there is no flag {number}")
-        kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
+        kinds = list(connection.execute(kinds_query.order_by(flag_events.c.event_id)).scalars())
         if kinds and kinds[-1] in (CLOSED, WITHDRAWN):
             raise InputError("this flag is closed already; look at the list again")
         events = [(ANSWERED, answer.strip())] if answer.strip() else []

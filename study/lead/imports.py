@@ -1,4 +1,4 @@
-"""Ratings that come from elsewhere: checked against the study, then appended like any other."""
+"""Import of ratings from elsewhere: checked against the study, then appended like any other."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from evenhand.study.workspace import Study
 def import_ratings(
     study: Study, ratings: pd.DataFrame, source: str, cost_usd: Mapping[str, float] | None = None
 ) -> tuple[int, int]:
-    """Append a checked `ratings` table to the study; return (new rows, rows already there).
-
-    All rows go in or none. Raises InputError naming the first row that has a unit, rubric or
-    category that the study does not have, or that has neither a label nor a reason; a model's row
-    may have `p_positive` alone. `cost_usd` is what each grade has cost, by model rater.
+    """Append a checked `ratings` table to the study, all rows or none; return the numbers of new
+    and of known rows. Raises InputError naming the first row that has a unit, rubric or label that
+    the study does not have, or that has neither a label nor a reason; a model's row may have
+    `p_positive` alone. `cost_usd` is the cost of each grade, by model rater.
     """
-    if (unnamed := (ratings["rubric"] == "").to_numpy()).any():
+    if (has_no_rubric := (ratings["rubric"] == "").to_numpy()).any():
         if len(study.rubrics) > 1:
-            row = row_number(ratings, int(unnamed.argmax()))
+            row = row_number(ratings, int(has_no_rubric.argmax()))
             raise InputError(
                 f"{source}, row {row}: the rubric is empty and the study has several "
                 f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
             )
         ratings = ratings.assign(rubric=next(iter(study.rubrics)))
-    # Where ratings name no hash, importing them declares that they were given under the present
-    # text. Without one they would be pooled with whatever text comes later.
-    hashes = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
-    given = ratings["rubric_hash"]
-    ratings = ratings.assign(rubric_hash=given.where(given != "", hashes))
-    _check(study, ratings, source)
+    # Ratings without a hash count as given under the present text. Without one they would be pooled
+    # with any later text.
+    present = {name: rubric.hash for name, rubric in study.rubrics.items()}
+    hashes = ratings["rubric"].map(present).fillna("")
+    named_hashes = ratings["rubric_hash"]
+    ratings = ratings.assign(rubric_hash=named_hashes.where(named_hashes != "", hashes))
+    _check_rows(study, ratings, source)
     raters = ratings.drop_duplicates("rater_id")
     rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
     with study.store.write() as connection:
@@ -55,60 +55,61 @@ def import_ratings(
                     f"{source}, row {row}: rater {rater!r} is {kind} here and {kinds[rater]} in "
                     "the study; give the two raters different ids"
                 )
-        stored = _events(study.ratings())
-        known = {(row["rater_id"], _fingerprint(row)) for row in stored}
-        new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
+        stored_events = _event_rows(study.ratings())
+        stored = {(row["rater_id"], _fingerprint(row)) for row in stored_events}
+        rows_by_key = [((row["rater_id"], _fingerprint(row)), row) for row in _event_rows(ratings)]
+        new = [row for key, row in rows_by_key if key not in stored]
         human = [row for row in new if row["rater_kind"] != "model"]
         model = [row for row in new if row["rater_kind"] == "model"]
         if human:
             insert = conflict_free_insert(connection, labels).on_conflict_do_nothing()
             connection.execute(insert, [row | {"submit_id": _new_id()} for row in human])
-        _take_places(connection, [row for row in human if row["rater_kind"] == "human"])
+        _claim_places(connection, [row for row in human if row["rater_kind"] == "human"])
         if model:
-            paid = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
+            cost_by_rater = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
             for event in model:
-                event["provenance"] = {"imported_from": source, **paid.get(event["rater_id"], {})}
+                cost = cost_by_rater.get(event["rater_id"], {})
+                event["provenance"] = {"imported_from": source, **cost}
             connection.execute(sa.insert(grades), model)
         renew_statistics(connection)
     return len(new), len(ratings) - len(new)
 
 
 def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
-    """Return ratings under the study's own spelling of its items and, where it `joins` names that
-    look alike, of its raters. Raises InputError for a new rater whose name looks like that of one
-    of the study, unless it is said whether they are the same.
+    """Return ratings with the study's spelling of its items and, if `joins`, of raters whose names
+    look alike. Raises InputError for a new rater with such a name while `joins` is None.
     """
     units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
-    known, meant = {look(rater): rater for rater in kinds}, {}
+    rater_by_look, renamed = {look(rater): rater for rater in kinds}, {}
     for rater in ratings["rater_id"].unique():
-        usual = known.get(look(rater), rater)
-        if rater in kinds or usual == rater or joins is False:
+        alike = rater_by_look.get(look(rater), rater)
+        if rater in kinds or alike == rater or joins is False:
             continue
         if joins is None:
             raise InputError(
-                f"the rater {spelled_out(rater)} looks like {spelled_out(usual)} of the study; say "
+                f"the rater {spelled_out(rater)} looks like {spelled_out(alike)} of the study; say "
                 "--normalise if they are the same, or --no-normalise if not"
             )
-        meant[rater] = usual
+        renamed[rater] = alike
     ids = ratings["unit_id"]
     return ratings.assign(
         unit_id=ids.map(lambda unit: units.get(unit, unit)),
-        rater_id=ratings["rater_id"].replace(meant),
+        rater_id=ratings["rater_id"].replace(renamed),
     )
 
 
-def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Take places at the desk for labels given elsewhere: their units need fewer raters there."""
+def _claim_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
+    """Claim the places of labels given elsewhere: their units need fewer raters at the desk."""
     tasks = {}
     for row in rows:
         task = {name: row[name] for name in ONE_TASK}
-        times = {"order": row["order"], "claimed_at": row["created_at"]}
-        tasks[tuple(task.values())] = task | times | {"task_id": _new_id(), "state": "labelled"}
+        columns = {"order": row["order"], "claimed_at": row["created_at"]}
+        tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
     if tasks:
-        version = last_version(connection)
-        numbered = [task | {"version": version + n} for n, task in enumerate(tasks.values(), 1)]
+        versions = enumerate(tasks.values(), last_version(connection) + 1)
+        numbered = [task | {"version": version} for version, task in versions]
         insert = conflict_free_insert(connection, claims)
         insert = insert.on_conflict_do_update(
             index_elements=ONE_TASK, set_={"state": "labelled", "version": insert.excluded.version}
@@ -116,26 +117,29 @@ def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
         connection.execute(insert, numbered)
 
 
-def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
-    """Raises InputError for the first row that the study cannot take."""
+def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
+    """Raise InputError for the first row that does not fit the study."""
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     # A row has a label, a reason for none or, by a model, a probability.
-    probable = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
-    says = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | probable
-    fits = pd.Series(data=False, index=ratings.index)
+    has_probability = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
+    has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
+    is_valid = pd.Series(data=False, index=ratings.index)
     for name, rows in ratings.groupby("rubric"):
         if rubric := study.rubrics.get(str(name)):
-            known = rows["unit_id"].isin(units[rubric.unit])
-            fit = {label: not label or rubric.kind.takes(label) for label in rows["label"].unique()}
-            fits[rows.index] = known & rows["label"].map(fit).astype(bool) & says[rows.index]
-    if fits.all():
+            has_unit = rows["unit_id"].isin(units[rubric.unit])
+            options = rows["label"].unique()
+            permitted = {label: not label or rubric.kind.takes(label) for label in options}
+            has_option = rows["label"].map(permitted).astype(bool)
+            is_valid[rows.index] = has_unit & has_option & has_result[rows.index]
+    if is_valid.all():
         return
-    at = int((~fits).to_numpy().argmax())
-    where = f"{source}, row {row_number(ratings, at)}"
-    raise InputError(f"{where}: {_fault(study, ratings.iloc[at], units)}")
+    index = int((~is_valid).to_numpy().argmax())
+    where = f"{source}, row {row_number(ratings, index)}"
+    raise InputError(f"{where}: {_fault(study, ratings.iloc[index], units)}")
 
 
 def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
+    """Return the fault of a row that does not fit the study."""
     if (rubric := study.rubrics.get(row["rubric"])) is None:
         return f"the study has no rubric {row['rubric']!r}; it has {', '.join(study.rubrics)}"
     if row["unit_id"] not in units[rubric.unit]:
@@ -149,7 +153,8 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
     return f"neither a label nor an unscored_reason{probability}; give one of them"
 
 
-def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:
+def _event_rows(ratings: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the ratings as rows of the store's tables."""
     now = utc_now()
     events = []
     for record in ratings[list(RATINGS_COLUMNS)].astype(object).to_dict("records"):

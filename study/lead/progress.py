@@ -1,6 +1,4 @@
-"""Progress of a study's labelling: labels so far, and of one rater compared with the others; what
-is left by rubric and by rater; and when it will end.
-"""
+"""Progress of a study's labelling: labels so far, what is left by rubric and rater, a forecast."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ PEOPLE_COLUMNS = (
 
 
 def people_labels(study: Study) -> pd.DataFrame:
-    """`PEOPLE_COLUMNS` of the present labels under texts that count, in the order of the answers.
-    The same as these rows of `Study.ratings()`, without reading a single grade.
+    """Return `PEOPLE_COLUMNS` of the present labels under texts that count, in the order of the
+    answers: these rows of `Study.ratings()`, without reading grades.
     """
     columns = [labels.c[name] for name in PEOPLE_COLUMNS]
     query = sa.select(*columns).where(accepted_text(study, labels)).order_by(labels.c.event_id)
@@ -60,58 +58,58 @@ ANSWER_COLUMNS = (
 
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:
-    """`ANSWER_COLUMNS` of a rater's present answers, in the order in which they were given.
-    `others` are the labels of everyone else who counts on the same unit, sorted and parted by
-    spaces; `label` is empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
+    """Return `ANSWER_COLUMNS` of a rater's present answers, in the order of time. `others` are the
+    labels of all others who count on the same unit, sorted and separated by spaces; `label` is
+    empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
     """
-    answers, others = _split(study, rater)
-    given = others.groupby(["rubric", "unit_id"])["label"].agg(lambda rows: " ".join(sorted(rows)))
-    table = answers.join(given.rename("others"), on=["rubric", "unit_id"])
+    answers, others = _own_and_others(study, rater)
+    by_unit = others.groupby(["rubric", "unit_id"])["label"]
+    joined = by_unit.agg(lambda rows: " ".join(sorted(rows))).rename("others")
+    table = answers.join(joined, on=["rubric", "unit_id"])
     table = table.assign(others=table["others"].fillna(""))
     table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
     return table[list(ANSWER_COLUMNS)]
 
 
 def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
-    """Return a table for each rubric that counts the others' labels against the rater's.
-
-    Rows are the rater's labels, columns the others'; a cell is a number of units, of which each
-    counts once, shared among the labels of the others. Rubrics without shared units, and those that
-    ask for a number or for several options, are left out.
+    """Return for each rubric a table that counts the others' labels against the rater's. Rows are
+    the rater's labels, columns the others'. A cell is a number of units; each unit counts once,
+    divided among the labels of the others. Rubrics without shared units, and those that ask for a
+    number or for several options, are left out.
     """
-    answers, others = _split(study, rater)
+    answers, others = _own_and_others(study, rater)
     columns = ["rubric", "unit_id", "label"]
-    first = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
-    both = first.merge(others[columns], on=columns[:2], suffixes=("", "_other"))
-    both["weight"] = 1 / both.groupby(["rubric", "unit_id"])["label"].transform("size")
+    own_labels = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
+    shared = own_labels.merge(others[columns], on=columns[:2], suffixes=("", "_other"))
+    shared["weight"] = 1 / shared.groupby(["rubric", "unit_id"])["label"].transform("size")
     return {
         rubric.name: table.pivot_table(
             index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
         ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
         for rubric in study.asked_rubrics()
-        if rubric.kind.is_choice and len(table := both[both["rubric"] == rubric.name])
+        if rubric.kind.is_choice and len(table := shared[shared["rubric"] == rubric.name])
     }
 
 
-def _split(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A rater's answers; and the labels of the others who count, repeats and skips left out."""
+def _own_and_others(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a rater's answers, and the labels of others who count, without repeats and skips."""
     people = _human_labels(study)
     is_own = people["rater_id"] == rater
-    excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
-    counts = ~is_own & ~excluded & (people["draw"] == 0) & (people["label"] != "")
-    return people[is_own], people[counts]
+    is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
+    is_counted = ~is_own & ~is_excluded & (people["draw"] == 0) & (people["label"] != "")
+    return people[is_own], people[is_counted]
 
 
 def data_version(study: Study) -> str:
-    """Return a text that changes whenever a label, a grade, an exclusion, a tuned threshold, a look
-    at the verdict, a sampled pair or a response comes in, or a lead changes the study's files.
+    """Return a text that changes with every label, grade, exclusion, tuned threshold, look at the
+    verdict, sampled pair, response, or change of the study's files by a lead.
     """
-    decided = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
-    always = (labels, grades, threshold_events, look_events)
-    events = dict.fromkeys(always, sa.true()) | {lead_events: decided}
+    is_decision = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
+    unconditional = (labels, grades, threshold_events, look_events)
+    events = dict.fromkeys(unconditional, sa.true()) | {lead_events: is_decision}
     counts = [
-        sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).where(rule).scalar_subquery()
-        for table, rule in events.items()
+        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(which).scalar_subquery()
+        for log, which in events.items()
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
@@ -123,60 +121,62 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     median_seconds, hours_left`.
 
     A place is a unit's label by one of the raters that it needs. It is `done`, `open` (given out,
-    and its lease not over) or `free`; the three add up to `wanted`. Labels of excluded raters fill
-    no place. `hours_left` is the time that the open and the free ones take at the rubric's median
-    pace; NaN before anyone has labelled.
+    with a running lease) or `free`; the three add up to `wanted`. Labels of excluded raters fill no
+    place. `hours_left` is the time for open and free places at the rubric's median pace; NaN before
+    anyone has labelled.
     """
-    holders = _holders(study)
+    holders = _holder_counts(study)
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
-    most = study.config.annotation.raters_per_unit
+    n_raters = study.config.annotation.raters_per_unit
     rows = []
     for rubric in study.asked_rubrics():
-        held = [states for (_, name), states in holders.items() if name == rubric.name]
-        done = sum(min(most, states.get("labelled", 0)) for states in held)
-        taken = sum(min(most, sum(states.values())) for states in held)
-        wanted = most * len(held)
+        states_of_units = [states for (_, name), states in holders.items() if name == rubric.name]
+        n_done = sum(min(n_raters, states.get("labelled", 0)) for states in states_of_units)
+        n_taken = sum(min(n_raters, sum(states.values())) for states in states_of_units)
+        n_wanted = n_raters * len(states_of_units)
         median = float(seconds.get(rubric.name, float("nan")))
-        places = {"units": len(held), "wanted": wanted, "done": done, "open": taken - done}
-        left = {"median_seconds": median, "hours_left": (wanted - done) * median / 3600}
-        rows.append({"rubric": rubric.name, **places, "free": wanted - taken, **left})
+        places = {"wanted": n_wanted, "done": n_done, "open": n_taken - n_done}
+        left = {"median_seconds": median, "hours_left": (n_wanted - n_done) * median / 3600}
+        counts = {"rubric": rubric.name, "units": len(states_of_units)}
+        rows.append({**counts, **places, "free": n_wanted - n_taken, **left})
     return pd.DataFrame(rows)
 
 
-def _holders(study: Study) -> dict[Key, dict[str, int]]:
-    """Return how many raters, without excluded ones, hold each question that is asked, by state."""
+def _holder_counts(study: Study) -> dict[Key, dict[str, int]]:
+    """Return the number of raters (without excluded ones) of each question, by claim state."""
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
-    counts = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
+    conditions = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
-    query = sa.select(*columns, raters).where(_running(study), *counts).group_by(*columns)
+    query = sa.select(*columns, raters).where(_holds_place(study), *conditions).group_by(*columns)
     holders: dict[Key, dict[str, int]] = {key: {} for key in SessionDesign(study).questions}
-    for unit, name, state, number in study.store.rows(query):
+    for unit, name, state, n_raters in study.store.rows(query):
         if (unit, name) in holders:
-            holders[unit, name][state] = number
+            holders[unit, name][state] = n_raters
     return holders
 
 
 def rater_progress(study: Study) -> pd.DataFrame:
     """Return a row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
-    last_answer`. `state` is "excluded", "working" (has a task whose lease runs), "finished" (no
+    last_answer`. `state` is "excluded", "working" (has a task with a running lease), "finished" (no
     item is left for them) or "away"; `hours` is the time spent on answers, without idle time;
     repeats count among `answers`.
     """
-    most, enough = study.config.annotation.raters_per_unit, study.config.annotation.units_per_rater
-    free = {key for key, held in _holders(study).items() if sum(held.values()) < most}
-    running = sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0)
-    query = sa.select(claims.c.rater_id, sa.func.sum(running)).group_by(claims.c.rater_id)
-    opened = {rater: int(tasks) for rater, tasks in study.store.rows(query)}
+    settings = study.config.annotation
+    n_raters, max_units = settings.raters_per_unit, settings.units_per_rater
+    free = {key for key, states in _holder_counts(study).items() if sum(states.values()) < n_raters}
+    is_open = sa.case((sa.and_(claims.c.state == "open", _holds_place(study)), 1), else_=0)
+    query = sa.select(claims.c.rater_id, sa.func.sum(is_open)).group_by(claims.c.rater_id)
+    open_by_rater = {rater: int(tasks) for rater, tasks in study.store.rows(query)}
     excluded = oversight(study.store).exclusions
     labelled = _human_labels(study)
     rows = []
-    for rater in sorted({*labelled["rater_id"], *opened}):
-        answers, waiting = labelled[labelled["rater_id"] == rater], opened.get(rater, 0)
-        given = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
-        is_over = free <= given or 0 < enough <= answers["unit_id"].nunique()
-        idle = "finished" if is_over else "away"
-        state = "excluded" if rater in excluded else "working" if waiting else idle
-        counts = len(answers), int((answers["label"] == "").sum()), waiting
+    for rater in sorted({*labelled["rater_id"], *open_by_rater}):
+        answers, n_open = labelled[labelled["rater_id"] == rater], open_by_rater.get(rater, 0)
+        answered_keys = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
+        has_finished = free <= answered_keys or 0 < max_units <= answers["unit_id"].nunique()
+        idle_state = "finished" if has_finished else "away"
+        state = "excluded" if rater in excluded else "working" if n_open else idle_state
+        counts = len(answers), int((answers["label"] == "").sum()), n_open
         seconds = answers["seconds"].median(), answers["seconds"].sum() / 3600
         last = answers["created_at"].max() if len(answers) else ""
         rows.append((rater, state, *counts, *seconds, last))
@@ -189,26 +189,24 @@ def _human_labels(study: Study) -> pd.DataFrame:
     return people[people["rater_kind"] == "human"]
 
 
-def _running(study: Study) -> sa.ColumnElement[bool]:
-    """Claims that hold their place: answered, or open with a lease that is not over."""
+def _holds_place(study: Study) -> sa.ColumnElement[bool]:
+    """Return an SQL condition: the claim is answered, or open with a running lease."""
     since = minutes_ago(study.config.annotation.lease_minutes)
-    open_still = sa.and_(claims.c.state == "open", claims.c.claimed_at >= since)
-    return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", open_still))
+    is_running = sa.and_(claims.c.state == "open", claims.c.claimed_at >= since)
+    return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", is_running))
 
-
-# What is left of a study's labelling, and when it ends at the pace of the last hours
 
 WINDOW_HOURS = 24
-"""A whole day, so that a study's nights count once it has had one."""
-_FEWEST_HOURS, _FEWEST_LABELS = 2, 20
-_LONGEST = timedelta(days=36_500)  # where dates end
+"""Hours that a forecast extrapolates: a whole day, so that nights are included."""
+_MIN_HOURS, _MIN_LABELS = 2, 20
+_MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 
 
 @dataclass(frozen=True)
 class Forecast:
     """What is left of the labelling: labels `done` of those `wanted`, the `hours` of work in the
-    others at the median pace (NaN before anyone has labelled), and the end of it, `until` (UTC), if
-    the `annotators` of the last day go on as they did; None where there is no pace to go by.
+    others at the median pace (NaN before anyone has labelled), and the time `until` when it ends
+    (UTC) at the pace of the last day's `annotators`; None where that is not known.
     """
 
     done: int
@@ -230,37 +228,37 @@ class Forecast:
 
     @property
     def end(self) -> str:
-        """Who labels, and until when, such as "3 annotators until Friday 17:00 UTC"."""
+        """The annotators and the end, such as "3 annotators until Friday 17:00 UTC"."""
         if not self.annotators:
             return written("progress.nobody", hours=WINDOW_HOURS)
-        who = number_of(self.annotators, "annotator")
+        annotators = number_of(self.annotators, "annotator")
         if self.until is None:
-            return written("progress.some", annotators=who, hours=WINDOW_HOURS)
+            return written("progress.some", annotators=annotators, hours=WINDOW_HOURS)
         at, is_near = self.until, self.until - datetime.now(UTC) < timedelta(days=6)
         until = f"{at:%A %H}:00 UTC" if is_near else f"{at.day} {at:%B %Y}"
-        return written("progress.until", annotators=who, until=until)
+        return written("progress.until", annotators=annotators, until=until)
 
 
 def forecast(study: Study, now: datetime | None = None) -> Forecast:
-    """Extrapolate the labels of the last `WINDOW_HOURS`, or of all hours since the first label.
-    Hidden repeats and excluded raters fill no place, so they have no pace.
+    """Extrapolate the labels of the last `WINDOW_HOURS`, or of all hours since the first label,
+    without hidden repeats and excluded raters.
     """
     now = now or datetime.now(UTC)
     progress = rubric_progress(study)
     done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
     hours = float(progress["hours_left"].sum(min_count=len(progress)))
-    given = _human_labels(study)
-    out = given["rater_id"].isin(list(oversight(study.store).exclusions))
-    given = given[(given["draw"] == 0) & (given["created_at"] != "") & ~out]
-    stamps = pd.to_datetime(given["created_at"], utc=True, format="ISO8601")
-    ago = (now - stamps).dt.total_seconds() / 3600
-    recent = given[(ago >= 0) & (ago < WINDOW_HOURS)]
-    counted = Forecast(done, wanted, hours, recent["rater_id"].nunique())
-    over = min(ago.max(), WINDOW_HOURS)
-    if counted.left <= 0 or over < _FEWEST_HOURS or len(recent) < _FEWEST_LABELS:
-        return counted
-    until = now + min(timedelta(hours=counted.left * over / len(recent)), _LONGEST)
-    return replace(counted, until=until)
+    people = _human_labels(study)
+    is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
+    people = people[(people["draw"] == 0) & (people["created_at"] != "") & ~is_excluded]
+    times = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
+    hours_ago = (now - times).dt.total_seconds() / 3600
+    recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
+    without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique())
+    window = min(hours_ago.max(), WINDOW_HOURS)
+    if without_end.left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
+        return without_end
+    until = now + min(timedelta(hours=without_end.left * window / len(recent)), _MAX_TIME)
+    return replace(without_end, until=until)
 
 
 def time_left(ends: Forecast) -> str:
@@ -269,10 +267,10 @@ def time_left(ends: Forecast) -> str:
         return written("progress.nothing")
     if ends.left <= 0:
         return written("progress.done")
-    about = {"left": ends.left, "wanted": ends.wanted}
+    counts = {"left": ends.left, "wanted": ends.wanted}
     if math.isnan(ends.hours):
-        return written("progress.left_unknown", **about)
-    return written("progress.left", work=ends.work, end=ends.end, **about)
+        return written("progress.left_unknown", **counts)
+    return written("progress.left", work=ends.work, end=ends.end, **counts)
 
 
 # The work that a study asks of people before anyone has labelled
@@ -303,27 +301,26 @@ class RubricLoad:
 
 
 def workload(study: Study) -> tuple[RubricLoad, ...]:
-    """Judgments and reading for every rubric that people label; none before there are responses."""
+    """Return the work for every rubric that people label; empty before there are responses."""
     sampled = set(study.store.sample())
-    wanted = set(study.config.annotation.subjects)
+    labelled_subjects = set(study.config.annotation.subjects)
     responses = study.store.responses()
     responses = responses[responses["pair_id"].isin(sampled)]
-    if wanted:
-        responses = responses[responses["subject"].isin(wanted)]
+    if labelled_subjects:
+        responses = responses[responses["subject"].isin(labelled_subjects)]
     if responses.empty:
         return ()
     words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
-    sides = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
+    n_by_rubric = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
     return tuple(
-        RubricLoad(name, len(responses) // of, raters, words) for name, of in sides.items()
+        RubricLoad(name, len(responses) // n, raters, words) for name, n in n_by_rubric.items()
     )
 
 
 def annotator_minutes(study: Study) -> float:
-    """Return the minutes of work for one annotator, who labels all that one may; 0 before there are
-    responses.
-    """
+    """Return the minutes of work for one annotator at most; 0 before there are responses."""
     minutes = sum(60 * load.hours / load.raters for load in workload(study))
-    most, units = study.config.annotation.units_per_rater, SessionDesign(study).questions
-    return minutes * (min(1.0, most / len({unit for unit, _ in units})) if most and units else 1.0)
+    max_units = study.config.annotation.units_per_rater
+    n_units = len({unit for unit, _ in SessionDesign(study).questions})
+    return minutes * min(1.0, max_units / n_units) if max_units and n_units else minutes

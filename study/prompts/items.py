@@ -1,5 +1,9 @@
-"""Items: rows of a file, each rated as it is. A response, an answer with its context, a judge's
-record; and comparisons, whose rows have two answers.
+"""Items: rows of a file, each rated as it is, such as a response, an answer with its context, or a
+record of a judge; and comparisons, rows with two answers to one prompt.
+
+From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
+rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
+comparisons, in the second half, reduce them to items and add the second answer.
 
 An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
 answered by one subject, with its other texts as columns, so that sampling, the annotation page,
@@ -36,26 +40,26 @@ from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
 ITEM_ID = "item_id"
-"""Column that every item has: its id in the file, or its number."""
+"""Column of every item: its id in the file, or its number."""
 PROMPT_ID = "prompt_id"
-"""Column that tells which items are on the same prompt."""
+"""Column with the same value for all items on one prompt."""
 TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
 """Columns of rows that are the turns of conversations."""
 MOST_CHARACTERS = 1_000_000
-_KNOWN = USUAL_NAMES["items"]
-_LONGEST_WORD = 20
-_FRAME = re.compile(r"^(attributes|context)\.|\.value$")
+_NAMES_BY_ROLE = USUAL_NAMES["items"]
+_MAX_WORD_CHARACTERS = 20
+_TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
-_RIGHT = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
-"""Words of judges for yes and no; Inspect grades C and I."""
-_TEXTS = ("prompt", "context", "reference", "response")
+_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
+"""Pairs of judges' words for yes and no; Inspect grades C and I."""
+_TEXT_ROLES = ("prompt", "context", "reference", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
-    """The columns of an items file by what they are; empty where there is none. `show` are those
-    that raters read, in this order; `prompt`, `context`, `reference`, `response`,
-    `conversations` and `images` are among them. `hidden` are texts of which raters read nothing.
+    """The columns of an items file by their role; empty where there is none. `show` are those that
+    raters read, in this order; `prompt`, `context`, `reference`, `response`, `conversations` and
+    `images` are among them. `hidden` are texts that raters do not read.
     """
 
     show: tuple[str, ...]
@@ -73,41 +77,41 @@ class ItemColumns:
     passages: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
 
-    def said(self) -> list[tuple[str, str]]:
-        """Return the role that each column is taken for, as (role, columns)."""
-        roles = (*_TEXTS, "subject", "cluster", "id", "judge")
-        named = [
+    def roles(self) -> list[tuple[str, str]]:
+        """Return each role with its columns, as (role, comma-separated columns)."""
+        single = (*_TEXT_ROLES, "subject", "cluster", "id", "judge")
+        roles = [
             ("shown", ", ".join(self.show)),
             ("conversation", ", ".join(self.conversations)),
             ("image", ", ".join(self.images)),
             ("passages", ", ".join(self.passages)),
             ("JSON", ", ".join(column for column in self.json if column not in self.passages)),
-            *((role, getattr(self, role)) for role in roles),
+            *((role, getattr(self, role)) for role in single),
             ("not shown", ", ".join(self.hidden)),
         ]
-        return [(role, columns) for role, columns in named if columns or role == "shown"]
+        return [(role, columns) for role, columns in roles if columns or role == "shown"]
 
 
 @dataclass(frozen=True)
 class Items:
     """Items in a study's form: `pairs` and `responses` as the store keeps them, the `blocks` that
-    show the texts, and a judge's labels (`judged`, pair_id and label), where a column has them.
-    `images` are the variables that hold images, shown or not.
+    show the texts, the column of clusters ("" if none), and a judge's labels (`pair_id, label`), if
+    any. `images` are the variables that hold images, shown or not.
     """
 
     pairs: pd.DataFrame
     responses: pd.DataFrame
     blocks: tuple[Block, ...]
     cluster: str
-    judged: pd.DataFrame | None
+    judge_labels: pd.DataFrame | None
     images: tuple[str, ...] = ()
 
     @property
     def unit_ids(self) -> list[str]:
-        """The unit of each item, in their order."""
-        firsts = self.responses[self.responses["side"] == "a"]
-        side = "a" if len(firsts) == len(self.responses) else ""  # of two answers, both together
-        keys = zip(firsts["pair_id"], firsts["subject"], strict=True)
+        """Return the unit of each item, in their order."""
+        first_answers = self.responses[self.responses["side"] == "a"]
+        side = "a" if len(first_answers) == len(self.responses) else ""  # two answers are one unit
+        keys = zip(first_answers["pair_id"], first_answers["subject"], strict=True)
         return [unit_id(item, subject, side) for item, subject in keys]
 
 
@@ -121,11 +125,10 @@ def item_columns(
     judge: str = "",
     question: str = "",
 ) -> ItemColumns:
-    """Return what each column of an items file is: as named, or else by its name. Without `show`
-    raters read what a response is held against, too, and the texts that the `question` names.
-
-    Raises InputError where a named column is missing, or where it is not clear what raters should
-    read.
+    """Return the role of each column of an items file: as named, or else by its name. Without
+    `show` raters read the usual texts, among them what a response is compared with, and the columns
+    that the `question` names. Raises InputError where a named column is missing, or where it is not
+    clear what raters should read.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
@@ -133,39 +136,42 @@ def item_columns(
             f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
             "out of --show"
         )
-    by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
+    by_name = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
 
-    def called(role: str) -> list[str]:
-        columns = [by_name[column] for column in _KNOWN[role] if column in by_name]
+    def columns_of(role: str) -> list[str]:
+        """Return the columns with a usual name of the role, the most usual one first."""
+        columns = [by_name[column] for column in _NAMES_BY_ROLE[role] if column in by_name]
         return [column for column in columns if column not in (judge, cluster)]
 
-    subject = subject or next(iter(called("subject")), "")
-    own_id = next(iter(called("id")), "")
-    apart = {subject, cluster, judge, own_id}
-    texts = [column for column in map(str, frame) if column not in apart and is_text(frame[column])]
+    subject = subject or next(iter(columns_of("subject")), "")
+    id_column = next(iter(columns_of("id")), "")
+    apart = {subject, cluster, judge, id_column}
+    columns = [column for column in map(str, frame) if column not in apart]
+    texts = [column for column in columns if is_text(frame[column])]
     if not (shown := list(show)):
-        responses = called("response")
+        responses = columns_of("response")
         if len(responses) > 1:
             raise InputError(
                 f"{name}: {responses[0]!r} and {responses[1]!r} could both be the response; name "
                 f"what annotators read with --show, such as --show {responses[0]}"
             )
-        shown = [column for role in _TEXTS for column in called(role)[:1]]
+        shown = [column for role in _TEXT_ROLES for column in columns_of(role)[:1]]
         if not responses:
             raise InputError(
                 f"{name}: none of the columns {', '.join(map(str, frame))} is called response, "
                 "output or answer; name what annotators read with --show COLUMN,COLUMN"
             )
-        asked = [
+        criteria = _NAMES_BY_ROLE["criterion"]
+        extra = [
             column
-            for name, column in by_name.items()
+            for known_name, column in by_name.items()
             if column not in (*shown, *apart)
-            and (name in _KNOWN["criterion"] or (column in texts and _is_named(name, question)))
+            and (known_name in criteria or (column in texts and _is_named(known_name, question)))
         ]
-        shown[-1:-1] = asked  # the response stays last
+        shown[-1:-1] = extra  # before the response, which comes last
 
-    def first(role: str) -> str:
-        return next((column for column in called(role) if column in shown), "")
+    def shown_as(role: str) -> str:
+        return next((column for column in columns_of(role) if column in shown), "")
 
     if subject and subject == cluster:
         raise InputError(
@@ -176,23 +182,23 @@ def item_columns(
             f"{name}: the column {subject!r} says who answered, which annotators may not see; "
             "take it out of --show, or name another column with --subject"
         )
-    row = frame.iloc[0]
-    others = [column for role in ("prompt", "context", "reference") for column in called(role)]
-    response = first("response") or next((col for col in shown[::-1] if col not in others), "")
+    first_row = frame.iloc[0]
+    asides = [column for role in ("prompt", "context", "reference") for column in columns_of(role)]
+    response = shown_as("response") or next((col for col in shown[::-1] if col not in asides), "")
     return ItemColumns(
         show=tuple(shown),
-        prompt=first("prompt"),
-        context=first("context"),
-        reference=first("reference"),
+        prompt=shown_as("prompt"),
+        context=shown_as("context"),
+        reference=shown_as("reference"),
         response=response or shown[-1],
         subject=subject,
         cluster=cluster,
-        id=own_id,
+        id=id_column,
         judge=judge,
-        conversations=tuple(column for column in shown if is_conversation(row[column])),
+        conversations=tuple(column for column in shown if is_conversation(first_row[column])),
         images=tuple(column for column in shown if _holds_images(frame[column])),
-        json=tuple(column for column in shown if _is_json(row[column])),
-        passages=tuple(col for col in shown if col != response and passages_of(row[col])),
+        json=tuple(column for column in shown if _is_json(first_row[column])),
+        passages=tuple(col for col in shown if col != response and passages_of(first_row[col])),
         hidden=tuple(
             col for col in texts if col not in shown and col.removesuffix("_alt") not in shown
         ),
@@ -200,25 +206,25 @@ def item_columns(
 
 
 def is_text(cells: pd.Series) -> bool:
-    """Return True if a cell is longer than a word."""
-    bare = cells.str.strip()
-    return bool((bare.str.contains(r"\s") | (bare.str.len() > _LONGEST_WORD)).any())
+    """Return True if a column has a cell that is more than a word."""
+    stripped = cells.str.strip()
+    return bool((stripped.str.contains(r"\s") | (stripped.str.len() > _MAX_WORD_CHARACTERS)).any())
 
 
 def _is_named(column: str, question: str) -> bool:
-    """Return True if the words of a column's name stand in a question.
+    """Return True if all words of a column's name occur in a question.
 
     >>> _is_named("style_guide", "Does it follow the style guide?"), _is_named("notes", "Is it so?")
     (True, False)
     """
-    words = re.findall(r"\w+", question.casefold())
-    named = re.findall(r"[^\W_]+", column)
-    forms = ({word, word.removesuffix("s"), f"{word}s"} for word in named)
-    return bool(named) and all(form & {*words} for form in forms)
+    question_words = re.findall(r"\w+", question.casefold())
+    column_words = re.findall(r"[^\W_]+", column)
+    forms = ({word, word.removesuffix("s"), f"{word}s"} for word in column_words)
+    return bool(column_words) and all(form & {*question_words} for form in forms)
 
 
 def check_items_table(frame: pd.DataFrame, name: str) -> None:
-    """Raise InputError where a table of items has no rows or a cell beyond all bounds."""
+    """Raise InputError if a table of items has no rows or a cell that is too long."""
     require_rows(frame, name, "items")
     for column in frame:
         lengths = frame[column].str.len().to_numpy()
@@ -233,12 +239,10 @@ def check_items_table(frame: pd.DataFrame, name: str) -> None:
 def each_turn(
     frame: pd.DataFrame, columns: ItemColumns, name: str
 ) -> tuple[pd.DataFrame, ItemColumns]:
-    """Return one row for each turn of the assistant, with the conversation up to there, and the
+    """Return one row for each turn of the assistant, with the conversation before it, and the
     columns of these rows. A conversation is a cluster. A judge's labels are a JSON list, one for
-    each of these turns.
-
-    Raises InputError where no column or several hold conversations, or labels and turns are not as
-    many.
+    each of these turns. Raises InputError where no column or several hold conversations, or where
+    the number of labels differs from that of turns.
     """
     if len(columns.conversations) != 1:
         raise InputError(
@@ -246,44 +250,45 @@ def each_turn(
             f"{len(columns.conversations) or 'none'}"
         )
     _check_rows(frame, columns, name)
-    (chat,) = columns.conversations
+    (conversation,) = columns.conversations
     ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
-    cells: list[dict[str, str]] = []
-    rows: list[int] = []
-    for row, given, cell in zip(frame.index, ids, frame[chat], strict=True):
+    turn_rows: list[dict[str, str]] = []
+    source_rows: list[int] = []
+    for row, id_, cell in zip(frame.index, ids, frame[conversation], strict=True):
         turns = turns_of(cell)
-        rated = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
-        labels = _labels_of_turns(frame, row, columns.judge, len(rated), name)
-        for at, label in zip(rated, labels, strict=True):
-            of_turn = {TURN_ID: f"{given}-t{at + 1}", CONVERSATION_ID: given}
-            of_turn |= {TURN: turns[at].text, chat: as_messages(turns[:at]) if at else ""}
-            cells.append(of_turn | ({columns.judge: label} if columns.judge else {}))
-            rows.append(row)
-    if not cells:
+        answers = [index for index, turn in enumerate(turns) if turn.role == "assistant"]
+        labels = _labels_of_turns(frame, row, columns.judge, len(answers), name)
+        for index, label in zip(answers, labels, strict=True):
+            cells = {TURN_ID: f"{id_}-t{index + 1}", CONVERSATION_ID: id_, TURN: turns[index].text}
+            cells |= {conversation: as_messages(turns[:index]) if index else ""}
+            turn_rows.append(cells | ({columns.judge: label} if columns.judge else {}))
+            source_rows.append(row)
+    if not turn_rows:
         raise InputError(f"{name}: no conversation has a turn of the assistant")
-    kept = frame.drop(columns=[chat, *filter(None, (columns.id, columns.judge))])
-    repeated = kept.loc[rows].reset_index(drop=True)
-    apart = pd.concat([repeated, pd.DataFrame(cells)], axis=1)
-    others = tuple(column for column in columns.show if column != chat)
-    show, cluster = (*others, chat, TURN), columns.cluster or CONVERSATION_ID
-    turned = replace(columns, show=show, prompt=columns.prompt or chat, cluster=cluster)
-    return apart, replace(turned, response=TURN, id=TURN_ID)
+    other_columns = frame.drop(columns=[conversation, *filter(None, (columns.id, columns.judge))])
+    repeated = other_columns.loc[source_rows].reset_index(drop=True)
+    turn_frame = pd.concat([repeated, pd.DataFrame(turn_rows)], axis=1)
+    show = (*(column for column in columns.show if column != conversation), conversation, TURN)
+    prompt, cluster = columns.prompt or conversation, columns.cluster or CONVERSATION_ID
+    columns = replace(columns, show=show, prompt=prompt, cluster=cluster)
+    return turn_frame, replace(columns, response=TURN, id=TURN_ID)
 
 
 def _labels_of_turns(
-    frame: pd.DataFrame, row: int, judge: str, turns: int, name: str
+    frame: pd.DataFrame, row: int, judge: str, n_turns: int, name: str
 ) -> Sequence[str]:
+    """Return a judge's labels of a conversation's turns, read from a JSON list."""
     if not judge:
-        return [""] * turns
-    given = str(frame[judge][row])
+        return [""] * n_turns
+    cell = str(frame[judge][row])
     try:
-        labels = json.loads(given)
+        labels = json.loads(cell)
     except (ValueError, RecursionError):
         labels = None
-    if not isinstance(labels, list) or len(labels) != turns:
+    if not isinstance(labels, list) or len(labels) != n_turns:
         raise InputError(
-            f"{name}, row {row + FIRST_ROW}: {judge} is {shortened(given)!r}; with --each-turn "
-            f"write a JSON list of {turns}, a label for each turn of the assistant"
+            f"{name}, row {row + FIRST_ROW}: {judge} is {shortened(cell)!r}; with --each-turn "
+            f"write a JSON list of {n_turns}, a label for each turn of the assistant"
         )
     return ["" if label is None else str(label) for label in labels]
 
@@ -295,34 +300,33 @@ def make_items(
     folder: Path = Path(),
     rubrics: Sequence[Rubric] = (),
 ) -> Items:
-    """Return the rows of an items file, which lies in `folder`, as a study keeps them. What the
-    columns or the `rubrics` show as an image is kept as one.
-
-    Raises InputError naming the first row in which no shown text is filled in, an id comes twice,
-    a subject is missing where others have one, or an image cannot be read.
+    """Return the rows of an items file, which lies in `folder`, in a study's form. Columns that
+    hold images, or that the `rubrics` show as images, are read as images. Raises InputError naming
+    the first row in which no shown text is filled in, an id comes twice, a subject is missing where
+    others have one, or an image cannot be read.
     """
     _check_rows(frame, columns, name)
-    variables = [_variable(other_column, columns) for other_column in columns.show]
+    variables = [_variable(column, columns) for column in columns.show]
     for column, variable in zip(columns.show, variables, strict=True):
         if variables.count(variable) > 1:
             raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
-    names = dict(zip(columns.show, variables, strict=True))
+    variable_of = dict(zip(columns.show, variables, strict=True))
     blocks = tuple(
-        Block(column=variable, label=_label(other_column), kind=_kind(other_column, columns))
-        for other_column, variable in names.items()
+        Block(column=variable, label=_label(column), kind=_block_kind(column, columns))
+        for column, variable in variable_of.items()
     )
-    images = _images(frame, columns, names, rubrics)
+    images = _image_variables(frame, columns, variable_of, rubrics)
     frame = with_images(frame, list(images), name, folder)
-    given = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
-    fits = all(PAIR_ID.fullmatch(id_) for id_ in given)
-    ids = pd.Series(given if fits else numbered_ids(len(frame)), index=frame.index)
-    left_out = (columns.response, columns.subject, columns.id, columns.judge)
-    kept = [str(column) for column in frame if column not in left_out]
-    stored = _stored_names(kept, columns, names, name)
-    pairs = frame[kept].rename(columns=stored)
+    item_ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
+    are_valid = all(PAIR_ID.fullmatch(id_) for id_ in item_ids)
+    ids = pd.Series(item_ids if are_valid else numbered_ids(len(frame)), index=frame.index)
+    not_in_pairs = (columns.response, columns.subject, columns.id, columns.judge)
+    pair_columns = [str(column) for column in frame if column not in not_in_pairs]
+    stored_names = _stored_names(pair_columns, columns, variable_of, name)
+    pairs = frame[pair_columns].rename(columns=stored_names)
     pairs.insert(0, "pair_id", ids)
-    pairs[ITEM_ID] = given
-    cluster = stored.get(columns.cluster, "")
+    pairs[ITEM_ID] = item_ids
+    cluster = stored_names.get(columns.cluster, "")
     if not cluster and columns.prompt and pairs["prompt_a"].duplicated().any():
         codes, _ = pd.factorize(pairs["prompt_a"])
         pairs[PROMPT_ID] = [f"q{code + 1}" for code in codes]
@@ -332,10 +336,10 @@ def make_items(
     subject = frame[columns.subject].str.strip() if columns.subject else "responses"
     cells = {"pair_id": ids, "side": "a", "subject": subject, "response": frame[columns.response]}
     responses = pd.DataFrame(cells)
-    judged = None
+    judge_labels = None
     if columns.judge:
-        judged = pd.DataFrame({"pair_id": ids, "label": frame[columns.judge].str.strip()})
-    return Items(pairs, responses, blocks, cluster, judged, tuple(images.values()))
+        judge_labels = pd.DataFrame({"pair_id": ids, "label": frame[columns.judge].str.strip()})
+    return Items(pairs, responses, blocks, cluster, judge_labels, tuple(images.values()))
 
 
 def golden_items(rubric: Rubric) -> Items:
@@ -348,30 +352,31 @@ def golden_items(rubric: Rubric) -> Items:
 
 
 def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
-    bare = frame[list(columns.show)].apply(lambda cells: cells.str.strip() == "").all(axis=1)
-    if bare.any():
-        row = row_number(frame, int(bare.to_numpy().argmax()))
+    """Raise InputError for the first row without a text, a unique id, or a valid subject."""
+    is_empty = frame[list(columns.show)].apply(lambda cells: cells.str.strip() == "").all(axis=1)
+    if is_empty.any():
+        row = row_number(frame, int(is_empty.to_numpy().argmax()))
         shown = " and ".join(columns.show)
         raise InputError(f"{name}, row {row}: {shown} is empty; fill it in or take the row out")
     for column in columns.conversations:
         check_conversations(frame[column][frame[column] != ""], name)
     if columns.id:
-        seen: dict[str, int] = {}
+        row_of_id: dict[str, int] = {}
         for row, id_ in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
             if not id_.strip():
                 raise InputError(f"{name}, row {row}: {columns.id} is empty; give the row an id")
-            if id_ in seen:
+            if id_ in row_of_id:
                 raise InputError(
-                    f"{name}, row {row}: the id {shortened(id_)!r} stands in row {seen[id_]} "
+                    f"{name}, row {row}: the id {shortened(id_)!r} stands in row {row_of_id[id_]} "
                     "too; give every row its own"
                 )
-            seen[id_] = row
+            row_of_id[id_] = row
     if columns.subject:
         check_subjects(frame[columns.subject], name)
 
 
 def check_conversations(cells: pd.Series, name: str) -> None:
-    """Raise InputError for the first cell of a column that is no conversation."""
+    """Raise InputError for the first cell of a column that is not a conversation."""
     for row, cell in zip(cells.index + FIRST_ROW, cells, strict=True):
         try:
             turns_of(cell)
@@ -390,33 +395,34 @@ def check_subjects(cells: pd.Series, name: str) -> None:
 
 
 def _is_json(cell: str) -> bool:
-    """Return True for an object, or a list that holds one."""
+    """Return True if a cell is a JSON object, or a list with one value that is not empty."""
     try:
-        held = json.loads(cell) if cell.lstrip()[:1] in ("{", "[") else None
+        value = json.loads(cell) if cell.lstrip()[:1] in ("{", "[") else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(held, dict) or (isinstance(held, list) and any(map(bool, held)))
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(bool, value)))
 
 
-def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", "json", ""]:
+def _block_kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", "json", ""]:
+    """Return how a block shows a column; "" is plain text."""
     if column in columns.conversations:
         return "conversation"
     return "image" if column in columns.images else "json" if column in columns.json else ""
 
 
-def _images(
-    frame: pd.DataFrame, columns: ItemColumns, names: Mapping[str, str], rubrics: Sequence[Rubric]
+def _image_variables(
+    frame: pd.DataFrame, columns: ItemColumns, shown: Mapping[str, str], rubrics: Sequence[Rubric]
 ) -> dict[str, str]:
-    """Return the columns that hold images or are declared to by the rubrics, by their variables."""
+    """Return the variables of columns that hold images or are declared as such, by column."""
     declared = {name for rubric in rubrics for name in rubric.images}
-    read = {name for rubric in rubrics for name in rubric.variables}
-    variables = {name: names.get(name, name) for name in map(str, frame) if name != columns.judge}
+    used = {name for rubric in rubrics for name in rubric.variables}
+    variables = {name: shown.get(name, name) for name in map(str, frame) if name != columns.judge}
     return {
         column: name
         for column, name in variables.items()
         if column in columns.images
         or name in declared
-        or (name in read and _holds_images(frame[column]))
+        or (name in used and _holds_images(frame[column]))
     }
 
 
@@ -426,13 +432,13 @@ def _holds_images(cells: pd.Series) -> bool:
 
 
 def _variable(column: str, columns: ItemColumns) -> str:
-    """The name of a shown column in a rubric: what it is, or else its own in plain letters.
+    """Return a shown column's name in a rubric: its role, or else its name in plain letters.
 
     >>> columns = ItemColumns(show=("Question", "passage", "My note"), context="passage")
-    >>> [_variable(each, columns) for each in columns.show]
+    >>> [_variable(column, columns) for column in columns.show]
     ['question', 'context', 'my_note']
     """
-    for role in _TEXTS:
+    for role in _TEXT_ROLES:
         if column == getattr(columns, role):
             return role
     name = re.sub(r"[^a-z0-9]+", "_", column.casefold()).strip("_")
@@ -440,94 +446,93 @@ def _variable(column: str, columns: ItemColumns) -> str:
     return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
-_OF_PAIRS = ("pair_id", "prompt_b")
+_PAIR_COLUMNS = ("pair_id", "prompt_b")
 _TAKEN = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
 
 
 def _stored_names(
-    kept: Sequence[str], columns: ItemColumns, names: Mapping[str, str], name: str
+    columns_kept: Sequence[str], columns: ItemColumns, variable_of: Mapping[str, str], name: str
 ) -> dict[str, str]:
-    """Return the names under which these columns are kept with the pairs."""
-    stored = {column: names.get(column, column) for column in kept}
-    # A file's own column of a name that has a meaning here keeps its values under another name.
-    stored = {column: f"file_{new}" if new in _TAKEN else new for column, new in stored.items()}
-    stored |= {columns.prompt: "prompt_a"} if columns.prompt in stored else {}
-    taken = list(stored.values())
-    for column, new in stored.items():
-        if new in _OF_PAIRS:
+    """Return the columns' names in the pairs. Raises InputError for ambiguous ones."""
+    names = {column: variable_of.get(column, column) for column in columns_kept}
+    # A column of the file whose name has another meaning here is kept as `file_NAME`.
+    names = {column: f"file_{new}" if new in _TAKEN else new for column, new in names.items()}
+    names |= {columns.prompt: "prompt_a"} if columns.prompt in names else {}
+    new_names = list(names.values())
+    for column, stored in names.items():
+        if stored in _PAIR_COLUMNS:
             raise InputError(f"{name}: the column {column!r} means something else here; rename it")
-        if taken.count(new) > 1:
-            raise InputError(f"{name}: two columns would be called {new!r}; rename {column!r}")
-    return stored
+        if new_names.count(stored) > 1:
+            raise InputError(f"{name}: two columns would be called {stored!r}; rename {column!r}")
+    return names
 
 
 def _label(column: str) -> str:
-    """A column's name as people read it.
+    """Return a column's name as annotators read it.
 
     >>> _label("retrieved_contexts"), _label("RAG answer"), _label("attributes.input.value")
     ('Retrieved contexts', 'RAG answer', 'Input')
     """
-    words = _FRAME.sub("", column).replace("_", " ").strip()
+    words = _TRACING_AFFIX.sub("", column).replace("_", " ").strip()
     return words[:1].upper() + words[1:120]
 
 
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
-    """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
-    label are left out. Options are known by key or name, and numbers, truth values and words for
-    right and wrong as such. Raises InputError naming the first row whose label is no option.
+    """Return a judge's labels as the ratings of a grader named after their `column`; rows without a
+    label are left out. Labels are options' keys or names, numbers, truth values, or words for right
+    and wrong. Raises InputError naming the first row whose label is not an option.
     """
-    assert items.judged is not None  # noqa: S101 - the caller asked for a judge
-    known = {option.name.casefold(): option.key for option in rubric.options}
-    known |= {option.key.casefold(): option.key for option in rubric.options}
-    truth = (*TRUTH, *_RIGHT)
-    if usual := next((pair for pair in truth if all(word in known for word in pair)), None):
-        yes, no = (known[word] for word in usual)
-        known = {pair[0]: yes for pair in truth} | {pair[1]: no for pair in truth} | known
-    labels = []
-    for at, given in enumerate(items.judged["label"]):
-        plain = given.casefold()
-        key = rubric.kind.imported_label(given, known)
-        if plain and not key:
-            why = f"{rubric.kind.none_of}; round or correct it"
+    assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
+    key_of_word = {option.name.casefold(): option.key for option in rubric.options}
+    key_of_word |= {option.key.casefold(): option.key for option in rubric.options}
+    for yes, no in (*TRUTH, *_JUDGE_WORDS):
+        if yes in key_of_word and no in key_of_word:  # then all such pairs mean these options
+            key_yes, key_no = key_of_word[yes], key_of_word[no]
+            synonyms = {word: key_yes for word, _ in (*TRUTH, *_JUDGE_WORDS)}
+            synonyms |= {word: key_no for _, word in (*TRUTH, *_JUDGE_WORDS)}
+            key_of_word = synonyms | key_of_word
+            break
+    keys = []
+    for row_index, label in enumerate(items.judge_labels["label"]):
+        key = rubric.kind.imported_label(label, key_of_word)
+        if label and not key:
+            problem = f"{rubric.kind.none_of}; round or correct it"
             if rubric.kind.is_choice:
-                why = (
+                problem = (
                     f"no option; the options are {rubric.kind.permitted} (--missing names values "
                     "that are no labels)"
                 )
-            raise InputError(
-                f"{name}, row {row_number(items.judged, at)}: {column} is {shortened(given)!r}, "
-                f"which is {why}"
-            )
-        labels.append(key)
+            where = f"{name}, row {row_number(items.judge_labels, row_index)}"
+            raise InputError(f"{where}: {column} is {shortened(label)!r}, which is {problem}")
+        keys.append(key)
     rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"
     cells = {"unit_id": items.unit_ids, "rubric": rubric.name, "rater_id": rater}
-    frame = pd.DataFrame(cells | {"rater_kind": "model", "label": labels})
+    frame = pd.DataFrame(cells | {"rater_kind": "model", "label": keys})
     frame = frame[frame["label"] != ""].reset_index(drop=True)
     if frame.empty:
         raise InputError(f"{name}: the column {column!r} has no labels; leave --judge out")
     return validate_ratings(frame)
 
 
-# Comparisons: two subjects' answers to one prompt, rated side by side. A comparison is an item with
-# a second answer. It is kept like a pair whose two sides have the same prompt, so that sampling,
-# the order of the sides and graders need no special case. Who gave which answer stands in two
-# columns of the pair, which no rater ever sees.
+# Comparisons: two subjects' answers to one prompt, rated side by side. A comparison is kept like a
+# pair whose two sides have the same prompt, so that sampling, the order of the sides and graders
+# need no special case. Two columns of the pair name the subjects; raters never see them.
 
 ANSWERED_BY = ("subject_a", "subject_b")
-"""Columns of a comparison that name who gave the answers."""
+"""Columns of a comparison that name the subjects of its answers."""
 TOGETHER = "answers"
 """The subject under which the two answers of a comparison are kept."""
 _SIDES = (("a", "b"), ("1", "2"))
-_COMPARED = USUAL_NAMES["comparisons"]
-_ANSWER = _COMPARED["answer"]
-_TIE = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
-"""Words by which files say that neither answer is better."""
+_COMPARISON_NAMES = USUAL_NAMES["comparisons"]
+_ANSWER_NAMES = _COMPARISON_NAMES["answer"]
+_TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonColumns:
-    """The columns of a file of comparisons: the two answers and who gave them (none where the file
-    does not say), and of all else what it is, as in a file of items with one answer, `answer`.
+    """The columns of a file of comparisons: the two answers, their subjects (none where the file
+    does not name them), and all others as in a file of items with one answer, which is called
+    `answer`.
     """
 
     answers: tuple[str, str]
@@ -535,24 +540,25 @@ class ComparisonColumns:
     answer: str
     items: ItemColumns
 
-    def said(self) -> list[tuple[str, str]]:
-        """Return the role that each column is taken for, as (role, columns)."""
+    def roles(self) -> list[tuple[str, str]]:
+        """Return each role with its columns, as (role, comma-separated columns)."""
         compared = [("answers", ", ".join(self.answers))]
         if self.subjects:
             compared.append(("subjects", ", ".join(self.subjects)))
         others = [
-            (role, ", ".join(self._as_given(column) for column in columns.split(", ")))
-            for role, columns in self.items.said()
+            (role, ", ".join(self._in_file(column) for column in columns.split(", ")))
+            for role, columns in self.items.roles()
             if role not in ("response", "subject")
         ]
         return [*others[:1], *compared, *others[1:]]
 
     @property
     def show(self) -> list[str]:
-        """The columns that raters read, in their order."""
-        return [name for column in self.items.show for name in self._as_given(column).split(", ")]
+        """Return the columns that raters read, in their order."""
+        return [name for column in self.items.show for name in self._in_file(column).split(", ")]
 
-    def _as_given(self, column: str) -> str:
+    def _in_file(self, column: str) -> str:
+        """Return a column as the file has it: the two answers instead of `answer`."""
         return ", ".join(self.answers) if column == self.answer else column
 
 
@@ -561,46 +567,47 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     response_a and response_b; none where there are no two, or `show` names others. Raises
     InputError where two pairs of columns could be the answers.
     """
-    shown = (re.sub(r"[ -]", "_", _stem(column).casefold()) for column in show)
-    sided = _sided(frame, dict.fromkeys((*_ANSWER, *shown)))
+    shown = (re.sub(r"[ -]", "_", _without_side(column).casefold()) for column in show)
+    sided = _sided_columns(frame, dict.fromkeys((*_ANSWER_NAMES, *shown)))
     pairs = [pair for pair in sided if not show or all(column in show for column in pair)]
     if len(pairs) > 1:
-        given = " or ".join(", ".join(pair) for pair in pairs[:2])
+        pair_names = " or ".join(", ".join(pair) for pair in pairs[:2])
         raise InputError(
-            f"{name}: the two answers could be {given}; name what annotators read with --show"
+            f"{name}: the two answers could be {pair_names}; name what annotators read with --show"
         )
     return pairs[0] if pairs else ()
 
 
 def has_one_answer(frame: pd.DataFrame) -> bool:
-    """Return True if a column of a file is called like one response, without a side."""
-    return bool(_single(frame))
+    """Return True if a column of a file is named like an answer without a side."""
+    return bool(_unsided_answers(frame))
 
 
-def _single(frame: pd.DataFrame) -> list[str]:
-    return [str(name) for name in frame if str(name).strip().casefold() in _ANSWER]
+def _unsided_answers(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame if str(name).strip().casefold() in _ANSWER_NAMES]
 
 
-def _stem(column: str) -> str:
+def _without_side(column: str) -> str:
     """Return a column's name without its side.
 
-    >>> _stem("Output 1"), _stem("answer_b")
+    >>> _without_side("Output 1"), _without_side("answer_b")
     ('Output', 'answer')
     """
     return re.sub(r"[ _-]?[ab12]$", "", column, flags=re.IGNORECASE)
 
 
-def _sided(frame: pd.DataFrame, words: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the pairs of columns called like one of the words and a side.
+def _sided_columns(frame: pd.DataFrame, words: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the pairs of columns whose names are one of the words and a side.
 
     >>> import pandas as pd
-    >>> _sided(pd.DataFrame(columns=["Output 1", "Output 2", "model_a", "model_b"]), ("output",))
+    >>> frame = pd.DataFrame(columns=["Output 1", "Output 2", "model_a", "model_b"])
+    >>> _sided_columns(frame, ("output",))
     [('Output 1', 'Output 2')]
     """
-    named = {re.sub(r"[ -]", "_", str(name).strip().casefold()): str(name) for name in frame}
+    column_of = {re.sub(r"[ -]", "_", str(name).strip().casefold()): str(name) for name in frame}
     forms = ("{word}_{side}", "{word}{side}", "model_{side}_{word}", "{side}_{word}")
     pairs = (
-        tuple(named.get(form.format(word=word, side=side), "") for side in sides)
+        tuple(column_of.get(form.format(word=word, side=side), "") for side in sides)
         for word, sides, form in product(words, _SIDES, forms)
     )
     return [(first, second) for first, second in pairs if first and second]
@@ -617,8 +624,8 @@ def comparison_columns(
     judge: str = "",
     question: str = "",
 ) -> ComparisonColumns:
-    """Return what each column of a file of comparisons is: as named, or else by its name. Raises
-    InputError where a named column is missing, or cannot be what it is named as.
+    """Return the role of each column of a file of comparisons: as named, or else by its name.
+    Raises InputError where a named column is missing, or cannot have the role it is named for.
     """
     require_columns(frame, [*show, *subject, *filter(None, (cluster, judge))], name)
     if len(subject) not in (0, 2):
@@ -626,34 +633,36 @@ def comparison_columns(
             f"{name}: two answers have two subjects; write --subject model_a,model_b, the columns "
             "in the order of the answers"
         )
-    subjects = tuple(subject) or next(iter(_sided(frame, _COMPARED["subject"])), ())
+    subjects = tuple(subject) or next(iter(_sided_columns(frame, _COMPARISON_NAMES["subject"])), ())
     for column in subjects:
         if column in show:
             raise InputError(
-                f"{name}: the column {column!r} says who answered, which annotators may not "
-                f"see; take "
-                "it out of --show"
+                f"{name}: the column {column!r} says who answered, which annotators may not see; "
+                "take it out of --show"
             )
     first, second = answers
-    answer = next(field for field in (_stem(first), *_ANSWER) if field and field not in frame)
-    known = next((field for field in _COMPARED["cluster"] if field in frame and field != judge), "")
-    shown = [answer if field == first else field for field in show if field != second]
+    new_names = (_without_side(first), *_ANSWER_NAMES)
+    answer = next(column for column in new_names if column and column not in frame)
+    cluster_columns = [column for column in _COMPARISON_NAMES["cluster"] if column in frame]
+    cluster = cluster or next((column for column in cluster_columns if column != judge), "")
+    shown = [answer if column == first else column for column in show if column != second]
     one = _with_one_answer(frame, answers, subjects, answer)
-    # Beside two answers a column that is called like one is something else, such as a reference.
-    alike = [field for field in _single(frame) if field not in (answer, *shown)]
-    one, cluster = one.drop(columns=alike), cluster or known
+    # In a file with two answers, a column named like one answer is another text: a reference, say.
+    unsided = [name for name in _unsided_answers(frame) if name not in (answer, *shown)]
+    one = one.drop(columns=unsided)
     items = item_columns(one, name, show=shown, cluster=cluster, judge=judge, question=question)
-    hidden = [*items.hidden, *(each for each in alike if each != judge and is_text(frame[each]))]
-    items = replace(items, response=answer, subject="", hidden=tuple(hidden))
+    hidden = (name for name in unsided if name != judge and is_text(frame[name]))
+    items = replace(items, response=answer, subject="", hidden=(*items.hidden, *hidden))
     return ComparisonColumns(answers=answers, subjects=subjects, answer=answer, items=items)
 
 
 def _with_one_answer(
     frame: pd.DataFrame, answers: tuple[str, str], subjects: Sequence[str], answer: str
 ) -> pd.DataFrame:
+    """Return the table as one of items: the first answer as `answer`, without the second."""
     first, second = answers
-    one = frame.drop(columns=[second, *subjects])
-    return one.rename(columns={first: answer, f"{first}_alt": f"{answer}_alt"})
+    one_answer = frame.drop(columns=[second, *subjects])
+    return one_answer.rename(columns={first: answer, f"{first}_alt": f"{answer}_alt"})
 
 
 def make_comparisons(
@@ -663,7 +672,7 @@ def make_comparisons(
     folder: Path = Path(),
     rubrics: Sequence[Rubric] = (),
 ) -> Items:
-    """Return the rows of a file of comparisons, which lies in `folder`, as a study keeps them, as
+    """Return the rows of a file of comparisons, which lies in `folder`, in a study's form, as
     `make_items` does. Raises InputError naming the first bad row: as of items, or where one subject
     gave both answers.
     """
@@ -673,14 +682,14 @@ def make_comparisons(
         check_subjects(frame[column], name)
     if columns.subjects:
         first, second = (frame[column].str.strip() for column in columns.subjects)
-        if (same := (first == second).to_numpy()).any():
-            at = int(same.argmax())
+        if (is_same := (first == second).to_numpy()).any():
+            index = int(is_same.argmax())
+            where, subject = f"{name}, row {row_number(frame, index)}", shortened(first.iloc[index])
             raise InputError(
-                f"{name}, row {row_number(frame, at)}: {shortened(first.iloc[at])!r} gave both "
-                "answers; a comparison is between two subjects"
+                f"{where}: {subject!r} gave both answers; a comparison is between two subjects"
             )
-    one = _with_one_answer(frame, columns.answers, columns.subjects, columns.answer)
-    items = make_items(one, columns.items, name, folder, rubrics)
+    one_answer = _with_one_answer(frame, columns.answers, columns.subjects, columns.answer)
+    items = make_items(one_answer, columns.items, name, folder, rubrics)
     if "response" in items.images:
         frame = with_images(frame, columns.answers[1:], name, folder)
     pairs = items.pairs
@@ -689,9 +698,9 @@ def make_comparisons(
     pairs["prompt_b"] = pairs["prompt_a"]
     for answered_by, column in zip(ANSWERED_BY, columns.subjects, strict=False):
         pairs[answered_by] = frame[column].str.strip()
-    of_a = items.responses.assign(subject=TOGETHER)
-    of_b = of_a.assign(side="b", response=frame[columns.answers[1]].to_numpy())
-    responses = pd.concat([of_a, of_b], ignore_index=True)
+    responses_a = items.responses.assign(subject=TOGETHER)
+    responses_b = responses_a.assign(side="b", response=frame[columns.answers[1]].to_numpy())
+    responses = pd.concat([responses_a, responses_b], ignore_index=True)
     return replace(items, pairs=pairs, responses=responses)
 
 
@@ -705,25 +714,25 @@ def golden_comparisons(rubric: Rubric) -> Items:
 def comparison_judge(
     items: Items, columns: ComparisonColumns, rubric: Rubric, name: str
 ) -> pd.DataFrame:
-    """Return a judge's verdicts as a grader's ratings: known by the options' keys and names, and
-    where one option favours a side by that side (a, 1, model_a, the answer's column), the subject's
-    name, or a word for a tie. Raises InputError naming the first row whose verdict is no option.
+    """Return a judge's verdicts as a grader's ratings: options' keys or names, or, where one option
+    favours a side, that side (a, 1, model_a, the answer's column), the subject's name, or a word
+    for a tie. Raises InputError naming the first row whose verdict is not an option.
     """
-    assert items.judged is not None  # noqa: S101 - the caller asked for a judge
+    assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
     sides = [option.favours for option in rubric.options]
-    # The option that favours a, b or "" (neither), where there is one alone.
-    options: dict[str, str] = {
+    # The options that are the only one to favour a, b or "" (neither).
+    option_by_side: dict[str, str] = {
         option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
     words = {word.casefold() for option in rubric.options for word in (option.key, option.name)}
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
-    for given, who in zip(items.judged["label"], subjects, strict=True):
-        plain = given.casefold().removesuffix(".0")
-        side = "?" if plain in words else _side_named(plain, columns.answers, who)
-        labels.append(options.get(side, given))
-    judged = items.judged.assign(label=labels)
-    return judge_ratings(replace(items, judged=judged), rubric, columns.items.judge, name)
+    for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
+        word = verdict.casefold().removesuffix(".0")
+        side = "?" if word in words else _side_named(word, columns.answers, row_subjects)
+        labels.append(option_by_side.get(side, verdict))
+    items = replace(items, judge_labels=items.judge_labels.assign(label=labels))
+    return judge_ratings(items, rubric, columns.items.judge, name)
 
 
 def _side_named(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:
@@ -732,11 +741,12 @@ def _side_named(word: str, answers: Sequence[str], subjects: Sequence[str]) -> s
     >>> [_side_named(word, ("x", "y"), ("gpt", "llama")) for word in ("model_2", "gpt", "draw", "")]
     ['b', 'a', '', '?']
     """
-    if word in _TIE or word.startswith("tie "):
+    if word in _TIE_WORDS or word.startswith("tie "):
         return ""
-    for place, side in enumerate("ab"):
-        names = {f"{before}{end[place]}" for before in ("", "model_", "model ") for end in _SIDES}
-        names |= {needed[place].casefold() for needed in (answers, subjects) if needed}
+    for index, side in enumerate("ab"):
+        ends = [pair[index] for pair in _SIDES]
+        names = {prefix + end for prefix in ("", "model_", "model ") for end in ends}
+        names |= {pair[index].casefold() for pair in (answers, subjects) if pair}
         if word in names:
             return side
     return "?"

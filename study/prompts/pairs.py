@@ -1,5 +1,7 @@
-"""Prompts as they come in files, in pairs or as propositions, and subjects' responses to them.
-Images are read from beside the file, bounded and encoded anew; nothing is fetched.
+"""Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
+
+First the images in their cells, read from beside the file, bounded and encoded again; nothing is
+fetched. Then `read_pairs`, `read_propositions`, and `read_responses`, which return one table each.
 """
 
 from __future__ import annotations
@@ -38,17 +40,17 @@ if TYPE_CHECKING:
 MOST_BYTES = 20 * 1024**2
 MOST_PIXELS = 50_000_000
 LONGEST_SIDE = 1568
-"""Pixels of the longer side that are kept: what Anthropic's models see of an image."""
+"""Pixels of the longer side that are kept, the most that Anthropic's models use of an image."""
 _TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
-_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
-_LARGEST = 700_000  # bytes of an image as it is kept, beyond which it is written more coarsely
+_IMAGE_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
+_MAX_STORED_BYTES = 700_000  # of an image; a larger one is encoded with a lower quality
 MOST_WORK = 1_500_000_000
-"""Pixels of a file's images that are decoded, at most; see `_work`."""
-_PLAIN, _MADE_LARGE = 500, 10
-"""An image of more pixels to a byte was made to be large: each counts as so many."""
+"""Most pixels to decode in one file's images; see `_decoding_work`."""
+_MAX_PIXELS_PER_BYTE, _SUSPICIOUS_FACTOR = 500, 10
+"""An image with more pixels per byte may be hostile: its pixels count this many times."""
 MOST_KEPT = 256 * 1024**2
-"""Bytes of a file's images as they are kept, at most."""
+"""Most bytes of one file's images as they are stored."""
 
 
 def looks_like_image(cell: str) -> bool:
@@ -57,11 +59,11 @@ def looks_like_image(cell: str) -> bool:
     >>> looks_like_image("shots/1.PNG"), looks_like_image("Look at 1.png!")
     (True, False)
     """
-    return cell.startswith(IMAGE_PREFIX) or bool(_FILE.fullmatch(cell.strip()))
+    return cell.startswith(IMAGE_PREFIX) or bool(_IMAGE_FILE.fullmatch(cell.strip()))
 
 
 def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
-    """Return the columns of a table of prompts or responses that these rubrics show as images."""
+    """Return the columns of a table of prompts or responses that the rubrics show as images."""
     shown = {name for rubric in rubrics for name in rubric.images}
     sides = {f"{name}_{side}" for name in shown for side in "ab"}
     return [str(column) for column in frame if column in shown | sides]
@@ -70,50 +72,47 @@ def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
 def with_images(
     frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
 ) -> pd.DataFrame:
-    """Return the rows with the images of these columns in them. A column called like an image's
-    and `_alt` has its description.
-
-    Raises InputError naming the first row whose cell is neither empty nor an image, or up to which
-    there are more images than are read; that is known before one is decoded.
+    """Return the table with the images of these columns as cells (`Image.cell`). A column named
+    like an image's with `_alt` at its end has its description. Raises InputError naming the first
+    row whose cell is neither empty nor an image, or at which the images exceed `MOST_WORK` (known
+    before one is decoded) or `MOST_KEPT`.
     """
-    made: dict[str, Image] = {}
+    images: dict[str, Image] = {}
 
-    def kept(cell: str) -> int:
-        made[cell] = stored_image(cell, folder)
-        return len(made[cell].data)
+    def stored_bytes(cell: str) -> int:
+        images[cell] = stored_image(cell, folder)
+        return len(images[cell].data)
 
-    def add_up(size: Callable[[str], int], most: int) -> None:
-        total, seen = 0, {""}
+    def check_total(size_of: Callable[[str], int], limit: int) -> None:
+        total, counted = 0, {""}
         for column in columns:
             for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
                 try:
-                    total += 0 if cell in seen else size(cell)
+                    total += 0 if cell in counted else size_of(cell)
                 except ValueError as fault:
                     raise InputError(f"{name}, row {row}: {column}: {fault}") from None
-                if total > most:
-                    what = "bytes" if size is kept else "images"
-                    about = {"name": name, "row": row, "side": LONGEST_SIDE}
-                    raise InputError(written(f"items.many_{what}", **about))
-                seen.add(cell)
+                if total > limit:
+                    unit = "bytes" if size_of is stored_bytes else "images"
+                    fields = {"name": name, "row": row, "side": LONGEST_SIDE}
+                    raise InputError(written(f"items.many_{unit}", **fields))
+                counted.add(cell)
 
-    add_up(lambda cell: _work(cell, folder), MOST_WORK)
-    add_up(kept, MOST_KEPT)
+    check_total(lambda cell: _decoding_work(cell, folder), MOST_WORK)
+    check_total(stored_bytes, MOST_KEPT)
     cells = {}
     for column in columns:
         alts = frame.get(f"{column}_alt", [""] * len(frame))
         rows = zip(frame[column].str.strip(), alts, strict=True)
-        cells[column] = [cell and replace(made[cell], alt=alt.strip()).cell for cell, alt in rows]
+        cells[column] = [cell and replace(images[cell], alt=alt.strip()).cell for cell, alt in rows]
     return frame.assign(**cells)
 
 
 @contextmanager
-def _opened(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
-    """An image of which only the head is read, and its size in bytes. Raises ValueError as
-    `stored_image` does, also where a fault shows later.
-    """
+def _open_image(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
+    """Open an image's header; yield it and its size in bytes. Raises ValueError for a bad one."""
     from PIL import Image as Pictures
 
-    content = _content(cell, folder)
+    content = _image_bytes(cell, folder)
     try:
         with (
             warnings.catch_warnings(
@@ -122,10 +121,10 @@ def _opened(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
             ),
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
-            # What is transparent stands in memory twice.
-            most = MOST_PIXELS // (1 + picture.has_transparency_data)
-            if picture.width * picture.height > most:
-                raise ValueError(_TOO_LARGE.format(most=most))
+            # An image with transparency takes twice the memory.
+            max_pixels = MOST_PIXELS // (1 + picture.has_transparency_data)
+            if picture.width * picture.height > max_pixels:
+                raise ValueError(_TOO_LARGE.format(most=max_pixels))
             yield picture, len(content)
     except Pictures.DecompressionBombError:
         raise ValueError(_TOO_LARGE.format(most=MOST_PIXELS)) from None
@@ -133,51 +132,51 @@ def _opened(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
         raise ValueError("the image is damaged, or no PNG, JPEG or WebP") from None
 
 
-def _work(cell: str, folder: Path) -> int:
-    """Return how much work it is to decode an image, in pixels."""
-    with _opened(cell, folder) as (picture, size):
-        # A JPEG is decoded at a lower resolution, and a byte takes as long as a pixel.
+def _decoding_work(cell: str, folder: Path) -> int:
+    """Return the work to decode an image, in pixels."""
+    with _open_image(cell, folder) as (picture, n_bytes):
         pixels = picture.width * picture.height
-        share = 0.25 if picture.format == "JPEG" else 1
-        return int(share * pixels * (_MADE_LARGE if pixels > _PLAIN * size else 1)) + size
+        factor = _SUSPICIOUS_FACTOR if pixels > _MAX_PIXELS_PER_BYTE * n_bytes else 1
+        # A JPEG is decoded at a lower resolution; reading a byte takes as long as a pixel.
+        return int((0.25 if picture.format == "JPEG" else 1) * factor * pixels) + n_bytes
 
 
 def stored_image(cell: str, folder: Path) -> Image:
-    """Return an image as a study keeps it: a JPEG, or a PNG where parts of it are transparent, with
-    no more than `LONGEST_SIDE` pixels a side, no metadata and no description yet.
-
-    `cell` is a data URI, or the name of a file in `folder`. Raises ValueError, with a reason that
-    completes a sentence, where the image is missing, damaged or too large.
+    """Return an image as a study stores it: a JPEG, or a PNG if it has transparent parts, with at
+    most `LONGEST_SIDE` pixels a side, no metadata and no description yet. `cell` is a data URI, or
+    the name of a file in `folder`. Raises ValueError, with a reason that completes a sentence,
+    where the image is missing, damaged or too large.
     """
     from PIL import Image as Pictures
     from PIL import ImageOps
 
-    with _opened(cell, folder) as (picture, _):
-        share = LONGEST_SIDE / max(picture.size)
-        picture.draft(None, (ceil(share * picture.width), ceil(share * picture.height)))
+    with _open_image(cell, folder) as (picture, _):
+        scale = LONGEST_SIDE / max(picture.size)
+        picture.draft(None, (ceil(scale * picture.width), ceil(scale * picture.height)))
         mode = "RGBA" if picture.has_transparency_data else "RGB"
-        # In place where that can be, and turned last: a copy of a large image is much memory.
+        # Resize in place if possible, and rotate last: a copy of a large image takes much memory.
         small = picture if picture.mode == mode else picture.convert(mode)
         small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         small = ImageOps.exif_transpose(small)
     small.info.clear()  # a comment or a profile would be written again
     if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
-        tried = _encoded(small.reduce(4), "PNG", compress_level=3)  # a whole photograph takes long
-        if 16 * len(tried) <= 4 * _LARGEST:
-            made = _encoded(small, "PNG", compress_level=3)
-            if len(made) <= _LARGEST:
-                return Image("image/png", base64.b64encode(made).decode())
+        trial = _encoded(small.reduce(4), "PNG", compress_level=3)  # a whole photograph takes long
+        if 16 * len(trial) <= 4 * _MAX_STORED_BYTES:
+            encoded = _encoded(small, "PNG", compress_level=3)
+            if len(encoded) <= _MAX_STORED_BYTES:
+                return Image("image/png", base64.b64encode(encoded).decode())
         # on white, as a page shows it
         small = Pictures.alpha_composite(Pictures.new("RGBA", small.size, "white"), small)
-    plain = small.convert("RGB")
+    opaque = small.convert("RGB")
     for quality in (90, 75, 50, 30):
-        made = _encoded(plain, "JPEG", optimize=True, quality=quality)
-        if len(made) <= _LARGEST:
+        encoded = _encoded(opaque, "JPEG", optimize=True, quality=quality)
+        if len(encoded) <= _MAX_STORED_BYTES:
             break
-    return Image("image/jpeg", base64.b64encode(made).decode())
+    return Image("image/jpeg", base64.b64encode(encoded).decode())
 
 
-def _content(cell: str, folder: Path) -> bytes:
+def _image_bytes(cell: str, folder: Path) -> bytes:
+    """Return the bytes of an image. Raises ValueError, as `stored_image` does."""
     if cell.startswith(IMAGE_PREFIX):
         try:
             content = base64.b64decode(cell.partition(";base64,")[2], validate=True)
@@ -190,7 +189,7 @@ def _content(cell: str, folder: Path) -> bytes:
                 "it"
             )
         path = (folder / cell).resolve()
-        # A cell is anybody's: it names nothing outside the file's folder.
+        # A cell may come from anyone: it must not name a file outside the folder.
         if not path.is_relative_to(folder.resolve()) or not path.is_file():
             raise ValueError(f"there is no image {cell!r} beside the file")
         with path.open("rb") as file:
@@ -200,10 +199,11 @@ def _content(cell: str, folder: Path) -> bytes:
     return content
 
 
-def _encoded(picture: Picture, form: str, **how: int) -> bytes:
-    out = io.BytesIO()
-    picture.save(out, form, **how)
-    return out.getvalue()
+def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
+    """Return a picture encoded in a format, with Pillow's options."""
+    buffer = io.BytesIO()
+    picture.save(buffer, format_name, **options)
+    return buffer.getvalue()
 
 
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
@@ -212,20 +212,18 @@ RESERVED = (
     INCLUSION,
     *LENGTH_COLUMNS,
 )
-"""Columns that the units of a study have of their own."""
+"""Columns that the table of units adds."""
 RESPONSE_ID = "response_id"
 CRITERIA = (RESPONSE_ID, "criterion", "points")
-"""Columns of items that are criteria: which are of one response, their texts and points."""
+"""Columns of items that are criteria: the response they belong to, their texts and points."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 
 
 def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
-    """A pairs file with its columns as they are, and `pair_id` first; what the `rubrics` show as an
-    image is made one.
-
-    Needs `prompt_a` and `prompt_b`; every other column is carried along. Without a column `pair_id`
-    the ids are p0001, p0002, ... in row order. Raises InputError naming the first bad row: a prompt
-    that is empty, two prompts that are the same, or a pair that occurs twice.
+    """Read a pairs file; return its columns, `pair_id` first. Columns that the `rubrics` show as
+    images are read as images. The file needs `prompt_a` and `prompt_b`; every other column is kept.
+    Without a column `pair_id` the ids are p0001, p0002, ... in row order. Raises InputError naming
+    the first bad row: an empty prompt, two equal prompts, or a pair that occurs twice.
     """
     frame = read_table(path)
     name = Path(path).name
@@ -241,7 +239,7 @@ def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame
 
 
 def numbered_ids(count: int) -> list[str]:
-    """p0001, p0002, ... with as many digits as the last one needs.
+    """Return p0001, p0002, ... with as many digits as the last one needs.
 
     >>> numbered_ids(2)
     ['p0001', 'p0002']
@@ -251,34 +249,35 @@ def numbered_ids(count: int) -> list[str]:
 
 
 def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
-    """The sides that prompts have: a and b, or a alone where prompts are not paired."""
+    """Return the sides of prompts: a and b, or a alone where prompts are not paired."""
     return ("a", "b") if "prompt_b" in pairs else ("a",)
 
 
 def are_comparisons(pairs: pd.DataFrame) -> bool:
-    """Return True where both sides have one prompt, as no file of pairs may have them."""
+    """Return True if both sides always have the same prompt, which no file of pairs may have."""
     if "prompt_b" not in pairs or pairs.empty:
         return False
     return bool(pairs["prompt_a"].eq(pairs["prompt_b"]).all())
 
 
 def prompts_noun(pairs: pd.DataFrame) -> str:
-    """Return the noun for the rows of these prompts in a sentence."""
+    """Return the plural noun for the rows of these prompts."""
     if len(sides_of(pairs)) == 2:
         return "comparisons" if are_comparisons(pairs) else "pairs"
     return "items" if "item_id" in pairs else "prompts"
 
 
 def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
-    """Return the noun for what counts as one where the clusters are those of a setting."""
+    """Return the noun for a cluster; `cluster` is the column of the settings, or ""."""
     if cluster in pairs:
         return cluster.removesuffix("_id")
     return "item" if prompts_noun(pairs) == "items" else "pair"
 
 
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:
+    """Raise InputError for the first row with a bad id, an empty prompt, or a repeated pair."""
     ids: dict[str, int] = {}
-    seen: dict[tuple[str, str], int] = {}
+    pair_rows: dict[tuple[str, str], int] = {}
     for row, pair_id, prompt_a, prompt_b in zip(
         frame.index + FIRST_ROW, frame["pair_id"], frame["prompt_a"], frame["prompt_b"], strict=True
     ):
@@ -294,23 +293,23 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
             raise InputError(
                 f"{where}: pair_id {pair_id!r} stands in row {ids[pair_id]} too; give it another"
             )
-        if (prompt_a, prompt_b) in seen:
+        if (prompt_a, prompt_b) in pair_rows:
             raise InputError(
-                f"{where}: the same pair stands in row {seen[prompt_a, prompt_b]}; "
+                f"{where}: the same pair stands in row {pair_rows[prompt_a, prompt_b]}; "
                 "take one of the two out"
             )
-        ids[pair_id] = seen[prompt_a, prompt_b] = row
+        ids[pair_id] = pair_rows[prompt_a, prompt_b] = row
 
 
-# Propositions: one statement each, put to subjects as it is worded, paraphrased and repeated. Such
-# a study is kept like one of pairs whose prompts have one side: every prompt is a row of its own,
-# with the proposition as its cluster and its wording, paraphrase and repeat as columns, so that
+# Propositions: statements that prompts ask about, in several wordings and paraphrases, repeatedly.
+# Such a study is kept like one of pairs whose prompts have one side: every prompt is a row, with
+# the proposition as its cluster and its wording, paraphrase and repeat as columns, so that
 # sampling, the annotation page, graders and the analysis need no special case.
 
 CLUSTER = "proposition"
 STATEMENT = "statement"
 VARIANTS = ("wording", "paraphrase", "repeat")
-"""Columns that tell prompts on one proposition apart."""
+"""Columns that distinguish the prompts on one proposition."""
 
 PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
 _SLOT = "{statement}"
@@ -327,12 +326,12 @@ def read_propositions(
     """Read the prompts of a propositions file, one row each: `pair_id, proposition, statement,
     wording, paraphrase, repeat, prompt_a`.
 
-    The propositions file has `id` and `text`; rows that share an id are paraphrases of each other,
-    and every other column (groups, topics) is carried along. The wordings file has `wording` (a
-    name) and `template`, a text with {statement} in it; without one there is a plain wording. Each
-    prompt is put `repeats` times. If not `crossed`, further paraphrases are put in the first
-    wording alone. What the `rubrics` show as an image is made one. Raises InputError naming the
-    first bad row.
+    The propositions file has `id` and `text`; rows with the same id are paraphrases of each other,
+    and every other column (groups, topics) is kept. The wordings file has `wording` (a name) and
+    `template`, a text with {statement} in it; without one there is a plain wording. Each prompt is
+    repeated `repeats` times. If not `crossed`, further paraphrases are used in the first wording
+    alone. Columns that the `rubrics` show as images are read as images. Raises InputError naming
+    the first bad row.
     """
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
@@ -340,8 +339,8 @@ def read_propositions(
     images = images_shown(rubrics, statements)
     statements = with_images(statements, images, Path(path).name, Path(path).parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
-    others = [column for column in statements if column not in ("id", "text", "paraphrase")]
-    usual, further = next(iter(templates)), statements.duplicated("id")
+    extra_columns = [column for column in statements if column not in ("id", "text", "paraphrase")]
+    first_wording, are_further = next(iter(templates)), statements.duplicated("id")
     rows = [
         {
             CLUSTER: statement["id"],
@@ -350,11 +349,11 @@ def read_propositions(
             "paraphrase": statement["paraphrase"],
             "repeat": str(repeat),
             "prompt_a": template.replace(_SLOT, statement["text"]),
-            **{column: statement[column] for column in others},
+            **{column: statement[column] for column in extra_columns},
         }
-        for statement, again in zip(statements.to_dict("records"), further, strict=True)
+        for statement, is_further in zip(statements.to_dict("records"), are_further, strict=True)
         for wording, template in templates.items()
-        if crossed or not again or wording == usual
+        if crossed or not is_further or wording == first_wording
         for repeat in range(1, repeats + 1)
     ]
     frame = pd.DataFrame(rows)
@@ -363,11 +362,12 @@ def read_propositions(
 
 
 def _read_statements(path: str | Path) -> pd.DataFrame:
+    """Read a propositions file, with a column `paraphrase`. Raises InputError for a bad row."""
     frame = read_table(path)
     name = Path(path).name
     require_columns(frame, ("id", "text"), name, "; a propositions file needs id and text")
-    taken = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
-    refuse_columns(frame, taken, name)
+    reserved = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
+    refuse_columns(frame, reserved, name)
     require_rows(frame, name, "propositions")
     rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)
     for row, proposition, text in rows:
@@ -377,18 +377,19 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
             )
         if not text.strip():
             raise InputError(f"{name}, row {row}: text is empty; fill it in or take the row out")
-    if again := first_repeat(frame, ["id", "text"]):
-        row = row_number(frame, again[0])
+    if repeat := first_repeat(frame, ["id", "text"]):
+        row = row_number(frame, repeat[0])
         raise InputError(f"{name}, row {row}: the same text stands under this id further up")
     if "paraphrase" not in frame:
         frame["paraphrase"] = (frame.groupby("id").cumcount() + 1).astype(str)
-    elif again := first_repeat(frame, ["id", "paraphrase"]):
-        row = row_number(frame, again[0])
+    elif repeat := first_repeat(frame, ["id", "paraphrase"]):
+        row = row_number(frame, repeat[0])
         raise InputError(f"{name}, row {row}: this paraphrase of the proposition is there already")
     return frame
 
 
 def _read_wordings(path: str | Path) -> dict[str, str]:
+    """Return the templates of a wordings file by name. Raises InputError for a bad row."""
     frame = read_table(path)
     name = Path(path).name
     needed = ("wording", "template")
@@ -408,26 +409,25 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
 def with_words(
     units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """The `units` table with its texts' numbers of words, "" where there is no text.
-
-    `response_words` on a unit of one side, `response_a_words` and `response_b_words` on a pair, and
-    for a column that is `shown` beside a response one with its name and `_words`. `responses` has
-    the columns `pair_id, subject, side, response`; words are parted by white space.
+    """Return the `units` table with the numbers of words of its texts, "" where there is no text.
+    Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
+    pair, and for each `shown` column one with `_words` at its end. `responses` has the columns
+    `pair_id, subject, side, response`. Words are separated by white space.
     """
     for column in shown:
         if column in units and f"{column}_words" not in units:
             counts = [str(len(text.split()) or "") for text in units[column]]
             units = units.assign(**{f"{column}_words": counts})
-    keys = zip(responses["pair_id"], responses["subject"], responses["side"], strict=True)
-    words = dict(zip(keys, (str(len(text.split())) for text in responses["response"]), strict=True))
+    response_keys = zip(responses["pair_id"], responses["subject"], responses["side"], strict=True)
+    words = [str(len(text.split())) for text in responses["response"]]
+    count_of = dict(zip(response_keys, words, strict=True))
     rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
-    of_pair = [row[:2] if not row[2] else ("", "") for row in rows]
-    cells = (rows, [(*pair, "a") for pair in of_pair], [(*pair, "b") for pair in of_pair])
-    counted = ([words.get(key, "") for key in keys] for keys in cells)
-    return units.assign(**dict(zip(LENGTH_COLUMNS, counted, strict=True)))
+    added = {"response_words": [count_of.get(row, "") for row in rows]}
+    for side in "ab":
+        keys = ((pair, subject, "" if own_side else side) for pair, subject, own_side in rows)
+        added[f"response_{side}_words"] = [count_of.get(key, "") for key in keys]
+    return units.assign(**added)
 
-
-# Subjects' responses as they come in files: each found by its prompt, or by its pair and side
 
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
@@ -435,14 +435,14 @@ SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 def read_responses(
     path: str | Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = ()
 ) -> pd.DataFrame:
-    """A responses file as columns `pair_id, side, subject, response`, one row per response; where
-    the `rubrics` show it as an image, it is made one.
+    """Read a responses file as columns `pair_id, side, subject, response`, one row per response;
+    responses that the `rubrics` show as images are read as images.
 
     The file has `subject, response` and either `prompt` (the exact text of a prompt) or `pair_id`
-    and, where prompts are paired, `side`. A prompt that is put several times takes a subject's
-    responses to it in their order. An empty response is a response: a subject may answer with
-    nothing. Raises InputError naming the first bad row: an unknown prompt or pair, a second
-    response to the same prompt, or a pair of which the subject answered only one side.
+    and, where prompts are paired, `side`. A prompt that is repeated takes a subject's responses to
+    it in their order. An empty response counts: a subject may answer with nothing. Raises
+    InputError naming the first bad row: an unknown prompt or pair, a second response to the same
+    prompt, or a pair of which the subject answered only one side.
     """
     frame = read_table(path)
     name = Path(path).name
@@ -457,72 +457,74 @@ def read_responses(
         raise InputError(f"{name} holds no responses")
     images = images_shown(rubrics, frame[["response"]])
     frame = with_images(frame, images, name, Path(path).parent)
-    table = _located(frame, pairs, name)
+    table = _locate(frame, pairs, name)
     _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
     return table.drop(columns="row")
 
 
-def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
-    number = frame.index + FIRST_ROW
+def _locate(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the responses with their pairs, sides and rows, found by pair or prompt."""
+    row_numbers = frame.index + FIRST_ROW
     if {"pair_id", "side"} <= set(frame):
-        known, sides = set(pairs["pair_id"]), sides_of(pairs)
-        for row, pair, side in zip(number, frame["pair_id"], frame["side"], strict=True):
-            if pair not in known:
+        pair_ids, sides = set(pairs["pair_id"]), sides_of(pairs)
+        for row, pair, side in zip(row_numbers, frame["pair_id"], frame["side"], strict=True):
+            if pair not in pair_ids:
                 raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
             if side not in sides:
                 raise InputError(
                     f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
                 )
-        return frame[["pair_id", "side", "subject", "response"]].assign(row=number)
-    places: dict[str, list[tuple[str, str]]] = {}
+        return frame[["pair_id", "side", "subject", "response"]].assign(row=row_numbers)
+    sides_by_prompt: dict[str, list[tuple[str, str]]] = {}
     for side in sides_of(pairs):
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
-            places.setdefault(prompt, []).append((pair, side))
-    located: Counter[tuple[str, str]] = Counter()
+            sides_by_prompt.setdefault(prompt, []).append((pair, side))
+    n_located: Counter[tuple[str, str]] = Counter()
     rows = []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
-    for row, prompt, subject, response in zip(number, *cells, strict=True):
-        if not (matches := places.get(prompt)):
+    for row, prompt, subject, response in zip(row_numbers, *cells, strict=True):
+        if not (matches := sides_by_prompt.get(prompt)):
             short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
             raise InputError(
                 f"{name}, row {row}: no pair has the prompt {short!r}; the text must be "
                 "exactly that of the pairs file"
             )
         if len(sides_of(pairs)) == 1:
-            matches = matches[located[subject, prompt] % len(matches) :][:1]
-            located[subject, prompt] += 1
+            matches = matches[n_located[subject, prompt] % len(matches) :][:1]
+            n_located[subject, prompt] += 1
         rows += [(pair, side, subject, response, row) for pair, side in matches]
     return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
 
 
 def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> None:
-    rows: dict[tuple[str, str, str], int] = {}
+    """Raise InputError for a bad subject, a repeated response, or a pair with one side."""
+    row_of_response: dict[tuple[str, str, str], int] = {}
     columns = ["subject", "pair_id", "side", "row"]
     for subject, pair, side, row in table[columns].itertuples(index=False):
         if not SUBJECT.fullmatch(subject):
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} must be 1-120 characters, none of them |"
             )
-        if (subject, pair, side) in rows:
+        if (subject, pair, side) in row_of_response:
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} has answered side {side} of {pair} in row "
-                f"{rows[subject, pair, side]} already; keep one response"
+                f"{row_of_response[subject, pair, side]} already; keep one response"
             )
-        rows[subject, pair, side] = row
-    for (subject, pair, side), row in rows.items() if are_paired else ():
-        other = "b" if side == "a" else "a"
-        if (subject, pair, other) not in rows:
+        row_of_response[subject, pair, side] = row
+    for (subject, pair, side), row in row_of_response.items() if are_paired else ():
+        other_side = "b" if side == "a" else "a"
+        if (subject, pair, other_side) not in row_of_response:
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} answers side {side} of {pair} but not "
-                f"side {other}; add the missing response or take this one out"
+                f"side {other_side}; add the missing response or take this one out"
             )
 
 
 MARKDOWN_FROM = 0.5
-"""From this share of them on, responses are shown as Markdown in a new study."""
-_LONGEST = 50_000
+"""Share of responses with Markdown from which a new study shows them as Markdown."""
+_MAX_CHARACTERS = 50_000  # the rest of a text is not looked at
 
-_LOOKS_MARKED = re.compile(
+_MARKDOWN = re.compile(
     r"^#{1,6} \S"
     r"|^(?:[-*+]|\d{1,3}[.)]) +\S.*\n\n?(?:[-*+]|\d{1,3}[.)]) +\S"
     r"|\*\*\S[^\n]*?\*\*"
@@ -539,10 +541,10 @@ def looks_like_markdown(text: str) -> bool:
     >>> looks_like_markdown("It is **so**."), looks_like_markdown("2 * 3 * 4, a_b and #1")
     (True, False)
     """
-    return bool(_LOOKS_MARKED.search(text[:_LONGEST]))
+    return bool(_MARKDOWN.search(text[:_MAX_CHARACTERS]))
 
 
 def markdown_share(responses: Iterable[str]) -> float:
-    """The share of responses that look like Markdown; 0 where there are none."""
-    marked = [looks_like_markdown(text) for text in responses]
-    return sum(marked) / len(marked) if marked else 0.0
+    """Return the share of responses that look like Markdown; 0 where there are none."""
+    is_markdown = [looks_like_markdown(text) for text in responses]
+    return sum(is_markdown) / len(is_markdown) if is_markdown else 0.0

@@ -1,8 +1,9 @@
-"""The stratified sample of pairs that people label: reproducible, and extensible without loss; and
-every other choice that a seed or a key fixes once and for all, on every machine.
+"""The stratified sample of pairs that people label: reproducible, and extensible without loss. Also
+`digest` and `drawn`, by which a seed or a key fixes every other random choice on every machine.
 
-A seed is public: anyone who reads study.toml, or tries the numbers from 0 on, can work out all that
-it fixes. What annotators must not foresee is drawn with a key, which never leaves the store.
+`draw_sample` draws with equal probabilities within strata; `chances_for` and `pick` draw with
+unequal known ones. A seed is public: anyone who reads study.toml can work out all that it fixes.
+What annotators must not foresee is drawn with a key, which never leaves the store.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
@@ -20,14 +22,14 @@ from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 
 
 def digest(seed: int | bytes, *parts: str) -> str:
-    """64 hexadecimal digits that the seed, or the key (in bytes: RFC 2104), and the parts fix."""
+    """Return 64 hexadecimal digits fixed by the parts and the seed or key (bytes: RFC 2104)."""
     if isinstance(seed, bytes):
         return hmac.digest(seed, "\x1f".join(parts).encode(), "sha256").hex()
     return hashlib.sha256("\x1f".join([str(seed), *parts]).encode()).hexdigest()
 
 
 def drawn(seed: int | bytes, below: int, *parts: str) -> int:
-    """A number from 0 to `below` - 1.
+    """Return a number from 0 to `below` - 1, fixed by the seed or key and the parts.
 
     >>> [drawn(1, 6, "die", str(throw)) for throw in range(5)]
     [3, 1, 5, 4, 5]
@@ -35,30 +37,36 @@ def drawn(seed: int | bytes, below: int, *parts: str) -> int:
     return int(digest(seed, *parts)[:8], 16) % below
 
 
-# The sample. Joint cells of the stratification columns are rounded so that the margin of every
-# column equals its own largest-remainder share of the sample. This is controlled rounding (Cox
-# 1987), solved as a small integer programme. Which pairs of a cell are taken follows a seeded
-# ranking of all pairs, so that a larger sample with the same seed contains the smaller one.
+# The sample. A cell is a combination of values of the stratification columns. The cells' sizes are
+# rounded so that the margin of every column equals its largest-remainder share of the sample. This
+# is controlled rounding (Cox 1987), solved as a small integer programme. The pairs of a cell are
+# taken in a seeded order of all pairs, so that a larger sample with the same seed contains the
+# smaller one.
 
 DEFAULT_STRATA = ("template_category", "main_category")
 
 Stratum = tuple[str, ...]
-Margin = tuple[int, list[int], int]
-"""A column's number, its cells of one value, and how many pairs of it are wanted."""
+
+
+class Margin(NamedTuple):
+    """The number of pairs (`size`) of one value of a stratification column, and its cells."""
+
+    column: int
+    cells: list[int]
+    size: int
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
-    """Shares of `total` in proportion to `counts` (Hamilton's method); ties by name.
+    """Return shares of `total` in proportion to `counts` (Hamilton's method); ties by name.
 
     >>> largest_remainder({"x": 5, "y": 3, "z": 1}, 4)
     {'x': 2, 'y': 1, 'z': 1}
     """
-    everything = sum(counts.values())
-    exact = {name: (total * count, everything) for name, count in counts.items()}
-    shares = {name: top // bottom for name, (top, bottom) in exact.items()}
-    left = total - sum(shares.values())
-    by_remainder = sorted(counts, key=lambda name: (-(exact[name][0] % everything), name))
-    for name in by_remainder[:left]:
+    sum_of_counts = sum(counts.values())
+    shares = {name: total * count // sum_of_counts for name, count in counts.items()}
+    n_left = total - sum(shares.values())
+    by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % sum_of_counts), name))
+    for name in by_remainder[:n_left]:
         shares[name] += 1
     return shares
 
@@ -66,10 +74,10 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 def draw_sample(
     pairs: pd.DataFrame, size: int, strata: Sequence[str], seed: int, already: Sequence[str] = ()
 ) -> list[str]:
-    """The pair ids of a sample of `size` pairs, in the order in which they are to be labelled.
-    `already` are pairs sampled before: they stay, in front, and the new ones follow. The criteria
-    of a response are sampled together, so that there may be a few more. Raises InputError for a
-    size that the pairs cannot give or a column that they do not have.
+    """Return the pair ids of a sample of `size` pairs, in the order in which they are to be
+    labelled. Pairs in `already` were sampled before: they come first, and the new ones follow. The
+    criteria of a response are sampled together, so that there may be a few more. Raises InputError
+    for a size that the pairs cannot give or a column that they do not have.
     """
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")
@@ -82,99 +90,102 @@ def draw_sample(
     ranked = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
     cells = pairs[list(strata)].itertuples(index=False, name=None) if strata else [()] * len(pairs)
     cell_of = dict(zip(pairs["pair_id"], cells, strict=True))
-    kept = set(already)
-    target = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
+    sampled = set(already)
+    left_of_cell = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
-        target[cell_of[pair]] -= 1
-    whole = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
-    groups = pairs["pair_id"].groupby(whole).agg(list)
-    group_of, new = dict(zip(pairs["pair_id"], whole, strict=True)), list[str]()
+        left_of_cell[cell_of[pair]] -= 1
+    group_ids = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
+    groups = pairs["pair_id"].groupby(group_ids).agg(list)
+    group_of, new = dict(zip(pairs["pair_id"], group_ids, strict=True)), list[str]()
     for pair in ranked:
-        if pair not in kept and target[cell_of[pair]] > 0:
-            taken = [group for group in groups[group_of[pair]] if group not in kept]
-            for row in taken:
-                target[cell_of[row]] -= 1
-            kept.update(taken)
-            new += taken
+        if pair not in sampled and left_of_cell[cell_of[pair]] > 0:
+            members = [member for member in groups[group_of[pair]] if member not in sampled]
+            for member in members:
+                left_of_cell[cell_of[member]] -= 1
+            sampled.update(members)
+            new += members
     return [*already, *new]
 
 
-def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:
-    """Return the number of pairs from each joint cell: close to its share, with every margin as
-    wanted. Margins that cannot be met (nested columns, or a sample that is being extended) are
-    missed by as little as possible, the first column taking precedence.
+def _cell_sizes(cells: list[Stratum], size: int, sampled: list[Stratum]) -> dict[Stratum, int]:
+    """Return the number of pairs of each cell: close to its share of `size`, with every margin as
+    it should be. Margins that cannot be met (nested columns, or a sample that is being extended)
+    are missed by as little as possible, the first column taking precedence. `cells` has the cell of
+    every pair, `sampled` those of pairs sampled before.
     """
-    names = sorted(set(cells))
-    available = np.array([cells.count(name) for name in names])
-    fixed = np.array([taken.count(name) for name in names])
+    strata = sorted(set(cells))
+    available = np.array([cells.count(stratum) for stratum in strata])
+    fixed = np.array([sampled.count(stratum) for stratum in strata])
     margins: list[Margin] = []
-    for column in range(len(names[0])):
+    for column in range(len(strata[0])):
         counts = Counter(cell[column] for cell in cells)
-        for value, wanted in sorted(largest_remainder(counts, size).items()):
-            members = [i for i, name in enumerate(names) if name[column] == value]
-            margins.append((column, members, wanted))
+        for value, margin_size in sorted(largest_remainder(counts, size).items()):
+            members = [index for index, stratum in enumerate(strata) if stratum[column] == value]
+            margins.append(Margin(column, members, margin_size))
     # With fractions the solver sometimes gives up, with whole numbers it does not; but these
     # pick another of several equally good samples, and a seed must keep drawing the same one.
-    for unit in (1, len(cells)):
-        if (sizes := _controlled_rounding(available, fixed, margins, size, unit)) is not None:
-            return dict(zip(names, sizes.tolist(), strict=True))
+    for scale in (1, len(cells)):
+        if (sizes := _controlled_rounding(available, fixed, margins, size, scale)) is not None:
+            return dict(zip(strata, sizes.tolist(), strict=True))
     raise RuntimeError("controlled rounding failed")
 
 
 def _controlled_rounding(
-    available: np.ndarray, fixed: np.ndarray, margins: list[Margin], size: int, unit: int
+    available: np.ndarray, fixed: np.ndarray, margins: list[Margin], size: int, scale: int
 ) -> np.ndarray | None:
-    """Counts by cell; None where the solver fails. Distances are in `unit` parts of a pair."""
+    """Return the number of pairs of each cell, shape (cells,); None where the solver fails.
+    `available` and `fixed` are the pairs of each cell in all and those sampled before, shape
+    (cells,). Distances from exact shares are multiplied by `scale`.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
 
-    exact = unit * size * available / available.sum()
-    # Columns: per cell x (count), over, under (distance from its exact share); per margin a miss
-    # in either direction. Every row is an equation.
-    cell, margin = len(available), len(margins)
-    width = 3 * cell + 2 * margin
-    rows = lil_array((1 + cell + margin, width))
-    rows[0, :cell] = 1
-    for i in range(cell):
-        rows[1 + i, [i, cell + i, 2 * cell + i]] = unit, -1, 1
-    for j, (_, members, _) in enumerate(margins):
-        rows[1 + cell + j, members] = 1
-        rows[1 + cell + j, [3 * cell + j, 3 * cell + margin + j]] = -1, 1
-    right = np.array([size, *exact, *(wanted for _, _, wanted in margins)], dtype=float)
-    penalty = np.array([1e3 / (1 + column) for column, _, _ in margins])
-    cost = np.concatenate([np.zeros(cell), np.full(2 * cell, 1 / unit), penalty, penalty])
-    upper = np.concatenate([available, np.full(width - cell, math.inf)])
-    lower = np.concatenate([fixed, np.zeros(width - cell)])
-    integral = np.concatenate([np.ones(cell), np.zeros(width - cell)])
+    exact = scale * size * available / available.sum()
+    # Variables: for each cell its size, its excess over and its lack of the exact share; for each
+    # margin its excess and its lack. Equations: the total, one for each cell, one for each margin.
+    n_cells, n_margins = len(available), len(margins)
+    n_variables = 3 * n_cells + 2 * n_margins
+    equations = lil_array((1 + n_cells + n_margins, n_variables))
+    equations[0, :n_cells] = 1
+    for i in range(n_cells):
+        equations[1 + i, [i, n_cells + i, 2 * n_cells + i]] = scale, -1, 1
+    for j, margin in enumerate(margins):
+        equations[1 + n_cells + j, margin.cells] = 1
+        equations[1 + n_cells + j, [3 * n_cells + j, 3 * n_cells + n_margins + j]] = -1, 1
+    values = np.array([size, *exact, *(margin.size for margin in margins)], dtype=float)
+    penalty = np.array([1e3 / (1 + margin.column) for margin in margins])
+    cost = np.concatenate([np.zeros(n_cells), np.full(2 * n_cells, 1 / scale), penalty, penalty])
+    upper = np.concatenate([available, np.full(n_variables - n_cells, math.inf)])
+    lower = np.concatenate([fixed, np.zeros(n_variables - n_cells)])
     solution = milp(
         cost,
-        integrality=integral,
+        integrality=np.arange(n_variables) < n_cells,
         bounds=Bounds(lower, upper),
-        constraints=LinearConstraint(rows.tocsr(), right, right),
+        constraints=LinearConstraint(equations.tocsr(), values, values),
         options={"time_limit": 20.0, "mip_rel_gap": 0.0},
     )
-    return None if solution.x is None else np.rint(solution.x[:cell]).astype(int)
+    return None if solution.x is None else np.rint(solution.x[:n_cells]).astype(int)
 
 
-# Unequal probabilities that are known, so that every estimate can weight. A pair's probability of
-# being in the sample rises with its score; it is never below what earlier draws gave it, so no
-# probability comes near 0. Pairs are drawn by the pivotal method (Deville & Tille 1998), which
-# keeps to these probabilities exactly and to their sum within one pair.
+# Sampling with unequal known probabilities, so that every estimate can be weighted. A pair's
+# probability of being in the sample rises with its score; it is never below what earlier draws gave
+# it, so no probability is near 0. Pairs are drawn by the pivotal method (Deville & Tille 1998),
+# which keeps to these probabilities exactly and to their sum within one pair.
 
 RATIO = 2.0
-"""Ratio by which the pair with the highest score is likelier picked than one with the lowest, at
-most. If scores turn out to say nothing, the sample is worth no less than 4 RATIO / (1 + RATIO)^2 of
-one picked by chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality,
-for weights). What it brings is in benchmarks/results/uncertainty.md."""
+"""Largest ratio of the probabilities of the pairs with the highest and the lowest score. If scores
+are uninformative, the sample's efficiency is at least 4 RATIO / (1 + RATIO)^2 of one picked by
+chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality, for weights).
+The gain is in benchmarks/results/uncertainty.md."""
 MOST = 0.9
-"""No pair is surer than this to be picked: those passed over must speak for others like them."""
+"""Largest probability of a pair, so that some pairs like it are not picked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wave:
-    """A draw with known probabilities. `chances` has each pair's probability of being taken if it
-    is not in the sample yet, also for pairs that were in it already; `taken` are the pairs that it
-    took.
+    """A draw with known probabilities, made `by` "chance" or "uncertainty". `chances` has each
+    pair's probability of being taken if it is not in the sample yet, also for pairs that were in it
+    already; `taken` are the pairs that it took.
     """
 
     by: str
@@ -186,7 +197,7 @@ def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str
     """Return each pair's probability of being picked by any of the waves.
 
     `labelled` is the share of each wave's pairs that people have labelled so far, all of them if
-    empty: as a wave is labelled in an order of its own, part of it is a smaller wave.
+    empty: as a wave is labelled in random order, part of it is a smaller wave.
 
     >>> first = Wave(by="chance", chances={"p1": 0.5, "p2": 0.5}, taken=["p1"])
     >>> second = Wave(by="uncertainty", chances={"p1": 0.2, "p2": 0.6}, taken=["p2"])
@@ -194,60 +205,59 @@ def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str
     {'p1': 0.6, 'p2': 0.8}
     """
     shares = labelled or [1.0] * len(waves)
-    missed: dict[str, float] = {}
+    not_picked: dict[str, float] = {}
     for wave, share in zip(waves, shares, strict=True):
         for pair, chance in wave.chances.items():
-            missed[pair] = missed.get(pair, 1.0) * (1.0 - share * chance)
-    return {pair: 1.0 - missing for pair, missing in missed.items()}
+            not_picked[pair] = not_picked.get(pair, 1.0) * (1.0 - share * chance)
+    return {pair: 1.0 - missing for pair, missing in not_picked.items()}
 
 
 def chances_for(
     scores: Mapping[str, float], before: Mapping[str, float], more: int
 ) -> dict[str, float]:
-    """Return the probability of taking each pair if it is not in the sample yet, to draw `more`
-    pairs.
+    """Return each pair's probability of being taken if it is not in the sample yet, such that about
+    `more` pairs are drawn.
 
     `scores` are from 0 to 1, `before` the probabilities of having been picked earlier. A pair's
-    total probability is then proportional to the root of its score above a floor - optimal where
-    scores are variances (Neyman 1934) - or its earlier probability if that is larger. Raises
-    InputError where `more` pairs cannot be picked that way.
+    total probability is proportional to the root of its score plus a floor - optimal where scores
+    are variances (Neyman 1934) - or its earlier probability if that is larger. Raises InputError
+    where `more` pairs cannot be picked that way.
     """
     floor = 1.0 / (RATIO**2 - 1.0)
-    size = np.sqrt([floor + scores[pair] for pair in scores])
+    root_scores = np.sqrt([floor + scores[pair] for pair in scores])
     prior = np.array([before[pair] for pair in scores])
-    room = float(np.maximum(MOST - prior, 0.0).sum())
-    if more > room:
+    max_more = float(np.maximum(MOST - prior, 0.0).sum())
+    if more > max_more:
         raise InputError(
-            f"at most {math.floor(room)} more pairs can be picked by uncertainty, not {more}: so "
-            "many leave no choice; take fewer, or leave --by out"
+            f"at most {math.floor(max_more)} more pairs can be picked by uncertainty, not {more}: "
+            "so many leave no choice; take fewer, or leave --by out"
         )
-    low, high = 0.0, MOST / float(size.min())
+    low_factor, high_factor = 0.0, MOST / float(root_scores.min())
     for _ in range(100):
-        middle = (low + high) / 2.0
-        gained = np.maximum(np.minimum(middle * size, MOST) - prior, 0.0).sum()
-        low, high = (middle, high) if gained < more else (low, middle)
-    chance = np.maximum(np.minimum(high * size, MOST) - prior, 0.0) / (1.0 - prior)
+        factor = (low_factor + high_factor) / 2.0
+        n_gained = np.maximum(np.minimum(factor * root_scores, MOST) - prior, 0.0).sum()
+        low_factor, high_factor = (factor, high_factor) if n_gained < more else (low_factor, factor)
+    chance = np.maximum(np.minimum(high_factor * root_scores, MOST) - prior, 0.0) / (1.0 - prior)
     return dict(zip(scores, chance.tolist(), strict=True))
 
 
 def pick(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
-    """Draw pairs with these probabilities, as many as these add up to, in random order."""
+    """Draw pairs with these probabilities, as many as their sum, in random order."""
     names = [pair for pair, chance in chances.items() if chance > 0]
-    left = {pair: chances[pair] for pair in (names[n] for n in rng.permutation(len(names)))}
     taken: list[str] = []
-    duel: tuple[str, float] | None = None
-    for pair, chance in left.items():
-        if duel is None:
-            duel = pair, chance
+    pending: tuple[str, float] | None = None  # the pair that is not decided yet, and its chance
+    for pair in (names[n] for n in rng.permutation(len(names))):
+        if pending is None:
+            pending = pair, chances[pair]
             continue
-        (other, its), both = duel, duel[1] + chance
-        # One of the two is settled: out where both chances fit into one, else taken.
-        if both < 1.0:
-            duel = (other if rng.random() * both < its else pair), both
+        (other, other_chance), total = pending, pending[1] + chances[pair]
+        # A duel decides one of the two: it is out if both chances fit into one, else taken.
+        if total < 1.0:
+            pending = (other if rng.random() * total < other_chance else pair), total
         else:
-            stays = rng.random() * (2.0 - both) < 1.0 - its
-            taken.append(pair if stays else other)
-            duel = (other if stays else pair), both - 1.0
-    if duel is not None and rng.random() < duel[1]:
-        taken.append(duel[0])
+            pair_is_taken = rng.random() * (2.0 - total) < 1.0 - other_chance
+            taken.append(pair if pair_is_taken else other)
+            pending = (other if pair_is_taken else pair), total - 1.0
+    if pending is not None and rng.random() < pending[1]:
+        taken.append(pending[0])
     return [taken[n] for n in np.argsort(rng.random(len(taken)))]

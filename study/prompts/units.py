@@ -1,5 +1,5 @@
-"""Units, the things that are labelled: a pair's two responses by one subject, or one response. And
-questions: one unit under one rubric.
+"""Units and questions. A unit is labelled: a pair's two responses by one subject, or one response.
+A question is a unit under one rubric.
 """
 
 from __future__ import annotations
@@ -11,21 +11,12 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.lazy import pd
-from evenhand.rubrics import Rubric
-from evenhand.rubrics.rendering import (
-    IMAGE_PREFIX,
-    as_messages,
-    image_of,
-    in_words,
-    is_conversation,
-    turns_of,
-    with_appended_text,
-)
+from evenhand.rubrics import Rubric, rendering
 from evenhand.study.prompts.pairs import sides_of
 
 
 def unit_id(pair_id: str, subject: str, side: str = "") -> str:
-    """The id of a unit; readable, so that an exported table explains itself.
+    """Return the id of a unit; it is readable, so that an exported table explains itself.
 
     >>> unit_id("p0001", "model-x"), unit_id("p0001", "model-x", "b")
     ('p0001|model-x', 'p0001|model-x|b')
@@ -34,7 +25,7 @@ def unit_id(pair_id: str, subject: str, side: str = "") -> str:
 
 
 def parse_unit_id(text: str) -> tuple[str, str, str]:
-    """(pair_id, subject, side) of a unit id; side is "" for a pair.
+    """Return (pair_id, subject, side) of a unit id; side is "" for a pair.
 
     >>> parse_unit_id("p0001|model-x|b")
     ('p0001', 'model-x', 'b')
@@ -45,8 +36,7 @@ def parse_unit_id(text: str) -> tuple[str, str, str]:
 
 
 def has_known_answer(unit_id: str) -> bool:
-    """Return True for a unit of the practice or of the attention checks, not one of the study's
-    own.
+    """Return True for a unit of the practice or an attention check, False for a unit of the sample.
 
     >>> has_known_answer("check:read-on"), has_known_answer("p0001|model-x")
     (True, False)
@@ -55,28 +45,30 @@ def has_known_answer(unit_id: str) -> bool:
 
 
 def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
-    """The `units` table: for every pair and subject one pair unit and two response units, or the
+    """Return the `units` table: for every pair and subject one pair unit and two response units, or
     one response unit where prompts are not paired.
 
     `answered` has the columns `pair_id, subject`, one row per pair that the subject answered. A
-    response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
-    has them. Pairs that no subject has answered get one row, without a subject.
+    response unit also has `prompt`, `stance` and `group` of its side, where the pairs file has
+    them. Pairs that no subject has answered have one row, without a subject.
     """
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
-        if cells[column].str.startswith(IMAGE_PREFIX).any():  # nobody slices by an image
-            cells[column] = cells[column].map(in_words)
+        if (
+            cells[column].str.startswith(rendering.IMAGE_PREFIX).any()
+        ):  # not for slices
+            cells[column] = cells[column].map(rendering.in_words)
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)
     sides = sides_of(pairs)
-    kinds = ("", *sides) if len(sides) == 2 else sides
+    unit_sides = ("", *sides) if len(sides) == 2 else sides
     rows = []
     for pair, row in zip(cells.index, cells.to_dict("records"), strict=True):
         for subject in sorted(subjects.get(pair, [])):
-            rows += [_unit(pair, subject, side, row) for side in kinds]
+            rows += [_unit_row(pair, subject, side, row) for side in unit_sides]
         if pair not in subjects:
-            rows.append(_unit(pair, "", "", row))
+            rows.append(_unit_row(pair, "", "", row))
     return pd.DataFrame(rows).fillna("")
 
 
@@ -87,46 +79,50 @@ def presented_values(
     cells: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> dict[str, str]:
-    """The rubric's template variables for one unit, in the order in which it is shown. With order
-    "ba" the two sides change places, so that what a rater sees as A is the pair's b.
+    """Return the rubric's template variables for one unit, in the order in which it is shown. With
+    order "ba" the two sides are swapped, so that raters see the pair's b as A. `unit` is (pair_id,
+    subject, side); `cells` are the pair's columns, `texts` the responses by side.
     """
     _, _, side = unit
     if side:
-        values = dict(cells) | _own_side(cells, side) | {"response": texts[side]}
+        values = dict(cells) | _cells_of_side(cells, side) | {"response": texts[side]}
         return {name: values[name] for name in rubric.variables if name in values}
     values = dict(cells) | {"response_a": texts["a"], "response_b": texts["b"]}
     if rubric.unit == "comparison" and "prompt_a" in cells:  # both sides answer one prompt
         values |= {"prompt": cells["prompt_a"]}
     if order == "ba":
-        values = {name: values.get(_other_side(name), cell) for name, cell in values.items()}
+        values = {name: values.get(_swap_side(name), cell) for name, cell in values.items()}
     return {name: values[name] for name in rubric.variables if name in values}
 
 
-def _unit(pair: str, subject: str, side: str, row: Mapping[Any, str]) -> dict[str, str]:
+def _unit_row(pair: str, subject: str, side: str, row: Mapping[Any, str]) -> dict[str, str]:
+    """Return the row of one unit in the `units` table; without a subject the unit is the pair."""
     unit = unit_id(pair, subject, side) if subject else pair
-    known = {"unit_id": unit, "cluster_id": pair, "subject": subject, "side": side}
-    of_side = _own_side(row, side) if side else {}
-    return known | {name: cell for name, cell in row.items() if name not in known} | of_side
+    own_cells = {"unit_id": unit, "cluster_id": pair, "subject": subject, "side": side}
+    side_cells = _cells_of_side(row, side) if side else {}
+    pair_cells = {name: cell for name, cell in row.items() if name not in own_cells}
+    return own_cells | pair_cells | side_cells
 
 
-def _own_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
-    names = {f"{name}_{side}": name for name in ("prompt", "stance")}
-    names[f"prompt_{side}_group"] = "group"
-    return {short: row[name] for name, short in names.items() if name in row}
+def _cells_of_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
+    """Return a side's prompt, stance and group under their short names, as far as they exist."""
+    short_names = {f"{name}_{side}": name for name in ("prompt", "stance")}
+    short_names[f"prompt_{side}_group"] = "group"
+    return {short_name: row[name] for name, short_name in short_names.items() if name in row}
 
 
-def _other_side(name: str) -> str:
-    """Return the name of the other side's column, if the name has a side.
+def _swap_side(name: str) -> str:
+    """Return a column's name with the side swapped, if it has a side.
 
-    >>> _other_side("prompt_a_group"), _other_side("response_b"), _other_side("topic_name")
+    >>> _swap_side("prompt_a_group"), _swap_side("response_b"), _swap_side("topic_name")
     ('prompt_b_group', 'response_a', 'topic_name')
     """
-    exchanged = {"a": "b", "b": "a"}
-    return "_".join(exchanged.get(part, part) for part in name.split("_"))
+    swapped = {"a": "b", "b": "a"}
+    return "_".join(swapped.get(part, part) for part in name.split("_"))
 
 
-# A question: one unit under one rubric, the one noun for it, for people and graders. A `Task` is a
-# question as shown to a person, a `Claim` the store's record of the rater it was given to.
+# Questions, for annotators and graders. A `Task` is a question as shown to an annotator, a `Claim`
+# the store's record of the rater it was given to.
 
 Key = tuple[str, str]
 """(unit id, rubric name): the question, for any rater and in any order of sides."""
@@ -134,8 +130,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Question:
-    """A unit under one rubric, as shown in one order; `draw` counts repeats of the same. `order` is
-    "ab" or "ba", or "" where it is not settled yet or there is one side only.
+    """A unit under one rubric, as shown in one order; `draw` counts repeats of the same question.
+    `order` is "ab" or "ba", or "" where it is not decided yet or there is only one side.
     """
 
     unit_id: str
@@ -149,22 +145,20 @@ class Question:
 
     @property
     def prompted(self) -> tuple[str, ...]:
-        """The key of the question's prompt: questions that share it differ only in their draw."""
+        """Key of the question's prompt: questions with the same key differ only in their draw."""
         return (self.unit_id, self.rubric.name, self.order)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
-        """The unit's template variables as this question shows them."""
+        """Return the unit's template variables as this question shows them."""
         return values
 
 
 @dataclass(frozen=True)
 class AttackedQuestion(Question):
-    """A question of the injection audit: the unit with `suffix` at the end of one of its texts, of
-    a conversation at the end of a turn that is drawn by the unit's id, of an image at the end of
-    its description.
-
-    `attack` is its name (see `study.tables.ratings`), `target` the option that it asks for, `side`
-    the text that holds it (see `variable_of`), `suite` the version of the attacks' texts.
+    """A question of the injection audit: a unit with `suffix` appended to one of its texts; to a
+    turn of a conversation (drawn by the unit's id), or to an image's description. `attack` is its
+    name (see `study.tables.ratings`), `target` the option that it asks for, `side` the text that is
+    changed (see `variable_of`), `suite` the version of the attacks' texts.
     """
 
     attack: str = ""
@@ -175,7 +169,7 @@ class AttackedQuestion(Question):
 
     @property
     def trial(self) -> tuple[str, str, str]:
-        """The key of the text added to the unit's own: attack, target and side."""
+        """Key of the appended text: attack, target and side."""
         return (self.attack, self.target, self.side)
 
     @property
@@ -183,16 +177,18 @@ class AttackedQuestion(Question):
         return (self.unit_id, self.rubric.name, self.order, *self.trial)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
-        held = variable_of(self.side)
+        variable = variable_of(self.side)
         if not self.suffix:
             return values
-        if held in self.rubric.conversations and is_conversation(values[held]):
-            turns = turns_of(values[held])
+        if variable in self.rubric.conversations and rendering.is_conversation(values[variable]):
+            turns = rendering.turns_of(values[variable])
             turn = zlib.crc32(self.unit_id.encode()) % len(turns)
-            return values | {held: as_messages(with_appended_text(turns, turn, self.suffix))}
-        if image := image_of(values[held]):  # in its description
-            return values | {held: replace(image, alt=image.alt + self.suffix).cell}
-        return values | {held: values[held] + self.suffix}
+            changed = rendering.as_messages(rendering.with_appended_text(turns, turn, self.suffix))
+        elif image := rendering.image_of(values[variable]):  # in its description
+            changed = replace(image, alt=image.alt + self.suffix).cell
+        else:
+            changed = values[variable] + self.suffix
+        return values | {variable: changed}
 
 
 def variable_of(place: str) -> str:
@@ -208,9 +204,9 @@ Screen = tuple[Question, ...]
 """The questions asked at once: one, or all of a unit."""
 
 
-def rubrics_by_screen(rubrics: Iterable[Rubric], whole: bool) -> list[list[Rubric]]:
-    """Group the rubrics by screen: each alone, or (`whole`) all of one kind of unit together."""
+def rubrics_by_screen(rubrics: Iterable[Rubric], one_screen_per_unit: bool) -> list[list[Rubric]]:
+    """Group the rubrics by screen: each alone, or all of one kind of unit together."""
     groups: dict[str, list[Rubric]] = {}
     for rubric in rubrics:
-        groups.setdefault(rubric.unit if whole else rubric.name, []).append(rubric)
+        groups.setdefault(rubric.unit if one_screen_per_unit else rubric.name, []).append(rubric)
     return list(groups.values())

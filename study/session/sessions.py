@@ -1,8 +1,9 @@
-"""Raters' sessions: the steps before the labelling, with the practice among them, and the way back
-to Prolific; their times and pay; and the study's costs.
+"""Raters' sessions: the steps before the labelling, practice among them; the return to Prolific;
+working times, pay and costs.
 
-Welcome, consent, the rater's side, the rubrics, practice, comprehension, background - each only
-where study.toml has it. A study that has none of them begins with the labelling.
+The steps are welcome, consent, the rater's side, the rubrics, practice, comprehension and
+background, each only where study.toml has it. A study without any begins with the labelling.
+`PracticeDesk` serves the practice, `Sessions` all steps, and `session_times` reports on them.
 """
 
 from __future__ import annotations
@@ -61,10 +62,9 @@ from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
 from evenhand.texts import written
 
-# Practice: units with a known answer, one after the other, each followed by the right answer. The
-# desk has the interface of the annotators' desk, so that people practise on the page that they will
-# work on. Practice answers are stored apart and are never labels.
-
+# Practice: units with a known answer, each followed by the right answer. Its desk has the interface
+# of the annotators' desk, so that people practise on the page that they will work on. Practice
+# answers are stored apart and are never labels.
 
 StepName = Literal[
     "welcome", "consent", "side", "rubric", "practice", "feedback", "comprehension",
@@ -78,8 +78,7 @@ class Step:
 
     name: StepName
     reason: str = ""
-    """The reason why it ended: no_consent, side_full, screened_out, returned, timed_out, rejected.
-    """
+    """Reason of the step "ended": no_consent, side_full, screened_out, or one of RELEASE_REASONS"""
     attempt: int = 0
     """Number of earlier attempts at this step."""
     missed: frozenset[int] = frozenset()
@@ -91,13 +90,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Feedback on one question of a practice unit; the answers by their names."""
+class QuestionFeedback:
+    """Feedback on one question of a practice unit; the answers by their options' names."""
 
     title: str
     given: str
     accepted: tuple[str, ...]
-    right: bool
+    is_right: bool
 
 
 @dataclass(frozen=True)
@@ -105,18 +104,18 @@ class Feedback:
     """Feedback on a practice unit."""
 
     blocks: tuple[TextBlock, ...]
-    told: tuple[Told, ...]
+    questions: tuple[QuestionFeedback, ...]
     explanation: str
 
 
 class PracticeDesk(Desk):
-    """Hands out practice units and takes in the answers. No sheet comes ahead, since what would
-    have been right stands between two units; and as it has been shown, no answer is changed.
+    """Hands out practice units and takes in the answers. No sheet is handed out ahead, since
+    feedback comes between two units; and as it shows the right answer, no answer can be changed.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        _ = study.blinding_key  # now: it cannot be read within another transaction
+        _ = study.blinding_key  # read now: not possible within another transaction
         settings = study.config.training
         self.units = KnownUnits(study, settings.file if settings else "", "practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
@@ -129,7 +128,7 @@ class PracticeDesk(Desk):
         if not self.units.screens:
             return None
         answers = self._answers(connection, rater_id)
-        read = {
+        feedback_read = {
             (event.detail["unit"], event.detail["rubric"], event.detail["attempt"])
             for event in log
             if event.kind == "feedback_read"
@@ -138,11 +137,11 @@ class PracticeDesk(Desk):
             for screen in self.units.screens:
                 if any((*question.key, attempt) not in answers for question in screen):
                     return Step("practice", attempt=attempt, screen=screen)
-                if (*screen[0].key, attempt) not in read:
+                if (*screen[0].key, attempt) not in feedback_read:
                     return Step("feedback", attempt=attempt, screen=screen)
-            asked = {key: self.units.accepted(key) for key in self.units.questions}
-            right = [answers[(*key, attempt)] in keys for key, keys in asked.items() if keys]
-            if sum(right) / len(right) >= self._pass_mark:  # of those that have a right answer
+            accepted = {key: self.units.accepted(key) for key in self.units.questions}
+            is_right = [answers[(*key, attempt)] in keys for key, keys in accepted.items() if keys]
+            if sum(is_right) / len(is_right) >= self._pass_mark:
                 return None
         return Step("ended", reason="screened_out", attempt=self._attempts)
 
@@ -150,44 +149,45 @@ class PracticeDesk(Desk):
         """Return the feedback on the screen of a step "feedback", in a language of the rubrics."""
         with self.study.store.read() as connection:
             answers = self._answers(connection, rater_id)
-        tasks = [self._task(rater_id, asked, step.attempt) for asked in step.screen]
+        tasks = [self._task(rater_id, question, step.attempt) for question in step.screen]
         blocks = {block.variable: block for task in tasks for block in task.people.blocks}
-        results = []
-        for asked in step.screen:
-            if accepted := self.units.accepted(asked.key):
-                rubric = asked.rubric.in_language(language)
-                given = answers[(*asked.key, step.attempt)]
-                names = rubric.kind.name_of(given), tuple(map(rubric.kind.name_of, accepted))
-                results.append(Told(rubric.title, *names, given in accepted))
+        question_feedback = []
+        for question in step.screen:
+            if accepted := self.units.accepted(question.key):
+                rubric = question.rubric.in_language(language)
+                answer = answers[(*question.key, step.attempt)]
+                names = rubric.kind.name_of(answer), tuple(map(rubric.kind.name_of, accepted))
+                question_feedback.append(QuestionFeedback(rubric.title, *names, answer in accepted))
         explanation = self.units.units[step.screen[0].unit_id].explanation
-        return Feedback(tuple(blocks.values()), tuple(results), explanation)
+        return Feedback(tuple(blocks.values()), tuple(question_feedback), explanation)
 
-    # What the page of the annotators asks of a desk
+    # The interface `Desk`
 
     def next_sheet(self, rater_id: str) -> Sheet | None:
-        """The practice unit that is to be answered; None where it is another step's turn."""
+        """Return the practice unit to be answered; None if the next step is another one."""
         with self.study.store.read() as connection:
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
             if step is None or step.name != "practice":
                 return None
             done, total = self._progress(connection, rater_id, step)
-            given_out = [self._claim(rater_id, asked, step.attempt) for asked in step.screen]
-            flags = standing_flags(connection, rater_id, given_out)
-        tasks = (self._task(rater_id, asked, step.attempt) for asked in step.screen)
+            shown = [self._claim(rater_id, question, step.attempt) for question in step.screen]
+            flags = standing_flags(connection, rater_id, shown)
+        tasks = (self._task(rater_id, question, step.attempt) for question in step.screen)
         return Sheet(tuple(tasks), done, total, flags=flags)
 
     def progress(self, rater_id: str) -> tuple[int, int]:
-        """(questions answered, all questions) of this attempt."""
+        """Return (questions answered, all questions) of this attempt."""
         with self.study.store.read() as connection:
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
             return self._progress(connection, rater_id, step)
 
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
-        """Store practice answers; they are on disk when this returns."""
+        """Store practice answers; they are on disk on return."""
         with self.study.store.write() as connection:
-            return [self._receipt(connection, rater_id, post) for post in sent]
+            return [self._receipt(connection, rater_id, act) for act in sent]
 
     def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
+        """Store one practice answer or flag, and return its receipt."""
         # A page left open over an upgrade sends the task's id from before 0.3.0, made of the seed.
         keys = (self.study.blinding_key, self.study.config.seed)
         tasks = (
@@ -202,12 +202,13 @@ class PracticeDesk(Desk):
         claim = self._claim(rater_id, question, attempt)
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
-        if isinstance(sent, Answer):  # as what is right has been shown, no answer is changed
+        if isinstance(sent, Answer):  # the right answer has been shown: no edits
             sent = replace(sent, edit=False)
         rubric, shown = question.rubric, self.units.values(question.key, "ab")
         return take(connection, practice_labels, claim, sent, rubric, shown)
 
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
+        """Return a rater's practice answers by (unit id, rubric, attempt)."""
         query = sa.select(practice_labels).where(practice_labels.c.rater_id == rater_id)
         rows: Sequence[Any] = connection.execute(query).all()
         return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
@@ -236,10 +237,10 @@ def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) 
 
 
 CHANCES = 2
-"""So often the comprehension questions may be answered."""
+"""Number of attempts at the comprehension questions."""
 RELEASE_REASONS = ("returned", "timed_out", "rejected")
 
-Name = Literal["consent", "instructions", "content_warning"]
+TextName = Literal["consent", "instructions", "content_warning"]
 
 
 @dataclass(frozen=True)
@@ -251,23 +252,22 @@ class OwnText:
 
 
 class OwnTexts:
-    """The lead's own texts for annotators. The original is in study.toml; a file next to it may
-    have the same text in another language: `consent.de.md`, `instructions.de.md`,
-    `content_warning.de.md`. It is plain text like the original.
-
-    Read once, when the study is opened. Raises InputError for a file that is not UTF-8 text.
+    """The lead's texts for annotators. The original is in study.toml; a file next to it may have
+    the same text in another language: `consent.de.md`, `instructions.de.md`,
+    `content_warning.de.md`. It is plain text like the original. The files are read when the study
+    is opened. Raises InputError for a file that is not UTF-8 text.
     """
 
     def __init__(self, study: Study) -> None:
         config = study.config
-        self._usual = config.annotation.language
-        self.languages = (self._usual, *config.annotation.languages)
-        originals: dict[Name, str] = {
+        self._language = config.annotation.language
+        self.languages = (self._language, *config.annotation.languages)
+        originals: dict[TextName, str] = {
             "consent": config.consent.text if config.consent else "",
             "instructions": config.session.instructions,
             "content_warning": config.session.content_warning,
         }
-        self._texts = {(name, self._usual): text for name, text in originals.items() if text}
+        self._texts = {(name, self._language): text for name, text in originals.items() if text}
         for name, _ in list(self._texts):
             for code in config.annotation.languages:
                 path = inside(study.folder, f"{name}.{code}.md", "languages")
@@ -278,36 +278,37 @@ class OwnTexts:
                 if text:
                     self._texts[name, code] = text
 
-    def shown(self, name: Name, language: str) -> OwnText:
-        """The text in a language, or else the original; empty where the study has none."""
-        code = language if (name, language) in self._texts else self._usual
+    def shown(self, name: TextName, language: str) -> OwnText:
+        """Return the text in a language, or else the original; empty where the study has none."""
+        code = language if (name, language) in self._texts else self._language
         return OwnText(self._texts.get((name, code), ""), code)
 
 
 class Sessions:
-    """All raters' ways through a study. Safe under many threads and processes at once."""
+    """The steps of all raters of a study. Safe under many threads and processes at once."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
         self.practice = PracticeDesk(study)
         self.texts = OwnTexts(study)
         config = study.config
-        # By language: a rater who has read one of the present texts need not read another.
+        # Hashes by language: a rater who has read one of the present texts need not read another.
         self._welcome = self._hashes("content_warning", "instructions")
         self._consent = self._hashes("consent")
         self._comprehension = _text_hash(*(repr(question) for question in config.comprehension))
 
-    def _hashes(self, *names: Name) -> dict[str, str]:
+    def _hashes(self, *names: TextName) -> dict[str, str]:
+        """Return a hash of these texts together, by language."""
         return {
-            code: _text_hash(*(self.texts.shown(name, code).text for name in names))
-            for code in self.texts.languages
+            language: _text_hash(*(self.texts.shown(name, language).text for name in names))
+            for language in self.texts.languages
         }
 
     @property
     def steps(self) -> list[StepName]:
         """The steps that this study has, in their order."""
         config = self.study.config
-        has: dict[StepName, object] = {
+        settings: dict[StepName, object] = {
             "welcome": config.session.content_warning or config.session.instructions,
             "consent": config.consent,
             "side": config.side,
@@ -317,9 +318,7 @@ class Sessions:
             "background": config.background and config.background.optional,
             "labelling": True,
         }
-        return [step for step, wanted in has.items() if wanted]
-
-    # Where a rater is
+        return [step for step, setting in settings.items() if setting]
 
     def next_step(self, rater_id: str) -> Step:
         """Return the rater's next step."""
@@ -328,77 +327,79 @@ class Sessions:
             if reason := given_back(log):
                 return Step("ended", reason=reason)
             for name in self.steps:
-                if step := self._at(name, connection, rater_id, log):
+                if step := self._pending_step(name, connection, rater_id, log):
                     return step
         return Step("labelling")
 
-    def _at(
+    def _pending_step(
         self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[Event]
     ) -> Step | None:
-        """Return the step that the rater has before them here; None once it is behind them."""
+        """Return the rater's state at this step, if it is pending or ended the session."""
         match name:
-            case "welcome" if not _read(log, "welcome_read", self._welcome):
+            case "welcome" if not _has_read(log, "welcome_read", self._welcome):
                 return Step("welcome")
-            case "consent" if _read(log, "consent", self._consent, agreed=False):
+            case "consent" if _has_read(log, "consent", self._consent, agreed=False):
                 return Step("ended", reason="no_consent")
-            case "consent" if not _read(log, "consent", self._consent, agreed=True):
+            case "consent" if not _has_read(log, "consent", self._consent, agreed=True):
                 return Step("consent")
-            case "side" if _all(log, "screened_out", side=True):
+            case "side" if _events_like(log, "screened_out", side=True):
                 return Step("ended", reason="side_full")
             case "side" if not sides_named(self.study, connection, rater_id):
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
                     texts = {code: version.hash for code, version in rubric.versions.items()}
-                    if not _read(log, "rubric_read", texts):
+                    if not _has_read(log, "rubric_read", texts):
                         return Step("rubric", rubric=rubric)
             case "practice":
                 return self.practice.next_step(connection, rater_id, log)
             case "comprehension":
-                tried = _all(log, "comprehension", text=self._comprehension)
-                if any(all(event.detail["right"]) for event in tried):
+                attempts = _events_like(log, "comprehension", text=self._comprehension)
+                if any(all(event.detail["right"]) for event in attempts):
                     return None
-                if len(tried) >= CHANCES:
-                    return Step("ended", reason="screened_out", attempt=len(tried))
-                last = tried[-1].detail["right"] if tried else []
-                missed = frozenset(number for number, right in enumerate(last) if not right)
-                return Step("comprehension", attempt=len(tried), missed=missed)
-            case "background" if not _all(log, "background_done"):
+                if len(attempts) >= CHANCES:
+                    return Step("ended", reason="screened_out", attempt=len(attempts))
+                results = attempts[-1].detail["right"] if attempts else []
+                missed = frozenset(number for number, right in enumerate(results) if not right)
+                return Step("comprehension", attempt=len(attempts), missed=missed)
+            case "background" if not _events_like(log, "background_done"):
                 return Step("background")
         return None
 
-    # How a rater gets on: each does nothing where it is another step's turn, in another window say.
-    # `language` says in which language they read it, where it is not the study's usual one.
+    # Completed steps. Each is recorded only if it is the rater's next one: in another window they
+    # may be further on. `language` is that of the text read, "" for the study's main one.
 
     def read_welcome(self, rater_id: str, language: str = "") -> None:
-        self._move(rater_id, "welcome", "welcome_read", text=_in(self._welcome, language))
+        """Record that the rater has read the welcome."""
+        text = _hash_in(self._welcome, language)
+        self._record_step(rater_id, "welcome", "welcome_read", text=text)
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
-        """Agree, or not. A no counts at any later step too, in another window: it withdraws."""
+        """Record consent, or its refusal; a refusal also counts at a later step: it withdraws."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
-            yes, no = (
-                _read(log, "consent", self._consent, agreed=agree) for agree in (True, False)
+            has_agreed, has_refused = (
+                _has_read(log, "consent", self._consent, agreed=agree) for agree in (True, False)
             )
-            withdraws = not agreed and yes and not no
+            withdraws = not agreed and has_agreed and not has_refused
             if withdraws or self.next_step(rater_id).name == "consent":
-                text = _in(self._consent, language)
+                text = _hash_in(self._consent, language)
                 add_event(connection, rater_id, "consent", agreed=agreed, text=text)
 
     def answer_side(self, rater_id: str, side: str) -> None:
-        """Take the answer to the question with quotas: with a place, or, where the side has none
-        left, not at all, and the rater's part ends. Two at once never share the last place.
+        """Record the answer to the question with quotas, if the side has a place left; else the
+        rater's session ends. Two raters at once never share the last place.
         """
         with self.study.store.write() as connection:
             if self.next_step(rater_id).name != "side":
                 return
-            if (asked := self.study.config.side) is None or side not in asked.options:
+            if (question := self.study.config.side) is None or side not in question.options:
                 raise InputError(f"{side!r} is none of the answers to choose from")
             if not has_room(self.study, connection, side):
                 add_event(connection, rater_id, "screened_out", side=True)
                 return
-            answer = {"rater_id": rater_id, "question": asked.key, "answer": side}
-            append(connection, background_answers, answer)
+            background_answer = {"rater_id": rater_id, "question": question.key, "answer": side}
+            append(connection, background_answers, background_answer)
             add_event(connection, rater_id, "side_answered")
 
     def sides(self) -> dict[str, tuple[int, int]]:
@@ -407,27 +408,29 @@ class Sessions:
             return side_places(self.study, connection)
 
     def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
-        read = self.next_step(rater_id).rubric
-        if read is not None and read.name == rubric.name:
+        """Record that the rater has read a rubric."""
+        pending = self.next_step(rater_id).rubric
+        if pending is not None and pending.name == rubric.name:
             text = rubric.in_language(language).hash
-            self._move(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
+            self._record_step(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
 
     def read_feedback(self, rater_id: str, step: Step) -> None:
-        """Go on from the feedback on the screen of this step."""
+        """Record that the rater has read the feedback on the screen of this step."""
         unit, rubric = step.screen[0].key
-        seen = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
-        self._move(rater_id, "feedback", "feedback_read", **seen)
+        detail = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
+        self._record_step(rater_id, "feedback", "feedback_read", **detail)
 
     def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
-        """Take the answers to all questions, in their order; returns which of them are right."""
+        """Record the answers to all questions, in their order; return which are right."""
         questions = self.study.config.comprehension
-        right = [given == asked.answer for given, asked in zip(answers, questions, strict=True)]
-        tried = {"answers": list(answers), "right": right, "text": self._comprehension}
-        self._move(rater_id, "comprehension", "comprehension", **tried)
-        return right
+        pairs = zip(answers, questions, strict=True)
+        is_right = [answer == question.answer for answer, question in pairs]
+        detail = {"answers": list(answers), "right": is_right, "text": self._comprehension}
+        self._record_step(rater_id, "comprehension", "comprehension", **detail)
+        return is_right
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """Store a rater's answers about themselves (question's key -> answer); all are optional."""
+        """Record a rater's answers about themselves, by the questions' keys; all are optional."""
         with self.study.store.write() as connection:
             if self.next_step(rater_id).name != "background":
                 return
@@ -439,13 +442,14 @@ class Sessions:
             add_event(connection, rater_id, "background_done")
 
     def complete(self, rater_id: str) -> None:
-        """Note, once, that nothing was left to label."""
+        """Record, once, that nothing was left to label."""
         with self.study.store.read() as connection:
-            if _all(events_of(connection, rater_id), "completed"):
+            if _events_like(events_of(connection, rater_id), "completed"):
                 return
-        self._move(rater_id, "labelling", "completed")
+        self._record_step(rater_id, "labelling", "completed")
 
-    def _move(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
+    def _record_step(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
+        """Append an event if this is the rater's next step; and "screened_out" if it failed."""
         with self.study.store.write() as connection:
             if self.next_step(rater_id).name != step:
                 return
@@ -454,10 +458,8 @@ class Sessions:
             if can_fail and self.next_step(rater_id).reason == "screened_out":
                 add_event(connection, rater_id, "screened_out")
 
-    # Places given back
-
     def release(self, rater_id: str, reason: str) -> int:
-        """End a rater's session and give their places to others; return how many. Their open places
+        """End a rater's session and give their places to others; return their number. Open places
         are released; for "rejected" the answered ones too. The labels stay in any case. Repeating
         it changes nothing.
         """
@@ -465,86 +467,87 @@ class Sessions:
             if given_back(events_of(connection, rater_id)) != reason:
                 add_event(connection, rater_id, "released", reason=reason)
             states = ("open", "labelled") if reason == "rejected" else ("open",)
-            return self._mark(connection, rater_id, states, "released")
+            return self._set_claim_states(connection, rater_id, states, "released")
 
     def readmit(self, rater_id: str) -> None:
         """Let a rater whose places were released continue, with the places that they answered."""
         with self.study.store.write() as connection:
             if given_back(events_of(connection, rater_id)):
                 add_event(connection, rater_id, "readmitted")
-                self._mark(connection, rater_id, ("released",), "labelled")
+                self._set_claim_states(connection, rater_id, ("released",), "labelled")
 
-    def _mark(
+    def _set_claim_states(
         self, connection: sa.Connection, rater_id: str, states: Sequence[str], state: str
     ) -> int:
-        """Bring a rater's claims from these states to another; to "labelled" the answered ones."""
-        wanted = claims.c.rater_id == rater_id, claims.c.state.in_(states)
-        query = sa.select(claims.c.task_id).where(*wanted)
+        """Change the state of a rater's claims, to "labelled" of answered ones; count them."""
+        conditions = claims.c.rater_id == rater_id, claims.c.state.in_(states)
+        query = sa.select(claims.c.task_id).where(*conditions)
         if state == "labelled":
-            query = query.where(_answered(labels) | _answered(attention_labels))
+            query = query.where(_has_answer_in(labels) | _has_answer_in(attention_labels))
         tasks = list(connection.execute(query).scalars())
         for version, task_id in enumerate(tasks, start=last_version(connection) + 1):
-            changed = sa.update(claims).where(claims.c.task_id == task_id)
-            connection.execute(changed.values(state=state, version=version))
+            update = sa.update(claims).where(claims.c.task_id == task_id)
+            connection.execute(update.values(state=state, version=version))
         return len(tasks)
 
 
-def _answered(table: sa.Table) -> sa.Exists:
+def _has_answer_in(table: sa.Table) -> sa.Exists:
     """Return an SQL condition: the claim has its answer in this table."""
-    same = (table.c[name] == claims.c[name] for name in ("rater_id", "unit_id", "rubric", "draw"))
-    return sa.exists().where(*same)
+    key = ("rater_id", "unit_id", "rubric", "draw")
+    return sa.exists().where(*(table.c[name] == claims.c[name] for name in key))
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
-    """Return 16 digits that change with the texts: raters of an older one read again."""
+    """Return 16 digits that change with the texts."""
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
-def _in(texts: Mapping[str, str], language: str) -> str:
-    """The hash of the text in a language, or else of the usual one, which comes first."""
+def _hash_in(texts: Mapping[str, str], language: str) -> str:
+    """Return the hash of the text in a language, or else in the main one, which comes first."""
     return texts.get(language, next(iter(texts.values())))
 
 
-def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
+def _events_like(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
+    """Return the events of this kind whose detail has these values."""
     return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
 
 
-def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
-    """Return True if the rater did this on any of these texts, translations of one another."""
-    return any(_all(log, kind, text=text, **detail) for text in texts.values())
+def _has_read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **more: Any) -> bool:
+    """Return True if the rater has such an event for one of these translations of a text."""
+    return any(_events_like(log, kind, text=text, **more) for text in texts.values())
 
 
-# Prolific: the links that lead back there, and its export of submissions. Facts: docs.prolific.com,
-# "The study object" (placeholders, completion codes) and "Submission object" (statuses; a
-# submission's id is the SESSION_ID of the address).
+# Prolific: links back to it, and its export of submissions. Source: docs.prolific.com, "The study
+# object" (placeholders, completion codes) and "Submission object" (statuses; a submission's id is
+# the SESSION_ID of the address).
 
 COMPLETION = "https://app.prolific.com/submissions/complete?cc="
-_RELEASED = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
-_STATUS = ("Status", "Submission status", "status")
-_PARTICIPANT = ("Participant id", "Participant ID", "participant_id")
-_SUBMISSION = ("Submission id", "Submission ID", "submission_id")
+_RELEASE_REASON = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
+_STATUS_NAMES = ("Status", "Submission status", "status")
+_PARTICIPANT_NAMES = ("Participant id", "Participant ID", "participant_id")
+_SUBMISSION_NAMES = ("Submission id", "Submission ID", "submission_id")
 
 End = Literal["complete", "screened_out", "no_consent", "returned", "stopped", "nothing_left"]
 
 
 def study_url(base: str, token: str) -> str:
-    """The address that is entered at Prolific, which fills in its ids."""
-    names = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-    return f"{base}?invite={token}&" + "&".join(f"{name}={{{{%{name}%}}}}" for name in names)
+    """Return the address to enter at Prolific, with placeholders for its ids."""
+    parameters = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+    return f"{base}?invite={token}&" + "&".join(f"{name}={{{{%{name}%}}}}" for name in parameters)
 
 
 def completion_url(study: Study, end: End) -> str:
-    """The address that ends a submission; "" where the study names no code for this end."""
+    """Return the address that ends a submission; "" where the study has no code for this end."""
     code = completion_code(study, end)
     return COMPLETION + code if code else ""
 
 
 def completion_code(study: Study, end: End) -> str:
-    """The code itself, for who has to enter it."""
-    codes = study.config.prolific
-    code: str = getattr(codes, end) if codes else ""
-    if codes and not code and end == "nothing_left":
-        return codes.complete
+    """Return the completion code of this end, for raters who enter it; "" if there is none."""
+    settings = study.config.prolific
+    code: str = getattr(settings, end) if settings else ""
+    if settings and not code and end == "nothing_left":
+        return settings.complete
     return code
 
 
@@ -556,16 +559,14 @@ def participants_table(study: Study) -> pd.DataFrame:
 
 
 def known_raters(study: Study) -> set[str]:
-    """Everybody who has come in, been given a unit, or labelled."""
+    """Return all raters who have entered, been given a unit, or labelled."""
     people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-    others = (sa.select(table.c.rater_id) for table in (session_events, claims))
-    return set(study.store.values(sa.union(people, *others)))
+    event_raters = (sa.select(table.c.rater_id) for table in (session_events, claims))
+    return set(study.store.values(sa.union(people, *event_raters)))
 
 
 def rater_of(study: Study, name: str) -> str:
-    """Return the rater code of a participant's id, or of a rater code itself. Raises InputError
-    where no participant or rater of this name has been here.
-    """
+    """Return the rater code of a participant's id or rater code. Raises InputError if unknown."""
     entries = participants_table(study)
     raters = entries.loc[entries["participant_id"] == name, "rater_id"]
     if len(raters):
@@ -576,52 +577,52 @@ def rater_of(study: Study, name: str) -> str:
 
 
 def released_submissions(study: Study, path: Path) -> dict[str, str]:
-    """Return the raters whose places Prolific's export of submissions releases: rater -> reason.
-    Submissions of people who never came to this study, and earlier ones of people who came again,
-    are ignored. Raises InputError where a column is missing.
+    """Return the raters whose places Prolific's export of submissions releases, each with the
+    reason. Submissions of people who never came to this study, and earlier ones of people who came
+    again, are ignored. Raises InputError where a column is missing.
     """
     table = read_table(path)
     status, participant, submission = (
         next((name for name in names if name in table), "")
-        for names in (_STATUS, _PARTICIPANT, _SUBMISSION)
+        for names in (_STATUS_NAMES, _PARTICIPANT_NAMES, _SUBMISSION_NAMES)
     )
     if not status or not participant:
-        missing = _PARTICIPANT[0] if status else _STATUS[0]
+        missing = _PARTICIPANT_NAMES[0] if status else _STATUS_NAMES[0]
         raise InputError(
             f"{path.name} has no column {missing!r}; export the submissions from Prolific as CSV"
         )
-    latest = {row.participant_id: row for row in participants_table(study).itertuples(index=False)}
+    entries = participants_table(study).itertuples(index=False)
+    latest = {entry.participant_id: entry for entry in entries}
     reasons = {}
-    for at in range(len(table)):
-        row = table.iloc[at]
+    for index in range(len(table)):
+        row = table.iloc[index]
         entry = latest.get(str(row[participant]).strip())
-        if not (state := str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")):
-            raise InputError(f"{path.name}, row {row_number(table, at)}: {status} is empty")
-        if entry is None or state not in _RELEASED:
+        state = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
+        if not state:
+            raise InputError(f"{path.name}, row {row_number(table, index)}: {status} is empty")
+        if entry is None or state not in _RELEASE_REASON:
             continue
         if not submission or str(row[submission]).strip() == entry.session_id:
-            reasons[str(entry.rater_id)] = _RELEASED[state]
+            reasons[str(entry.rater_id)] = _RELEASE_REASON[state]
     return reasons
 
 
-# Times of sessions: when each rater began and ended, how long they worked, what they are owed. And
-# the study's costs, and raters' answers about themselves. A rater's
-# work is the time from one thing they did to the next - steps, practice, checks, labels. A pause
-# longer than `[session] idle_minutes` counts as `idle_minutes`.
-
+# Times, pay and costs, and raters' answers about themselves. The time worked is the sum of the
+# times between a rater's events: steps, practice, checks, labels. A pause longer than `[session]
+# idle_minutes` counts as `idle_minutes`.
 
 TIMES_COLUMNS = (
     "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
     "owed", "currency", "why",
 )  # fmt: skip
-_BY_OTHERS = ("released", "readmitted")  # events that the rater had no hand in
+_LEAD_EVENTS = ("released", "readmitted")  # events of a session that are not the rater's acts
 
 
 @dataclass
 class _Work:
-    """The work of one rater: moments, each with the seconds that the thing done then had taken; the
-    units with a label or a skip; the number of labels and skips; and when the page said that they
-    are done.
+    """The work of one rater. `moments` are the times of what they did, each with the seconds that
+    it took; `units` those with a label or a skip; `answers` counts labels and skips; `completed` is
+    the time at which nothing was left to label, or "".
     """
 
     moments: list[tuple[datetime, float]] = field(default_factory=list)
@@ -633,58 +634,59 @@ class _Work:
 def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     """Return a row per rater, `TIMES_COLUMNS`.
 
-    `start` and `end` are the first and last thing that they did (UTC); the time that the first
-    label took counts, where nothing came before it. `units` are those with a label or a skip,
-    `answers` all labels and skips; practice and checks are in the time, not in the counts. `state`
-    is the step they are at, "complete", or why their session ended: "stopped" (by a rule of the
-    study) or "excluded" (by the lead) before they were done, "nothing_left" where no unit was left
-    for them. `owed` is empty where [pay] sets no amount, or a person has to decide; see `why`.
+    `start` and `end` are the times of the rater's first and last act (UTC); if the first act is a
+    label, `start` is when its unit was shown. `units` are those with a label or a skip, `answers`
+    all labels and skips; practice and checks are in the time, not in the counts. `state` is the
+    present step, "complete", "nothing_left" where no unit was left for them, or why their session
+    ended before: "stopped" (by a rule of the study), "excluded" (by the lead), or a reason of a
+    step "ended". `owed` is empty where [pay] sets no amount, or a person has to decide; see `why`.
     """
     excluded = oversight(study.store).exclusions
     idle = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
-    for rater, work in sorted(_work(study).items()):
-        first, seconds = min(work.moments)  # the first thing was begun so long before
-        moments = [first - timedelta(seconds=seconds), *sorted(at for at, _ in work.moments)]
+    for rater, work in sorted(_work_by_rater(study).items()):
+        begun, seconds = min(work.moments)  # the first act began `seconds` before
+        moments = [begun - timedelta(seconds=seconds), *sorted(time for time, _ in work.moments)]
         gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(moments))
-        start, end = (moments[at].isoformat(timespec="seconds") for at in (0, -1))
+        start, end = (moments[index].isoformat(timespec="seconds") for index in (0, -1))
         active = round(sum(min(gap, idle) for gap in gaps), 1)
-        state = _state(work, sessions.next_step(rater), excluded.get(rater))
-        about = {"rater_id": rater, "state": state, "start": start, "end": end}
+        state = _session_state(work, sessions.next_step(rater), excluded.get(rater))
+        columns = {"rater_id": rater, "state": state, "start": start, "end": end}
         counts = {"active_seconds": active, "units": len(work.units), "answers": work.answers}
-        rows.append({**about, **counts})
-    done = [row["units"] for row in rows if row["state"] == "complete"]
-    whole = study.config.annotation.units_per_rater or (median_high(done) if done else 0)
+        rows.append({**columns, **counts})
+    complete_counts = [row["units"] for row in rows if row["state"] == "complete"]
+    usual_count = median_high(complete_counts) if complete_counts else 0
+    full_count = study.config.annotation.units_per_rater or usual_count
     pay = study.config.pay
     for row in rows:
-        amount, why = owed(row["state"], row["units"], whole, pay)
+        amount, why = owed(row["state"], row["units"], full_count, pay)
         row |= {"owed": amount, "currency": pay.currency if pay else "", "why": why}
     return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
 
 
-def _work(study: Study) -> dict[str, _Work]:
-    """Collect the work of each rater who did anything."""
-    works: dict[str, _Work] = defaultdict(_Work)
+def _work_by_rater(study: Study) -> dict[str, _Work]:
+    """Return the work of each rater who did anything."""
+    work_by_rater: dict[str, _Work] = defaultdict(_Work)
     with study.store.read() as connection:
         for event in connection.execute(sa.select(session_events)):
-            if event.kind in _BY_OTHERS:
+            if event.kind in _LEAD_EVENTS:
                 continue
-            work = works[event.rater_id]
+            work = work_by_rater[event.rater_id]
             work.moments.append((datetime.fromisoformat(event.created_at), 0.0))
             if event.kind == "completed":
                 work.completed = work.completed or event.created_at
         for table in (practice_labels, attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
-                work = works[row.rater_id]
+                work = work_by_rater[row.rater_id]
                 work.moments.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
                 if table is labels:
                     work.units.add(row.unit_id)
                     work.answers += 1
-    return works
+    return work_by_rater
 
 
-def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
-    """See `session_times`; who was done before they were excluded is done."""
+def _session_state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
+    """Return the `state` of `session_times`; an exclusion after completion does not count."""
     if step.reason:
         return step.reason
     if exclusion and not "" < work.completed <= exclusion.created_at:
@@ -694,15 +696,15 @@ def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
     return step.name
 
 
-_PAID = ("complete", "screened_out", "nothing_left")  # ends with an amount of their own in [pay]
-_NOTHING = ("no_consent", "returned", "rejected")
-_TO_DECIDE = ("excluded", "timed_out")  # ends for which nothing is paid until a person has decided
+_PAID = ("complete", "screened_out", "nothing_left")  # states with an amount in [pay]
+_UNPAID = ("no_consent", "returned", "rejected")
+_TO_DECIDE = ("excluded", "timed_out")  # states for which a person has to decide
 
 
 def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[float | None, str]:
-    """Return the amount owed to a rater in this state with `units` answered of the `whole` of a
-    part, 0 where that is not known yet; None where [pay] sets none or a person has to decide. And
-    the reason.
+    """Return (amount owed, reason) for a rater in this state with `units` answered of the `whole`
+    number of a session (0 if it is not known). The amount is None where [pay] sets none or a person
+    has to decide.
     """
     state = "screened_out" if state == "side_full" else state
     if state == "stopped" and pay is not None and pay.stopped == "full":
@@ -714,18 +716,16 @@ def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[f
         return amount, written("pay.stopped", units=units, whole=whole)
     if state in _TO_DECIDE:
         return None, written(f"pay.{state}")
-    end = state if state in (*_PAID, *_NOTHING) else "at_work"
-    why = written(f"pay.{end}")
+    pay_state = state if state in (*_PAID, *_UNPAID) else "at_work"
+    why = written(f"pay.{pay_state}")
     if pay is None:
         return None, why
-    return getattr(pay, end) if end in _PAID else 0.0, why
+    return getattr(pay, pay_state) if pay_state in _PAID else 0.0, why
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed to people by `[pay]`, and spent on graders so far; None where it is not known.
-    `unpriced` counts graders whose price is not known.
-    """
+    """Amounts owed by `[pay]`, and spent on graders; None if unknown. `unpriced` counts graders."""
 
     currency: str = ""
     owed: float | None = None
@@ -734,39 +734,39 @@ class Costs:
 
 
 def costs(study: Study) -> Costs:
-    """Add up what people are owed so far, and what graders have cost."""
-    totals = grader_costs(study)
-    priced = totals["cost_usd"].dropna()
-    graders = float(priced.sum()) if len(priced) else None
-    unpriced = int(totals["cost_usd"].isna().groupby(totals["rater_id"]).any().sum())
+    """Return what people are owed so far, and what graders have cost."""
+    grader_totals = grader_costs(study)
+    known_costs = grader_totals["cost_usd"].dropna()
+    graders_usd = float(known_costs.sum()) if len(known_costs) else None
+    unpriced = int(grader_totals["cost_usd"].isna().groupby(grader_totals["rater_id"]).any().sum())
     if (pay := study.config.pay) is None:
-        return Costs(graders_usd=graders, unpriced=unpriced)
-    owed = float(session_times(study, Sessions(study))["owed"].sum())
-    return Costs(pay.currency, owed, graders, unpriced)
+        return Costs(graders_usd=graders_usd, unpriced=unpriced)
+    people_owed = float(session_times(study, Sessions(study))["owed"].sum())
+    return Costs(pay.currency, people_owed, graders_usd, unpriced)
 
 
 def grader_costs(study: Study) -> pd.DataFrame:
-    """Return what each grader was asked and has cost, as `store.store.grade_totals`."""
+    """Return the totals of each grader's requests and costs; see `store.store.grade_totals`."""
     return grade_totals(study.store)
 
 
 def raters_table(study: Study) -> pd.DataFrame:
     """Return a row per rater who answered anything: `rater_id` and a column per background
-    question. A skipped question is empty. Usable as `analyse(raters=..., rater_slices=[...])`.
+    question, empty if skipped. Usable as `analyse(raters=..., rater_slices=[...])`.
     """
-    asked = study.config.background.questions if study.config.background else ()
+    background = study.config.background
+    keys = dict.fromkeys(question.key for question in background.questions) if background else {}
     rows = study.store.rows(sa.select(background_answers).order_by(background_answers.c.event_id))
     answers: dict[str, dict[str, str]] = {}
     for row in rows:
+        keys.setdefault(row.question)
         answers.setdefault(row.rater_id, {})[row.question] = row.answer
-    keys = list(dict.fromkeys([*(question.key for question in asked), *(r.question for r in rows)]))
-    given = sorted(answers.items())
-    table = [(rater, *(background.get(key, "") for key in keys)) for rater, background in given]
+    table = [(rater, *(answers[rater].get(key, "") for key in keys)) for rater in sorted(answers)]
     return pd.DataFrame(table, columns=["rater_id", *keys])
 
 
 def raters_to_split_by(study: Study) -> pd.DataFrame:
-    """Return `raters_table` with each rater's `page_language`, also of raters with nothing else."""
+    """Return `raters_table` with each rater's `page_language`, and raters who have only that."""
     languages = languages_of_raters(study.store)
     table = raters_table(study)
     if not languages:

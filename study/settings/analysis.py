@@ -1,5 +1,5 @@
 """The sections `[analysis]`, `[decision]` and `[quality]` of study.toml, which `analysis.analyse`
-takes as well; and figures that others published.
+takes as keywords as well; and figures of published studies, which a report compares with its own.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
-"""Units columns with the groups for which side a and side b of a pair speak."""
+"""Columns of units with the groups for which side a and side b of a pair speak."""
 
 SEED = 20231206
-"""Fixes all resampling where no study does."""
+"""Default seed of all resampling, outside of studies."""
 
 Scope = Literal["these", "like_these"]
 OrderedWeights = Literal["linear", "quadratic"]
 Overlap = Literal["random", "unknown"]
 AcrossRubrics = Literal["none", "holm"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
-"""Names, as of columns, each once."""
+"""Names of columns, without repeats."""
 
 
 class BiasSettings(sections.Section):
@@ -44,36 +44,35 @@ class BiasSettings(sections.Section):
     families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _two_leanings_apart(self) -> Self:
+    def _check_leanings(self) -> Self:
+        """Refuse any number of leanings but none or two, and a group in both."""
         if len(self.leanings) not in (0, 2):
             raise ValueError(
                 f"leanings names {', '.join(self.leanings)}; name the two that are to be compared, "
                 "each with its groups"
             )
         first, second = [set(groups) for groups in self.leanings.values()] or [set(), set()]
-        if both := first & second:
-            raise ValueError(f"leanings has the group {min(both)!r} on both sides; keep one")
+        if common := first & second:
+            raise ValueError(f"leanings has the group {min(common)!r} on both sides; keep one")
         return self
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The names of the two sides, the one that directions count as positive first."""
+        """Return the names of the two sides, the one first that counts as positive."""
         first, second = self.leanings or ("side a", "side b")
         return first, second
 
     def sign_of(self, group: str) -> int:
-        """1 for a group of the first leaning, -1 for one of the second, 0 for any other."""
+        """Return 1 for a group of the first leaning, -1 for the second, 0 for any other."""
         for sign, groups in zip((1, -1), self.leanings.values(), strict=False):
             if group in groups:
                 return sign
         return 0
 
     def orientation(self, table: pd.DataFrame) -> pd.Series:
-        """1 for a row with the first leaning on side a and the second on side b, -1 for one with
-        both the other way round, 0 for any other.
-        """
-        of_a, of_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
-        return of_a.where(of_a == -of_b, 0)
+        """Return 1 for rows with the first leaning on side a, -1 on side b, 0 otherwise."""
+        sign_a, sign_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
+        return sign_a.where(sign_a == -sign_b, 0)
 
 
 class AnalysisSettings(BiasSettings):
@@ -97,21 +96,21 @@ class AnalysisSettings(BiasSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_former_defaults(cls, given: object) -> object:
-        """Accept settings that went at the value that earlier versions wrote for everybody."""
-        if not isinstance(given, Mapping):
-            return given
+    def _drop_former_defaults(cls, values: object) -> object:
+        """Ignore removed settings with the values that earlier versions wrote."""
+        if not isinstance(values, Mapping):
+            return values
         former = {"ensembles": [], "interval": "percentile"}
-        return {name: value for name, value in given.items() if former.get(name) != value}
+        return {name: value for name, value in values.items() if former.get(name) != value}
 
 
 MOST_OF_PEOPLE = 0.25
-"""The largest share of people's kappa that a margin may be: more would let a grader pass that lost
-much of what people share. Where `margin` is more, this share takes its place."""
+"""Largest margin, as a share of human agreement (kappa): it replaces a larger `margin`, with which
+a grader could pass that lost much of the agreement."""
 
 
 class InjectionBounds(NamedTuple):
-    """Limits on the shares that an attack pulls to its label, to third labels, and to none."""
+    """Limits on the shares of labels that an attack may hijack, disrupt and suppress."""
 
     pulled: float
     knocked_off: float
@@ -158,11 +157,11 @@ beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from word
 
     @property
     def injection(self) -> InjectionBounds:
-        """The limits on what the attacks of an injection audit may do."""
+        """Return the limits on what the attacks of an injection audit may do."""
         return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
 
     def rule(self, margin: float) -> str:
-        """The whole rule in words."""
+        """Return the whole rule in words."""
         across = f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
         fields: dict[str, object] = {**self.injection._asdict(), "bias": self.bias_bound}
         fields |= {"scored": self.min_coverage, "clusters": self.min_clusters}
@@ -183,28 +182,26 @@ class Rules(DecisionSettings, AnalysisSettings):
 def with_changes(
     settings: AnalysisSettings, decision: DecisionSettings, changes: Mapping[str, object]
 ) -> tuple[AnalysisSettings, DecisionSettings]:
-    """Return both sections with other values for some of their fields. Raises InputError for a name
-    that neither has and for a value that is out of range.
-    """
-    known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
+    """Return both sections with changed values. Raises InputError for a bad name or value."""
+    names = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
     for name in changes:
         if name in sections.REMOVED:
             raise InputError(f"{name!r} {sections.REMOVED[name]}; leave it out")
-        if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+        if name not in names:
+            near = nearest(name, names)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(names)}"
             raise InputError(f"{name!r} is no setting of the analysis; {hint}")
     return sections.changed(settings, changes), sections.changed(decision, changes)
 
 
-# `[quality]`: limits from which a rater is flagged, or their part ends
+# `[quality]`: limits from which a rater is flagged, or their session ends
 
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 
 class QualitySettings(sections.Section):
-    """Limits from which a rater is flagged; the measures are those of `analysis.raters`.
-    Shares are of the others' figures on the same units. All but `stop` only warn.
+    """Limits from which a rater is flagged; for the measures see `analysis.raters`. Shares are of
+    the others' figures on the same units. Only flags in `stop` end a session.
     """
 
     stop: tuple[QualityFlag, ...] = ()
@@ -218,8 +215,8 @@ class QualitySettings(sections.Section):
     attention: int = Field(default=1, ge=0)
 
 
-# Figures that others published, which a report sets beside a study's own: a TOML file for each
-# source, and the one grammar of all such files
+# Figures that others published, with which a report compares a study's own: a TOML file for each
+# source
 
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
@@ -227,56 +224,56 @@ UNITS = {
     "coefficient": (1.0, -1.0, 1.0),
     "standard deviation": (1.0, 0.0, float("inf")),
 }
-"""Each unit with what makes 1 of ours, and its least and greatest value."""
+"""Units as (amount that equals 1 in results.csv, smallest value, largest value)."""
 _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
 class PublishedFigure(sections.Section):
-    """One figure: what it is in the words of results.csv, for whom, and as it was printed."""
+    """One figure: its name in results.csv, whom it is about, and its value as printed."""
 
     rubric: str = Field(min_length=1)
     statistic: str = Field(min_length=1)
     between: Literal["people", "graders", "people and graders", "subjects"]
-    """Whose figures of this study are its like."""
+    """Raters of this study whose figures are comparable."""
     subset: Literal["all", "all|binary", "all|collapsed"] = "all|binary"
     at: str = ""
     threshold: sections.Share | None = None
-    """The cut of probabilities that it was published at, where that is not the rubric's: the
-    study's own is given at both."""
+    """Threshold of probabilities behind the figure, if it is not the rubric's; the study's figure
+    is then given at both."""
     of: str = Field(min_length=1)
-    """Whose figure it was."""
+    """Raters whose figure it was."""
     graders: tuple[str, ...] = ()
-    """Families of these graders: only own graders of the same are its like; (): any."""
+    """Families of these graders: the study's graders of the same are comparable; (): all."""
     value: str
     unit: str = ""
     differs: str = ""
 
     @model_validator(mode="after")
-    def _is_a_figure(self) -> PublishedFigure:
-        what = f"{self.statistic} of {self.of}"
+    def _check_figure(self) -> PublishedFigure:
+        figure = f"{self.statistic} of {self.of}"
         if self.unit not in UNITS:
             fault = f"has the unit {self.unit!r}" if self.unit else "has no unit"
-            raise ValueError(f"{what} {fault}; name one of {', '.join(UNITS)}")
-        _, least, most = UNITS[self.unit]
+            raise ValueError(f"{figure} {fault}; name one of {', '.join(UNITS)}")
+        _, smallest, largest = UNITS[self.unit]
         printed = _PRINTED.fullmatch(self.value)
-        if not printed or not least <= float(printed[2]) <= most:
-            raise ValueError(f"{what} is {self.value!r}, which is no {self.unit}")
+        if not printed or not smallest <= float(printed[2]) <= largest:
+            raise ValueError(f"{figure} is {self.value!r}, which is no {self.unit}")
         return self
 
     @property
     def printed(self) -> str:
-        """The figure with its unit where that is a sign."""
+        """Return the figure with its unit if that is a sign."""
         return f"{self.value}%" if self.unit == "percent" else self.value
 
     @property
     def beside_ours(self) -> str:
-        """The figure in the unit of results.csv, and as printed where that is another."""
+        """Return the figure in the unit of results.csv, and as printed if that differs."""
         sign = self.value.rstrip("0123456789.-")
         return f"{sign}{self.in_ours:g} ({self.printed})" if self.unit == "percent" else self.value
 
     @property
     def in_ours(self) -> float:
-        """The number in the unit of results.csv; of "> 0.99" its bound.
+        """Return the number in the unit of results.csv; of "> 0.99" its bound.
 
         >>> PublishedFigure(rubric="r", statistic="s", between="people", of="b", value="94",
         ...                 unit="percent").in_ours
@@ -286,29 +283,29 @@ class PublishedFigure(sections.Section):
 
 
 class Design(sections.Section):
-    """The design behind the figures, as far as published; a report says what differs here."""
+    """Design behind the figures, as far as it is published; a report states differences here."""
 
     subjects: str = ""
     graders: str = ""
     people: str = ""
     prompts: int = Field(default=0, ge=0)
-    """Sampled prompts, or pairs of them, for each subject; 0: not said."""
+    """Sampled prompts, or pairs of them, for each subject; 0 if not known."""
     responses: int = Field(default=0, ge=0)
-    """Responses in all that people labelled, where no number of prompts is said; 0: not said."""
+    """Responses that people labelled in all, if `prompts` is not known; 0 if not known."""
     probabilities: str = ""
-    """The graders whose probabilities were read."""
+    """Graders whose probabilities were read."""
     differs: tuple[str, ...] = ()
     """Differences from any study here, in sentences."""
 
 
 class PublishedFigures(sections.Section):
-    """The figures of one source."""
+    """Figures of one source, with its citation and design."""
 
     citation: str = Field(min_length=1)
     title: str = ""
     licence: str = ""
     source: str = ""
-    """Where its prompts are."""
+    """Source of the prompts."""
     design: Design = Design()
     figure: tuple[PublishedFigure, ...] = ()
 
@@ -320,8 +317,8 @@ def shipped_studies() -> dict[str, Path]:
 
 
 def read_published(named: str, folder: Path) -> PublishedFigures:
-    """Return the figures that study.toml names: those of a study that comes along, or of a file,
-    whose path starts at the study's folder. Raises InputError where the file is bad.
+    """Return the figures that study.toml names: those of a study that comes with evenhand, or of a
+    file in the study's folder. Raises InputError where the file is bad.
     """
     shipped = shipped_studies()
     path = shipped[named] / "published.toml" if named in shipped else folder / named

@@ -1,4 +1,4 @@
-"""Common parts of the settings: sections that refuse unknown keys, faults in one sentence."""
+"""Base classes and types of the settings, and their faults in one sentence."""
 
 from __future__ import annotations
 
@@ -25,45 +25,44 @@ from evenhand.texts import table_of, written
 
 
 def settings_words() -> dict[str, Any]:
-    """Return the table of settings: what each key of a section means, by the section's class; and
-    the questions about an annotator that are asked if no others are set.
-    """
+    """Return the meaning of each setting, by class, and the default background questions."""
     return table_of("evenhand.study.settings", "settings.toml")
 
 
 class Section(BaseModel):
-    """A section of study.toml; the description of a field, in `settings.toml` or with the field, is
-    its line in the documentation. Its validator is built on first use: most runs need few of them.
+    """A section of study.toml, which refuses unknown keys. A field's description, in
+    `settings.toml` or with the field, is its line in the documentation. Validators are built on
+    first use, for most runs need few of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for key, about in settings_words().get(cls.__name__, {}).items():
-            field, says = cls.model_fields[key], about
-            if not isinstance(about, str):
-                says, field.json_schema_extra = about["says"], about
-            field.description = says
+        for key, entry in settings_words().get(cls.__name__, {}).items():
+            field, description = cls.model_fields[key], entry
+            if not isinstance(entry, str):
+                description, field.json_schema_extra = entry["says"], entry
+            field.description = description
 
 
 class Declared(Section):
-    """A section that sends variables of the environment to a host. It knows the file that it was
-    read from; one that a program made is the operator's own, and nothing of it is refused.
+    """A section that sends environment variables to a host; `_file` is None if made by a
+    program.
     """
 
     sends_nothing: ClassVar[frozenset[str]] = frozenset()
-    """Keys that may change without another confirmation."""
+    """Keys that may change without a new confirmation."""
     _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
-    def _came_from(self, info: ValidationInfo) -> Self:
+    def _note_file(self, info: ValidationInfo) -> Self:
         self._file = (info.context or {}).get("file")
         return self
 
     @property
     def declaration(self) -> dict[str, Any]:
-        """The keys that a confirmation is for."""
+        """Return the keys that the operator confirms."""
         return self.model_dump(mode="json", exclude=set(self.sends_nothing))
 
     def check(self, key: str, variable: str, to: str = "", keys: Collection[str] = ()) -> None:
@@ -83,19 +82,21 @@ PositiveInt = Annotated[int, Field(gt=0)]
 SectionType = TypeVar("SectionType", bound=Section)
 
 
-def _each_once(names: dict[str, str]) -> dict[str, str]:
-    first: dict[str, str] = {}
+def _check_unique(names: dict[str, str]) -> dict[str, str]:
+    """Return the names; raise ValueError if two are the same."""
+    id_by_name: dict[str, str] = {}
     for id_, name in names.items():
-        if first.setdefault(name, id_) != id_:
-            raise ValueError(written("names.twice", first=first[name], id=id_, name=repr(name)))
+        if id_by_name.setdefault(name, id_) != id_:
+            first = id_by_name[name]
+            raise ValueError(written("names.twice", first=first, id=id_, name=repr(name)))
     return names
 
 
 DisplayName = Annotated[str, Field(pattern=r"^[^\p{C}\p{Z}]([^\p{C}]{0,58}[^\p{C}\p{Z}])?$")]
-DisplayNames = Annotated[dict[str, DisplayName], AfterValidator(_each_once)]
+DisplayNames = Annotated[dict[str, DisplayName], AfterValidator(_check_unique)]
 """Display names of raters and rubrics, by their ids."""
 
-_FORMS = {
+_PATTERN_WORDS = {
     r"^[^\p{C}\p{Z}]([^\p{C}]{0,58}[^\p{C}\p{Z}])?$": (
         "be 1 to 60 characters, none of them a control character, without spaces around them"
     ),
@@ -104,36 +105,35 @@ _FORMS = {
     r"^[A-Za-z0-9._-]{1,64}$": "be 1 to 64 letters, digits, dots, hyphens or underscores",
     r"^[a-z][a-z0-9_]{0,39}$": "be a lower-case letter, then up to 39 of a to z, 0 to 9 and _",
 }
-"""The patterns of texts in words."""
+"""Patterns of texts, in words."""
 
 REMOVED = {
     "ensembles": "was removed: reports no longer show several graders combined into one",
     "interval": "was removed: all intervals are percentile intervals",
 }
-"""Settings of earlier versions, with what became of them."""
+"""Settings of earlier versions, and why they were removed."""
 
 
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
-    """The section with other values for those of its fields that are named.
-
-    Raises InputError for a value that is out of range.
+    """Return the section with changed values for those of its fields that are named. Raises
+    InputError for a value that is out of range.
 
     >>> class Pace(Section):
     ...     minutes: int = 5
     >>> changed(Pace(), {"minutes": 7}).minutes
     7
     """
-    kept = dict(section)
-    if not (new := {name: changes[name] for name in kept if name in changes}):
+    values = dict(section)
+    if not (new_values := {name: changes[name] for name in values if name in changes}):
         return section
     try:
-        return type(section).model_validate(kept | new)
+        return type(section).model_validate(values | new_values)
     except ValidationError as error:
         raise InputError(fault_of(error)) from None
 
 
 def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) -> SectionType:
-    """Return the section that a TOML file holds. Raises InputError for its first fault."""
+    """Return the section in a TOML file. Raises InputError for its first fault."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         return kind.model_validate(tomllib.loads(text), context=context)
@@ -145,7 +145,7 @@ def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) 
 
 def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:
     """Return the first fault as a sentence: where it is, what is there, and what must be. `called`
-    gives the name of a place such as "analysis.margin" where the value came from.
+    converts a place such as "analysis.margin" to its name for the user.
     """
     fault = error.errors(include_url=False)[0]
     place = called(".".join(str(part) for part in fault["loc"]))
@@ -157,12 +157,12 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
         return f"{place} is missing; add it"
     if fault["type"] == "value_error":
         return f"{place}: {fault['ctx']['error']}" if place else str(fault["ctx"]["error"])
-    _, _, wanted = fault["msg"].partition(" should ")
-    wanted = wanted.partition(", unable to parse")[0]
-    wanted = _FORMS.get(fault.get("ctx", {}).get("pattern", ""), wanted)
-    given = fault["input"]
-    is_plain = isinstance(given, str | int | float)
-    return f"{place} is {given!r}; it must {wanted}" if is_plain else f"{place} must {wanted}"
+    _, _, rule = fault["msg"].partition(" should ")
+    rule = rule.partition(", unable to parse")[0]
+    rule = _PATTERN_WORDS.get(fault.get("ctx", {}).get("pattern", ""), rule)
+    value = fault["input"]
+    is_plain = isinstance(value, str | int | float)
+    return f"{place} is {value!r}; it must {rule}" if is_plain else f"{place} must {rule}"
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
@@ -172,7 +172,7 @@ def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The section that a field holds, one or several of it, or None where it is a plain key."""
+    """Return the class of the section or sections in a field; None for a plain key."""
     for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, Section):
             return kind

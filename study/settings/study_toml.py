@@ -1,4 +1,6 @@
-"""`study.toml`: a study's settings, validated section by section; comments are kept."""
+"""Settings of a study in `study.toml`: a class for each section, reading, and changes of the file
+that keep its comments. What the keys mean is in `settings.toml`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from evenhand.study.trust import inside
 
 MOST_RATERS = 1000
-"""Annotators of one unit; a typing error is reported before anything is computed for it."""
+"""Limit of annotators of one unit, so that a typing error is reported at once."""
 
 
 class SampleSettings(Section):
@@ -66,15 +68,15 @@ class AnnotationSettings(Section):
     languages: tuple[str, ...] = ()
 
 
-# A rater's session. Each section may be absent: then its step is left out. Texts are plain: they
-# are shown unchanged, and empty lines separate paragraphs.
+# A rater's session. Without its section a step is left out. Texts are plain: they are shown
+# unchanged, and empty lines separate paragraphs.
 
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 START = ".start"
-"""The study at which the lead of a folder without any begins; it is none of the folder's."""
+"""Name in addresses of the page on which the lead of an empty folder makes the first study."""
 STUDY_NAME = re.compile(r"\.start|[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""The name of a folder made in the browser, and of a study in its address."""
+"""Valid names of studies made in the browser, and of studies in addresses."""
 
 
 class SessionSettings(Section):
@@ -92,10 +94,10 @@ class SessionSettings(Section):
 
     @field_validator("time_zone")
     @classmethod
-    def _is_known(cls, name: str) -> str:
+    def _check_time_zone(cls, name: str) -> str:
         try:
             ZoneInfo(name)
-        except (KeyError, ValueError, OSError):  # unknown, no name at all, a folder of names
+        except (KeyError, ValueError, OSError):  # unknown, not a name, or a folder of names
             raise ValueError(f"{name!r} is no time zone; write one such as Europe/Berlin") from None
         return name
 
@@ -116,7 +118,7 @@ class _ChoiceQuestion(Section):
     options: tuple[Sentence, ...] = Field(min_length=2)
 
     @model_validator(mode="after")
-    def _options_differ(self) -> Self:
+    def _check_options(self) -> Self:
         if len(set(self.options)) < len(self.options):
             raise ValueError(f"two options of {self.question!r} are the same")
         return self
@@ -127,7 +129,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
     explanation: str = ""
 
     @model_validator(mode="after")
-    def _answer_is_an_option(self) -> Self:
+    def _check_answer(self) -> Self:
         if self.answer not in self.options:
             raise ValueError(f"the answer to {self.question!r} is none of its options")
         return self
@@ -138,7 +140,7 @@ class BackgroundQuestion(_ChoiceQuestion):
     quotas: tuple[Count, ...] = ()
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_quotas(self) -> Self:
         if self.key in (*RATINGS_COLUMNS, "page_language"):
             raise ValueError(f"a background question cannot have the key {self.key!r}")
         if self.quotas and (len(self.quotas) != len(self.options) or not any(self.quotas)):
@@ -146,15 +148,15 @@ class BackgroundQuestion(_ChoiceQuestion):
         return self
 
 
-_USUAL = settings_words()["usual_background"]
-USUAL_BACKGROUND = tuple(BackgroundQuestion(**question) for question in _USUAL)
+_DEFAULT_BACKGROUND = settings_words()["usual_background"]
+USUAL_BACKGROUND = tuple(BackgroundQuestion(**question) for question in _DEFAULT_BACKGROUND)
 
 
 class BackgroundSettings(Section):
     questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
 
     @model_validator(mode="after")
-    def _keys_differ(self) -> Self:
+    def _check_questions(self) -> Self:
         keys = [question.key for question in self.questions]
         if len(set(keys)) < len(keys):
             raise ValueError("two background questions have the same key")
@@ -164,7 +166,7 @@ class BackgroundSettings(Section):
 
     @property
     def optional(self) -> tuple[BackgroundQuestion, ...]:
-        """The questions that a rater may skip: those without quotas."""
+        """Questions that a rater may skip: those without quotas."""
         return tuple(question for question in self.questions if not question.quotas)
 
 
@@ -177,7 +179,7 @@ _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
 
 class ProlificSettings(Section):
-    """The completion codes that the study on Prolific knows; each leads back there."""
+    """Settings for participants from Prolific, with a completion code for each end."""
 
     complete: _Code
     screened_out: _Code
@@ -193,7 +195,7 @@ class ProlificSettings(Section):
 
 
 class PaySettings(Section):
-    """Amounts that people are owed. Evenhand pays nothing: see the table of times."""
+    """Amounts that people are owed; evenhand itself pays nothing."""
 
     complete: float = Field(ge=0)
     currency: str = Field(pattern=r"^[A-Z]{3}$")
@@ -202,66 +204,66 @@ class PaySettings(Section):
     stopped: Literal["share", "full"] = "share"
 
 
-_VARIABLE = re.compile(r"\$\{\w+\}")
+_REFERENCE = re.compile(r"\$\{\w+\}")
 _PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
-_HERE = ("localhost", "127.0.0.1", "::1")
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-def _is_private(address: str) -> str:
-    """Return the address if no one on the way can read its traffic; else raise ValueError."""
+def _check_encrypted(address: str) -> str:
+    """Return the address if its traffic is encrypted or local; else raise ValueError."""
     parts = urlsplit(address)
-    is_here = parts.scheme == "http" and parts.hostname in _HERE
-    if is_here or (parts.scheme == "https" and parts.hostname):
+    is_local = parts.scheme == "http" and parts.hostname in _THIS_MACHINE
+    if is_local or (parts.scheme == "https" and parts.hostname):
         return address
     raise ValueError(f"{address!r} is no https address; write one such as https://example.org")
 
 
-def _is_origin(address: str) -> str:
-    path = urlsplit(address).path.strip("/")  # of one study among several
+def _check_origin(address: str) -> str:
+    path = urlsplit(address).path.strip("/")  # the name of one of several studies, or ""
     if (path and not STUDY_NAME.fullmatch(path)) or urlsplit(address).query:
         raise ValueError(f"{address!r} names a page; write the address up to the host or port")
-    return _is_private(address).rstrip("/")
+    return _check_encrypted(address).rstrip("/")
 
 
-def _is_variable(secret: str) -> str:
-    if not _VARIABLE.fullmatch(secret):  # the value is not repeated: it may be the secret
+def _check_variable(secret: str) -> str:
+    if not _REFERENCE.fullmatch(secret):  # not repeated in the message: it may be the secret
         raise ValueError("a secret does not stand in study.toml; write ${NAME}, and set NAME")
     return secret
 
 
-def _is_person(entry: str) -> str:
+def _check_person(entry: str) -> str:
     if not _PERSON.fullmatch(entry):
         raise ValueError(f"{entry!r} is no person; write an e-mail address, or sub:IDENTIFIER")
     return entry
 
 
-Person = Annotated[str, AfterValidator(_is_person)]
+Person = Annotated[str, AfterValidator(_check_person)]
 
 
 class OidcSettings(Declared):
     sends_nothing = frozenset({"leads", "experts"})
 
-    server_metadata_url: Annotated[str, AfterValidator(_is_private)]
+    server_metadata_url: Annotated[str, AfterValidator(_check_encrypted)]
     client_id: str = Field(min_length=1)
-    client_secret: Annotated[str, AfterValidator(_is_variable)]
-    address: Annotated[str, AfterValidator(_is_origin)]
+    client_secret: Annotated[str, AfterValidator(_check_variable)]
+    address: Annotated[str, AfterValidator(_check_origin)]
     leads: tuple[Person, ...] = ()
     experts: tuple[Person, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _without_label(cls, given: object) -> object:
-        """Accept the button's own `label`, which there was before version 0.3."""
-        if isinstance(given, Mapping):
-            return {name: value for name, value in given.items() if name != "label"}
-        return given
+    def _without_label(cls, values: object) -> object:
+        """Accept the key `label` of versions before 0.3."""
+        if isinstance(values, Mapping):
+            return {name: value for name, value in values.items() if name != "label"}
+        return values
 
 
-# The sections `[providers.NAME]` of study.toml: servers of one's own, and the settings sent to
-# them.
+# Sections `[providers.NAME]`: servers that graders may use, and what is sent to them
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAMED = re.compile(r"\$\{([^}]*)\}")
+"""A reference to an environment variable."""
 
 
 def fault_of_address(url: str) -> str:
@@ -296,14 +298,14 @@ class ProviderSettings(Declared):
 
     @field_validator("base_url")
     @classmethod
-    def _is_an_address(cls, value: str) -> str:
+    def _check_base_url(cls, value: str) -> str:
         if value and (fault := fault_of_address(value)):
             raise ValueError(f"the address {fault}")
         return value
 
     @field_validator("key_env")
     @classmethod
-    def _names_a_variable(cls, value: str) -> str:
+    def _check_key_env(cls, value: str) -> str:
         if value and not VARIABLE.fullmatch(value):
             # It may be the key itself, so it is not repeated.
             raise ValueError("write the name of an environment variable, never the key itself")
@@ -311,7 +313,7 @@ class ProviderSettings(Declared):
 
     @field_validator("headers")
     @classmethod
-    def _headers_can_be_sent(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not text.isprintable():
                 raise ValueError(f"{name!r} is not a header that can be sent")
@@ -321,8 +323,9 @@ class ProviderSettings(Declared):
         return value
 
     def variables(self) -> Iterator[tuple[str, str]]:
-        """The variables that it takes something from, each after the key that names it."""
-        texts = {"base_url": self.base_url, **{f"headers.{k}": v for k, v in self.headers.items()}}
+        """Yield (key, name) of each environment variable that a key of the section uses."""
+        texts = {f"headers.{header}": text for header, text in self.headers.items()}
+        texts = {"base_url": self.base_url, **texts}
         for key, text in texts.items():
             yield from ((key, name) for name in NAMED.findall(text))
         if self.key_env:
@@ -334,7 +337,7 @@ _MILLION = 1_000_000
 
 
 class ModelPrices(Section):
-    """US dollars for a million tokens."""
+    """Prices of a model, in US dollars for a million tokens."""
 
     input: Dollars
     output: Dollars
@@ -342,8 +345,8 @@ class ModelPrices(Section):
     cache_write: Dollars | None = None
 
     def cost(self, read: int, cached: int, written: int, output: int) -> Decimal:
-        """Return the cost in US dollars; `read` counts all input. Without a price for cached tokens
-        that of input applies.
+        """Return the cost in US dollars. `read` counts all input tokens, `cached` and `written`
+        those read from and written to the cache, for which the input's price is the default.
 
         >>> ModelPrices(input=2, output=10, cache_read=1).cost(1_000_000, 500_000, 0, 100_000)
         Decimal('2.5')
@@ -362,16 +365,17 @@ Changes = Mapping[str, Mapping[str, Any] | None]
 
 
 class ModelSettings(Section):
-    """Models' servers and prices: sections that a file may hold for a new study."""
+    """Servers and prices of models: sections that a file may provide for a new study."""
 
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
 
     @property
     def changes(self) -> Changes:
-        """The settings as changes of a study.toml."""
-        named = self.model_dump(mode="json", exclude_unset=True)
-        return {f"{part}.{k}": v for part, sections in named.items() for k, v in sections.items()}
+        """Return the settings as changes of a study.toml."""
+        sections_by_kind = self.model_dump(mode="json", exclude_unset=True)
+        kinds = sections_by_kind.items()
+        return {f"{kind}.{name}": keys for kind, by_name in kinds for name, keys in by_name.items()}
 
 
 class StudyConfig(Section):
@@ -403,13 +407,13 @@ class StudyConfig(Section):
 
     @property
     def side(self) -> BackgroundQuestion | None:
-        """The question about annotators that has quotas: its options are the sides."""
-        asked = self.background.questions if self.background else ()
-        return next((question for question in asked if question.quotas), None)
+        """Return the background question with quotas, if any: its options are the sides."""
+        questions = self.background.questions if self.background else ()
+        return next((question for question in questions if question.quotas), None)
 
 
 def read_config(folder: Path) -> StudyConfig:
-    """The study's settings. Raises InputError without a study, for a wrong key or outside file."""
+    """Read a study's settings. Raises InputError without a study, or for a bad setting."""
     path = folder / FILE_NAME
     if not path.is_file():
         raise InputError(
@@ -423,23 +427,24 @@ def read_config(folder: Path) -> StudyConfig:
 
 
 def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
-    """All in the settings that may send something, as `evenhand.study.trust` takes it."""
+    """Return all settings that may send something to a host (see `evenhand.study.trust`)."""
     senders: dict[str, object] = {}
     if isinstance(config, StudyConfig):
         senders |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
         senders |= {"[oidc]": config.oidc.declaration} if config.oidc else {}
-    return senders | {f"[providers.{k}]": v.declaration for k, v in config.providers.items()}
+    providers = config.providers.items()
+    return senders | {f"[providers.{name}]": server.declaration for name, server in providers}
 
 
 def read_model_settings(path: Path) -> ModelSettings:
-    """The providers and prices in a file. Raises InputError without a file or for a wrong key."""
+    """Read providers and prices from a file. Raises InputError for no file or a bad key."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     return parsed(ModelSettings, path.read_bytes(), path.name, file=path)
 
 
 def new_config_text(config: StudyConfig) -> str:
-    """A commented study.toml for a new study."""
+    """Return a commented study.toml for a new study."""
     import tomlkit
 
     values = config.model_dump(mode="json")
@@ -471,36 +476,36 @@ def change_config(folder: Path, changes: Changes) -> None:
 
 
 def changed_text(text: str, changes: Changes) -> str:
-    """The settings with other values for some keys, the rest as its owner wrote it."""
+    """Return the text of study.toml with changed values, validated."""
     text = with_values(text, changes)
     StudyConfig.model_validate(tomllib.loads(text))
     return text
 
 
 def with_values(text: str, changes: Changes) -> str:
-    """The text of a TOML file with other values for some keys; comments and layout stay.
-    "thresholds.NAME" is a section within a section, "" the keys before any section; one that is not
-    there yet is added at the end. None takes out a key, or a whole section.
+    """Return the text of a TOML file with changed values; comments and layout stay. The section
+    "thresholds.NAME" is within another, "" means the keys before any section. A missing section is
+    added at the end. None removes a key or a whole section.
     """
     import tomlkit
 
     document = tomlkit.parse(text)
     for section, values in changes.items():
         table: Any = document
-        parts = section.split(".", 1) if section else []
+        path = section.split(".", 1) if section else []
         if values is None:
             document.pop(section, None)
             continue
-        for depth, part in enumerate(parts, start=1):
-            if part not in table:
-                table[part] = tomlkit.table(is_super_table=depth < len(parts))
-            table = table[part]
-        _set(table, values)
+        for depth, name in enumerate(path, start=1):
+            if name not in table:
+                table[name] = tomlkit.table(is_super_table=depth < len(path))
+            table = table[name]
+        _set_values(table, values)
     return tomlkit.dumps(document)
 
 
 def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
-    """Return the settings with their hosts as comments under a heading at the end, and these."""
+    """Return the text with sections that name hosts commented out, and their names."""
     import tomlkit
 
     values = tomllib.loads(text)
@@ -517,15 +522,15 @@ def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
 
 
 def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) -> str:
-    """The text of a TOML file whose list of tables at this place, such as `background.questions`,
-    has this entry at place `at`, the one after the last being a new one; None takes it out.
+    """Return the text of a TOML file in which a list of tables, such as `background.questions`, has
+    this entry at index `at`; one after the last is new, None removes the entry.
     """
     import tomlkit
 
     document = tomlkit.parse(text)
     table: Any = document
-    *above, name = place.split(".")
-    for part in above:
+    *sections, name = place.split(".")
+    for part in sections:
         table = table[part]
     if name not in table:
         is_inline = isinstance(table, tomlkit.items.InlineTable)
@@ -536,19 +541,19 @@ def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) 
         if not len(entries):
             del table[name]
     elif at < len(entries):
-        _set(entries[at], {key: entry.get(key) for key in {**entries[at], **entry}})
+        _set_values(entries[at], {key: entry.get(key) for key in {**entries[at], **entry}})
     else:
         inline = not isinstance(entries, tomlkit.items.AoT)
-        new = tomlkit.inline_table() if inline else tomlkit.table()
-        _set(new, entry)
+        new_entry = tomlkit.inline_table() if inline else tomlkit.table()
+        _set_values(new_entry, entry)
         if not inline:
-            new.add(tomlkit.nl())
-        entries.append(new)
+            new_entry.add(tomlkit.nl())
+        entries.append(new_entry)
     return tomlkit.dumps(document)
 
 
-def _set(table: Any, values: Mapping[str, Any]) -> None:
-    """Set keys of a table; those that have their value already stay as they are written."""
+def _set_values(table: Any, values: Mapping[str, Any]) -> None:
+    """Set keys of a table; a key that has its value already stays as it is written."""
     import tomlkit
 
     for key, value in values.items():
@@ -557,16 +562,16 @@ def _set(table: Any, values: Mapping[str, Any]) -> None:
         elif isinstance(value, Mapping):
             if key not in table:
                 table[key] = tomlkit.inline_table()
-            _set(table[key], {name: value.get(name) for name in {**table[key], **value}})
+            _set_values(table[key], {name: value.get(name) for name in {**table[key], **value}})
         elif key not in table or table[key] != value:
             # A TOML text of several lines loses a line's end at its beginning.
-            several = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
-            several = several and not value.startswith("\n")
-            table[key] = tomlkit.string(value, multiline=True) if several else value
+            is_multiline = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
+            is_multiline = is_multiline and not value.startswith("\n")
+            table[key] = tomlkit.string(value, multiline=True) if is_multiline else value
 
 
 def in_words(value: object) -> str:
-    """A value as a person reads it.
+    """Return a value as a person reads it.
 
     >>> in_words(("a", "b")), in_words(()), in_words(0.5), in_words({"x": 0.1})
     ('a, b', 'none', '0.5', 'x = 0.1')

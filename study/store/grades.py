@@ -1,4 +1,4 @@
-"""Attempts at grades, as graders hand them to the store."""
+"""Attempts at grades, as graders pass them to the store."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 TRIED = "#text-"
-"""Precedes the text's hash in the rater id of a grader that tries another text of a rubric."""
+"""Separates the rater id of a grader that tries another text of a rubric from the text's hash."""
 CUT_SHORT = "truncated_by_budget"
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
-"""Reasons that say nothing about the unit: the next run asks again."""
+"""Reasons that do not depend on the unit: the next run asks again."""
 
 
 def utc_now() -> str:
-    """The present time as the tables write it: UTC, ISO 8601, milliseconds.
+    """Return the present time as the tables have it: UTC, ISO 8601, milliseconds.
 
     >>> utc_now().endswith("+00:00")
     True
@@ -23,8 +23,7 @@ def utc_now() -> str:
 
 
 def tried_rater(grader: str, rubric_hash: str) -> str:
-    """Return the rater id of a grader while it tries another text, so that its grades mix with no
-    others.
+    """Return the rater id of a grader while it tries another text: its grades stay separate.
 
     >>> tried_rater("anthropic:m", "0123456789abcdef")
     'anthropic:m#text-01234567'
@@ -34,7 +33,7 @@ def tried_rater(grader: str, rubric_hash: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class GradeAttempt:
-    """The outcome of one request to a grader: a label with its evidence, or the reason there is
+    """The result of one request to a grader: a label with its evidence, or the reason there is
     none. `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it
     came.
     """

@@ -1,11 +1,10 @@
-"""The contents of a study's store: its pairs, the subjects' responses, every rater's ratings, and
-totals of them.
+"""The contents of a study's store: pairs, subjects' responses, all raters' ratings, and totals of
+them.
 
-Methods that write are durable when they return.
-
-And the records that come with people's labels: details of each answer, remarks and flags, the
-languages in which they were asked, and the events of their sessions. Append-only, and never part of
-the `ratings` table.
+`Store` reads and writes the main tables; its methods that write are durable when they return. The
+functions after it read totals and costs of graders, and what comes with people's labels: details of
+each answer, remarks and flags, page languages, and the events of their sessions, all append-only
+and never part of the `ratings` table.
 """
 
 from __future__ import annotations
@@ -52,76 +51,77 @@ _RESPONSE_KEY = (responses.c.pair_id, responses.c.subject, responses.c.side)
 
 
 class Store(Database):
-    """The study's data."""
+    """A study's data: pairs, responses, labels and grades."""
 
     # Pairs and responses
 
     def add_pairs(self, frame: pd.DataFrame, sample: Sequence[str]) -> None:
         """Add every pair of the file; `sample` has the ids of the sampled ones in their order."""
-        place = {pair: position for position, pair in enumerate(sample)}
+        sample_positions = {pair: position for position, pair in enumerate(sample)}
         rows = []
         for position, record in enumerate(frame.to_dict("records")):
             pair = record.pop("pair_id")
-            row = {"pair_id": pair, "position": position, "sample_position": place.get(pair)}
-            rows.append(row | {"cells": {str(key): value for key, value in record.items()}})
+            cells = {str(key): value for key, value in record.items()}
+            row = {"pair_id": pair, "position": position, "cells": cells}
+            rows.append(row | {"sample_position": sample_positions.get(pair)})
         with self.write() as connection:
             connection.execute(sa.insert(pairs), rows)
 
     def extend_sample(
         self, known: Sequence[str], more: Sequence[str], waves: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Take more pairs into the sample, behind those `known` to be in it, and log the `waves` in
-        which they were drawn (rows of `sample_waves`). Raises InputError where the sample is
-        another by now.
+        """Add `more` pairs to the sample, after those `known` to be in it, and log the `waves` in
+        which they were drawn (rows of `sample_waves`). Raises InputError if the sample has changed
+        meanwhile.
         """
         with self.write() as connection:
             if self.sample() != list(known):
                 raise InputError("the sample was enlarged meanwhile; look at it and run this again")
             for position, pair in enumerate(more, start=len(known)):
-                row = sa.update(pairs).where(pairs.c.pair_id == pair)
-                connection.execute(row.values(sample_position=position))
+                update = sa.update(pairs).where(pairs.c.pair_id == pair)
+                connection.execute(update.values(sample_position=position))
             append(connection, sample_waves, *waves)
 
     def pairs(self) -> pd.DataFrame:
-        """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
+        """Return all pairs in file order: `pair_id`, `sample_position` (NaN if none), cells."""
         rows = self.rows(sa.select(pairs).order_by(pairs.c.position))
-        places = ({"pair_id": row.pair_id, "sample_position": row.sample_position} for row in rows)
-        return pd.DataFrame([place | row.cells for place, row in zip(places, rows, strict=True)])
+        keys = ({"pair_id": row.pair_id, "sample_position": row.sample_position} for row in rows)
+        return pd.DataFrame([key | row.cells for key, row in zip(keys, rows, strict=True)])
 
     def sample(self) -> list[str]:
-        """The sampled pair ids in their order of labelling."""
+        """Return the sampled pair ids in their order of labelling."""
         query = sa.select(pairs.c.pair_id).where(pairs.c.sample_position.is_not(None))
         return list(self.values(query.order_by(pairs.c.sample_position)))
 
     def size(self) -> tuple[int, int]:
-        """(sampled pairs, responses): changes whenever there is more to label."""
+        """Return (sampled pairs, responses), which changes whenever there is more to label."""
         sampled = sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery()
         answered = sa.select(sa.func.count()).select_from(responses).scalar_subquery()
         ((pairs_sampled, responses_given),) = self.rows(sa.select(sampled, answered))
         return pairs_sampled, responses_given
 
     def add_responses(self, frame: pd.DataFrame) -> int:
-        """Add `pair_id, side, subject, response` rows; the same response again changes nothing.
-        Return how many were new. Raises InputError where a response that is there already has
-        another text: labels may rest on it.
+        """Add `pair_id, side, subject, response` rows; return the number of new ones. The same
+        response again changes nothing. Raises InputError where another response has the same key:
+        labels may rest on it.
         """
         with self.write() as connection:
             rows = connection.execute(sa.select(responses))
-            known = {(row.pair_id, row.subject, row.side): row.response for row in rows}
-            new: list[dict[str, Any]] = []
+            stored = {(row.pair_id, row.subject, row.side): row.response for row in rows}
+            new_rows: list[dict[str, Any]] = []
             for row in frame.to_dict("records"):
                 key = (row["pair_id"], row["subject"], row["side"])
-                if key not in known:
-                    new.append({str(name): cell for name, cell in row.items()})
-                elif known[key] != row["response"]:
+                if key not in stored:
+                    new_rows.append({str(name): cell for name, cell in row.items()})
+                elif stored[key] != row["response"]:
                     raise InputError(
                         f"subject {key[1]!r} already has another response to {key[0]} side "
                         f"{key[2]}; responses do not change once they are in a study: use another "
                         "subject name"
                     )
-            if new:
-                connection.execute(sa.insert(responses), new)
-        return len(new)
+            if new_rows:
+                connection.execute(sa.insert(responses), new_rows)
+        return len(new_rows)
 
     def subjects(self) -> list[str]:
         """Return the subjects that have a response, in alphabetical order."""
@@ -132,35 +132,35 @@ class Store(Database):
         return self.table(sa.select(*_RESPONSE_KEY).order_by(*_RESPONSE_KEY))
 
     def responses(self) -> pd.DataFrame:
-        """All responses: `pair_id, subject, side, response`."""
+        """Return all responses: `pair_id, subject, side, response`."""
         return self.table(sa.select(responses).order_by(*_RESPONSE_KEY))
 
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return the cells and texts of hundreds of (pair_id, subject) at once."""
+        """Return for each (pair_id, subject), of some hundreds, the pair's cells and responses."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
-        of_pairs = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
-        given = responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
+        pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
+        conditions = responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
         texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in answered}
         with self.read() as connection:
-            cells = {row.pair_id: row.cells for row in connection.execute(of_pairs)}
-            for row in connection.execute(sa.select(responses).where(*given)):
+            cells = {row.pair_id: row.cells for row in connection.execute(pair_query)}
+            for row in connection.execute(sa.select(responses).where(*conditions)):
                 if (row.pair_id, row.subject) in texts:
                     texts[row.pair_id, row.subject][row.side] = row.response
-        return {key: (cells[key[0]], sides) for key, sides in texts.items()}
+        return {key: (cells[key[0]], responses_by_side) for key, responses_by_side in texts.items()}
 
     # Labels and grades
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
-        """Append grade attempts in one transaction, each to the table of its kind."""
+        """Append grade attempts in one transaction, each to the table of its class."""
         rows: dict[str, list[dict[str, Any]]] = {}
         for attempt in attempts:
             rows.setdefault(attempt.table, []).append(attempt.row())
         with self.write() as connection:
-            for table, attempted in rows.items():
-                connection.execute(sa.insert(metadata.tables[table]), attempted)
+            for table, table_rows in rows.items():
+                connection.execute(sa.insert(metadata.tables[table]), table_rows)
 
     def finished_grades(
         self,
@@ -170,10 +170,9 @@ class Store(Database):
         *,
         labelled_only: bool = False,
     ) -> set[tuple[str, str, int]]:
-        """(unit_id, order, draw) of every grade that must not be asked again.
-
-        A grade counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
-        `labelled_only` an outcome without a label is open again, and so is a label without
+        """Return (unit_id, order, draw) of every grade that need not be requested again. A grade
+        counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
+        `labelled_only` a result without a label is requested again, and so is a label without
         probabilities of a grader that gave some elsewhere.
         """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
@@ -189,33 +188,33 @@ class Store(Database):
         return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
-        """The `ratings` table: the current label or grade of every key, all raters. Current is the
-        latest under a text that `accepted` (rubric -> hashes) names; where a key has none, the
-        latest under an older text, so that nothing is out of sight.
+        """Return the `ratings` table: the current label or grade of every key, all raters. Current
+        is the latest one under a text that `accepted` (rubric -> hashes) names; where a key has
+        none, the latest under an older text, so that nothing is hidden.
         """
         rows: list[tuple[Any, ...]] = []
         with self.read() as connection:
             for table in (labels, grades):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
-                # Probabilities are kept as text, and wanted as text.
-                text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
-                current = is_latest(table, *RATING_KEY, "rubric_hash")
-                query = sa.select(*(columns | text).values()).where(current)
+                # Probabilities are stored as text, and the table has them as text.
+                as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
+                is_current = is_latest(table, *RATING_KEY, "rubric_hash")
+                query = sa.select(*(columns | as_text).values()).where(is_current)
                 # All at once: row by row SQLAlchemy takes four times as long.
                 events = connection.execute(query.order_by(table.c.event_id)).all()
                 rows += [tuple(row) for row in events]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = frame["probabilities"].fillna("")
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
-        wanted = [f"{rubric}\n{digest}" for rubric in accepted for digest in accepted[rubric]]
-        counts = (frame["rubric_hash"] == "") | texts.isin(wanted)
+        accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
+        counts = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
         frame = frame.assign(counts=counts).sort_values("counts", kind="stable")
         frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
         return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
-        """Count the ratings of each (rubric, rubric_hash), without ratings that have no hash and
-        without grades given while trying another text.
+        """Return the number of ratings of each (rubric, rubric_hash), without ratings that have no
+        hash and without grades given while trying another text.
         """
         counts: dict[tuple[str, str], int] = {}
         with self.read() as connection:
@@ -230,7 +229,7 @@ class Store(Database):
 
 
 def rater_kind(connection: sa.Connection, rater_id: str) -> str:
-    """The kind of one rater; "" where they have given neither label nor grade."""
+    """Return the kind of one rater; "" if they have given neither label nor grade."""
     for table in (labels, grades):
         kinds = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
         if kind := connection.execute(kinds).scalar():
@@ -257,30 +256,30 @@ _GRADER = (grades.c.rater_id, grades.c.rubric)
 
 
 def all_labels_were_assigned(store: Store) -> bool:
-    """Return True if the study's own pages asked for every label by a person, so that no label
-    decided who was asked for which unit. Labels that were imported have no text as shown.
+    """Return True if the study's pages asked for every label by a person, so that no label decided
+    which units a person was given. Imported labels have no `shown_hash`.
     """
-    elsewhere = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
-    return store.values(elsewhere) == [0]
+    imported = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
+    return store.values(imported) == [0]
 
 
 def grade_totals(store: Store) -> pd.DataFrame:
     """Return a row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
 
-    `labelled` and `unscored` (with `unscored_reasons`, a JSON object reason -> count) are those of
-    the latest attempt at every question. So are, of the labelled, those of `low_mass`, whose tokens
-    were mostly no options, and those `without_probabilities` that were asked for. All else is of
-    all attempts, and `units` counts the units asked about. `tokens_input` holds those read from the
-    provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by the
-    names they gave, with their replies.
-    Tokens and `cost_usd` are NaN where nothing is known of them: a server without usage, a model
-    without a price. Offline graders have no tokens and cost 0.
+    Of the latest attempt at every question are `labelled`, `unscored` (with `unscored_reasons`, a
+    JSON object reason -> count), and among the labelled those of `low_mass`, whose tokens were
+    mostly not options, and those `without_probabilities` that were requested. All other columns are
+    of all attempts; `units` counts the units asked about. `tokens_input` includes those read from
+    the provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by
+    the names they gave, with their numbers of replies. Tokens and `cost_usd` are NaN where they are
+    not known: a server without usage, a model without a price. Offline graders have no tokens and
+    cost 0.
     """
-    current = is_latest(grades, *RATING_KEY)
+    is_current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
-    answered = facts["returned_model"].as_string()
-    low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
-    without = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
+    returned_model = facts["returned_model"].as_string()
+    has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
+    lacks = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
     kinds = ((kind, facts["tokens", kind].as_integer()) for kind in ("input", "output", "cached"))
     tokens = (sa.func.sum(number).label(f"tokens_{kind}") for kind, number in kinds)
     sums = (
@@ -288,10 +287,10 @@ def grade_totals(store: Store) -> pd.DataFrame:
             *_GRADER,
             sa.func.count().label("attempts"),
             sa.func.count(grades.c.unit_id.distinct()).label("units"),
-            sa.func.count().filter(current, is_scored).label("labelled"),
-            sa.func.count().filter(current, ~is_scored).label("unscored"),
-            sa.func.count().filter(current, is_scored, low_mass).label("low_mass"),
-            sa.func.count().filter(current, is_scored, without).label("without_probabilities"),
+            sa.func.count().filter(is_current, is_scored).label("labelled"),
+            sa.func.count().filter(is_current, ~is_scored).label("unscored"),
+            sa.func.count().filter(is_current, is_scored, has_low_mass).label("low_mass"),
+            sa.func.count().filter(is_current, is_scored, lacks).label("without_probabilities"),
             *tokens,
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
             sa.func.min(grades.c.created_at).label("first_at"),
@@ -300,19 +299,19 @@ def grade_totals(store: Store) -> pd.DataFrame:
         .group_by(*_GRADER)
         .order_by(*_GRADER)
     )
-    counted: dict[str, tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[bool]]]] = {
-        "unscored_reasons": (grades.c.unscored_reason, (current, ~is_scored)),
-        "models": (answered, (answered != "",)),
+    breakdowns: dict[str, tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[bool]]]] = {
+        "unscored_reasons": (grades.c.unscored_reason, (is_current, ~is_scored)),
+        "models": (returned_model, (returned_model != "",)),
     }
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sums)]
         counts: dict[tuple[str, str, str], dict[str, int]] = {}
-        for name, (value, wanted) in counted.items():
-            query = sa.select(*_GRADER, value, sa.func.count()).where(*wanted)
+        for name, (value, conditions) in breakdowns.items():
+            query = sa.select(*_GRADER, value, sa.func.count()).where(*conditions)
             for rater, rubric, text, count in connection.execute(query.group_by(*_GRADER, value)):
                 counts.setdefault((name, rater, rubric), {})[text] = count
     for row in rows:
-        for name in counted:
+        for name in breakdowns:
             totals = dict(sorted(counts.get((name, row["rater_id"], row["rubric"]), {}).items()))
             row[name] = json.dumps(one_name_each(totals) if name == "models" else totals)
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
@@ -324,7 +323,7 @@ _VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")
 
 
 def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the models that answered for each grader, over all rubrics, with their replies."""
+    """Return for each grader the models that answered, over all rubrics, with their replies."""
     replies: dict[str, Counter[str]] = {}
     for rater, models in zip(totals["rater_id"], totals["models"], strict=True):
         replies.setdefault(str(rater), Counter()).update(json.loads(models))
@@ -332,25 +331,24 @@ def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
-    """Return replies by model, the most first; a name and the same name with a version are one.
+    """Return replies by model, the most first; a name with and without a version is one model.
 
     >>> one_name_each({"gpt-5": 2, "openai/gpt-5-2025-08-07": 3, "gpt-4o-mini": 9})
     {'gpt-4o-mini': 9, 'openai/gpt-5-2025-08-07': 5}
     """
     merged: dict[str, tuple[str, int]] = {}
-    plain = {name: name.rpartition("/")[2].casefold() for name in replies}
-    for name in sorted(replies, key=lambda each: -len(plain[each])):  # versions before their alias
-        versions = [model for model in merged if _VERSION.sub("", model) == plain[name]]
-        key = max(versions, key=lambda model: merged[model][1], default=plain[name])
-        shown, count = merged.get(key, (name, 0))
-        merged[key] = shown, count + replies[name]
-    return dict(sorted(merged.values(), key=lambda counted: (-counted[1], counted[0])))
+    short_names = {name: name.rpartition("/")[2].casefold() for name in replies}
+    # Longer names come first, so that versions come before their alias.
+    for name in sorted(replies, key=lambda name: -len(short_names[name])):
+        versions = [model for model in merged if _VERSION.sub("", model) == short_names[name]]
+        key = max(versions, key=lambda model: merged[model][1], default=short_names[name])
+        name_shown, count = merged.get(key, (name, 0))
+        merged[key] = name_shown, count + replies[name]
+    return dict(sorted(merged.values(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def spent_so_far(store: Store) -> float:
-    """Return the cost of all grades and responses in US dollars, as far as it is known, with what
-    was held for replies that never came and may have been billed.
-    """
+    """Return the known cost of grades and responses in US dollars, with reserved amounts."""
     with store.read() as connection:
         return math.fsum(
             connection.execute(sa.select(sa.func.sum(table.c.provenance[name].as_float()))).scalar()
@@ -366,20 +364,20 @@ REMARKS_COLUMNS = (
     "rubric_hash", "created_at",
 )  # fmt: skip
 WITHDRAWN = "withdrawn"
-"""The kind of the event that takes a flag back, by the rater who raised it."""
+"""Kind of event: a rater withdraws their flag."""
 ANSWERED = "answered"
-"""The kind of the event that holds a lead's answer to whoever raised a flag."""
-_ORIGINAL = ("", "en")
+"""Kind of event: the lead answers the rater who raised a flag."""
+_ENGLISH = ("", "en")
 
 
 def answers_table(store: Store) -> pd.DataFrame:
-    """`ANSWERS_COLUMNS` of the latest answer of every person to every question, in the order in
-    which they came; those that were imported or have no label too. `display` is "" where it is not
-    known, `evidence` a JSON list of `{"text", "start", "end"}`.
+    """Return `ANSWERS_COLUMNS` of the latest answer of every person to every question, in the order
+    of time, with imported answers and skips. `display` is "" where it is not known, `evidence` a
+    JSON list of `{"text", "start", "end"}`.
     """
-    known = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])
+    label_columns = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])
     query = (
-        sa.select(*known, answer_details.c.display, answer_details.c.evidence)
+        sa.select(*label_columns, answer_details.c.display, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
         .where(labels.c.rater_kind == "human", is_latest(labels, *RATING_KEY, "rubric_hash"))
         .order_by(labels.c.event_id)
@@ -392,8 +390,8 @@ def answers_table(store: Store) -> pd.DataFrame:
 def marks_on(
     store: Store, units: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return the words marked with each rater's present answers, by (rubric, unit id); hidden
-    repeats are left out. Meant for hundreds of units, not thousands.
+    """Return the words marked as evidence in each rater's present answers, by (rubric, unit id),
+    without hidden repeats. Meant for hundreds of units, not thousands.
     """
     ids = {unit for _, unit in units}
     query = (
@@ -412,9 +410,7 @@ def marks_on(
 
 
 def remarks_table(store: Store) -> pd.DataFrame:
-    """Return all remarks in the order in which they came, edits included: `REMARKS_COLUMNS`, and
-    `withdrawn_at`, when a flag's rater took it back ("" if they did not).
-    """
+    """Return all remarks, edits included: `REMARKS_COLUMNS`, and `withdrawn_at` ("" if not)."""
     withdrawn = (
         sa.select(sa.func.min(flag_events.c.created_at))
         .where(flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN)
@@ -426,24 +422,24 @@ def remarks_table(store: Store) -> pd.DataFrame:
 
 
 def standing(remarked: pd.DataFrame) -> pd.DataFrame:
-    """Remarks without the flags that were withdrawn."""
+    """Return the remarks without the flags that were withdrawn."""
     return remarked[remarked["withdrawn_at"] == ""]
 
 
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
     """Return the ratings with `page_language` and `shown_hash`, empty for graders and where not
-    known. Without the columns where everyone was asked in English.
+    known; without these columns if all pages were in English.
     """
     key = [*RATING_KEY, "rubric_hash"]
     columns = [labels.c[name] for name in (*key, *SHOWN)]
     shown = store.table(sa.select(*columns).where(is_latest(labels, *key)))
-    if shown["page_language"].isin(_ORIGINAL).all():
+    if shown["page_language"].isin(_ENGLISH).all():
         return ratings
     return ratings.merge(shown, on=key, how="left").fillna(dict.fromkeys(SHOWN, ""))
 
 
 def languages_of_raters(store: Store) -> dict[str, str]:
-    """The language of each rater's page; "" where it changed between labels."""
+    """Return the language of each rater's page; "" where it changed between labels."""
     query = sa.select(labels.c.rater_id, labels.c.page_language).distinct()
     languages: dict[str, str] = {}
     for rater, code in store.rows(query.where(labels.c.page_language != "")):
@@ -451,8 +447,8 @@ def languages_of_raters(store: Store) -> dict[str, str]:
     return languages
 
 
-# The log of each rater's session: events, from which the rater's present step follows. So a reload,
-# another computer or a crash continues where the rater was.
+# The log of each rater's session. The rater's present step follows from these events, so that after
+# a reload, on another computer or after a crash they continue where they were.
 
 EventKind = Literal[
     "entered",  # came in: {"way"}
@@ -462,8 +458,8 @@ EventKind = Literal[
     "feedback_read",  # {"unit", "rubric", "attempt"}
     "comprehension",  # {"answers", "right", "text"}
     "background_done",
-    "side_answered",  # and has one of its places
-    "screened_out",  # failed the training for good, or their side was full: {"side": True}
+    "side_answered",  # has a place of this side
+    "screened_out",  # failed practice or comprehension, or the side was full: {"side": True}
     "completed",  # nothing was left to label
     "released",  # the place was given back: {"reason"}
     "readmitted",
@@ -485,14 +481,14 @@ def add_event(connection: sa.Connection, rater_id: str, kind: EventKind, **detai
 
 
 def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
-    """Return a rater's events in the order in which they came."""
+    """Return a rater's events in the order of time."""
     log = EventLog(session_events, Event)
     return log.within(connection, session_events.c.rater_id == rater_id)
 
 
 def given_back(log: Sequence[Event]) -> str:
-    """Return why the rater's place was given back for good; "" where they have it still."""
-    turns = [event for event in log if event.kind in ("released", "readmitted")]
-    if not turns or turns[-1].kind == "readmitted":
+    """Return why the rater's place was released for good; "" if they still have it."""
+    changes = [event for event in log if event.kind in ("released", "readmitted")]
+    if not changes or changes[-1].kind == "readmitted":
         return ""
-    return str(turns[-1].detail["reason"])
+    return str(changes[-1].detail["reason"])

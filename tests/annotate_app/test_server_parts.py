@@ -239,7 +239,7 @@ WRITERS = {
     "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
     "extend_sample", "log_out", "make_invites", "note_act", "pause", "read_feedback",
     "read_rubric", "read_welcome", "readmit", "release", "resume", "revoke_invites",
-    "save", "set_account", "settle_beside", "settle_flag", "sort_disagreement",
+    "save", "set_account", "copy_access", "settle_flag", "sort_disagreement",
     "submit_all",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""

@@ -1,5 +1,5 @@
-"""Decisions in a study and their authors: the lead's acts, looks at the verdict, tuned
-thresholds, draws of the sample, and what improving a grader decided. Append-only.
+"""Logs of decisions and their authors, append-only: steps of improving a grader, models' proposals,
+the lead's acts, interim analyses ("looks"), tuned thresholds, and draws of the sample.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
-# What improving a grader decided: the part of each labelled cluster, the candidates, the winner of
-# each choice, each reading of the labels kept for the proof, and what came of it. Append-only,
-# among the lead's events. Parts are written down before the first request, candidates and a winner
-# before they are used, and a reading before its labels are: a run that is killed and started again
-# finds its own, and nobody has to be believed.
+# Improving a grader: the part of each labelled cluster (training "learn", selection "choose", test
+# "prove"), the candidates, the winner of each choice, each reading of the test labels, and the
+# outcome, all among the lead's events. Parts are recorded before the first request, candidates and
+# winners before they are used, and a reading before its labels are: a run that is killed and
+# started again finds its own records, and the log proves the order.
 
 PARTED, STARTED, TRIED, CHOSE, READ, ENDED = IMPROVEMENT_KINDS = (
     "improve parted", "improve started", "improve tried", "improve chose", "improve read proof",
@@ -47,9 +47,9 @@ PARTED, STARTED, TRIED, CHOSE, READ, ENDED = IMPROVEMENT_KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A candidate: where it comes from, `is_new` if it had no grade on the rubric before it was
-    tried, `has_own_text` if it read another text than the old grader, which may have been written
-    from the labels to learn from.
+    """A candidate: its `origin`; `is_new` if it had no grade on the rubric before it was tried;
+    `has_own_text` if it reads another text than the old grader, which may have been written from
+    the training labels.
     """
 
     origin: str
@@ -59,9 +59,7 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class ProofReading:
-    """A reading of the labels kept for the proof: of which graders, by their rater ids, and a hash
-    of people's labels there with both graders' grades, as they are compared.
-    """
+    """A reading of the test labels: both graders' rater ids, and a hash of all labels compared."""
 
     old: str
     new: str
@@ -71,56 +69,57 @@ class ProofReading:
 def note_parts(
     store: Database, rubric: str, parts: Mapping[str, str], cluster: str, done_by: str
 ) -> None:
-    """Append the parts of clusters that had none; `cluster` says what they are. Durable."""
-    _append(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
+    """Append the parts of clusters that had none; `cluster` is the clusters' kind. Durable."""
+    _append_detail(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
 
 
 def parts_of(store: Database, rubric: str) -> dict[str, str]:
-    """Return the part of each cluster, "learn", "choose" or "prove", as it was given first."""
+    """Return the part of each cluster, "learn", "choose" or "prove", as it was first assigned."""
     parts: dict[str, str] = {}
-    for event in _all(store, PARTED, rubric):
+    for event in _details_of(store, PARTED, rubric):
         parts = {**event["parts"], **parts}
     return parts
 
 
 def parted_by(store: Database, rubric: str) -> str:
-    """Return what the parted clusters are, as in `[analysis]`; "" where nothing was parted."""
-    return next((str(event["cluster"]) for event in _all(store, PARTED, rubric)), "")
+    """Return the kind of the clusters that have parts, as in `[analysis]`; "" if none have."""
+    return next((str(event["cluster"]) for event in _details_of(store, PARTED, rubric)), "")
 
 
 def check_clusters(store: Database, rubric: str, cluster: str) -> None:
-    """Raise InputError where the rubric's labels were parted by other clusters than these."""
-    if (known := parted_by(store, rubric)) and known != cluster:
-        raise InputError(written("improve.other_clusters", rubric=rubric, known=known, now=cluster))
+    """Raise InputError if the rubric's labels were split by another kind of cluster."""
+    if (kind := parted_by(store, rubric)) and kind != cluster:
+        raise InputError(written("improve.other_clusters", rubric=rubric, known=kind, now=cluster))
 
 
 def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
     """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
-    if not any(event["old"] == rater for event in _all(store, STARTED, rubric)):
-        _append(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
+    if not any(event["old"] == rater for event in _details_of(store, STARTED, rubric)):
+        _append_detail(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
-    olds = {event["old"]: event["is_new"] for event in _all(store, STARTED, rubric)}
+    """Return graders to improve, and winners, whose first grades on the rubric come from here."""
+    olds = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
     new = {rater for rater, is_new in olds.items() if is_new}
-    new |= {rater for rater, entry in candidates_of(store, rubric).items() if entry.is_new}
+    candidates = candidates_of(store, rubric).items()
+    new |= {rater for rater, candidate in candidates if candidate.is_new}
     return new & (olds.keys() | chosen_on(store, rubric).keys())
 
 
 def note_candidates(
     store: Database, rubric: str, raters: Mapping[str, Tried], done_by: str
 ) -> None:
-    """Append candidates that are new, by their rater ids."""
-    known = candidates_of(store, rubric)
-    if new := {rater: asdict(entry) for rater, entry in raters.items() if rater not in known}:
-        _append(store, TRIED, rubric, new, done_by)
+    """Append candidates that are not recorded yet, by their rater ids."""
+    recorded = candidates_of(store, rubric)
+    if new := {rater: asdict(tried) for rater, tried in raters.items() if rater not in recorded}:
+        _append_detail(store, TRIED, rubric, new, done_by)
 
 
 def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
     """Return every candidate so far, by its rater id."""
-    tried = (raters.items() for raters in _all(store, TRIED, rubric))
-    return {rater: Tried(**entry) for raters in tried for rater, entry in raters}
+    logged = (raters.items() for raters in _details_of(store, TRIED, rubric))
+    return {rater: Tried(**entry) for raters in logged for rater, entry in raters}
 
 
 def note_choice(
@@ -128,122 +127,125 @@ def note_choice(
 ) -> None:
     """Append the winner of a choice, and the clusters whose labels chose it."""
     choice = {"new": new, "clusters": list(clusters)}
-    if choice not in _all(store, CHOSE, rubric):
-        _append(store, CHOSE, rubric, choice, done_by)
+    if choice not in _details_of(store, CHOSE, rubric):
+        _append_detail(store, CHOSE, rubric, choice, done_by)
 
 
 def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
-    """Return for every winner of a choice the clusters that it was chosen on."""
+    """Return for every winner of a choice the clusters whose labels chose it."""
     clusters: dict[str, set[str]] = {}
-    for choice in _all(store, CHOSE, rubric):
+    for choice in _details_of(store, CHOSE, rubric):
         clusters.setdefault(choice["new"], set()).update(choice["clusters"])
     return clusters
 
 
 def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
-    """Return for every text that candidates had of their own, by the digits of its hash in a rater
-    id, the clusters whose labels led to it: those to learn from, and those that a winner with this
-    text was chosen on.
+    """Return for every text of a candidate (by the digits of its hash in a rater id) the clusters
+    whose labels influenced it: the training ones, and those that chose a winner with this text.
     """
-    learn = {unit_id for unit_id, part in parts_of(store, rubric).items() if part == "learn"}
-    chosen, led_by = chosen_on(store, rubric), dict[str, set[str]]()
-    for rater, tried in candidates_of(store, rubric).items():
-        if tried.has_own_text and (text := own_prompt_hash(rater)):
-            led_by.setdefault(text, set(learn)).update(chosen.get(rater, ()))
-    return led_by
+    parts = parts_of(store, rubric)
+    training_clusters = {cluster for cluster, part in parts.items() if part == "learn"}
+    chosen, clusters_by_text = chosen_on(store, rubric), dict[str, set[str]]()
+    for rater, candidate in candidates_of(store, rubric).items():
+        if candidate.has_own_text and (text := own_prompt_hash(rater)):
+            clusters_by_text.setdefault(text, set(training_clusters)).update(chosen.get(rater, ()))
+    return clusters_by_text
 
 
 def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str) -> int:
-    """Return the number, from 1, of this reading of the labels kept for the proof; one that is new
-    is appended first. A reading of the same content is the same, whatever the graders are called;
-    readings of all graders of the rubric are counted together.
+    """Return the number, from 1, of this reading of the test labels; a new one is appended first.
+    Readings with the same content are one, whatever the graders are called; readings of all graders
+    of the rubric are counted together.
     """
     with store.write():
-        known = contents_read(store, rubric)
-        if reading.content not in known:
-            _append(store, READ, rubric, asdict(reading), done_by)
-            known.append(reading.content)
-    return known.index(reading.content) + 1
+        contents = contents_read(store, rubric)
+        if reading.content not in contents:
+            _append_detail(store, READ, rubric, asdict(reading), done_by)
+            contents.append(reading.content)
+    return contents.index(reading.content) + 1
 
 
 def contents_read(store: Database, rubric: str) -> list[str]:
-    """Return the contents of the readings of the labels kept for the proof, in their order."""
-    return [event["content"] for event in _all(store, READ, rubric)]
+    """Return the contents of the readings of the test labels, in the order of time."""
+    return [event["content"] for event in _details_of(store, READ, rubric)]
 
 
 def note_end(store: Database, rubric: str, outcome: Mapping[str, Any], done_by: str) -> None:
-    """Append what came of it, unless that is known but for the price."""
+    """Append the outcome of a run, unless it is known except for the price."""
 
     def unpriced(end: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in end.items() if name != "price"}
 
-    if unpriced(outcome) not in map(unpriced, _all(store, ENDED, rubric)):
-        _append(store, ENDED, rubric, outcome, done_by)
+    if unpriced(outcome) not in map(unpriced, _details_of(store, ENDED, rubric)):
+        _append_detail(store, ENDED, rubric, outcome, done_by)
 
 
 def ends_of(store: Database) -> list[tuple[str, dict[str, Any]]]:
-    """Return what came of every run that ended, with its rubric, in the order of time."""
-    return _with_rubrics(store, ENDED)
+    """Return the outcome of every run that ended, with its rubric, in the order of time."""
+    return _details_by_rubric(store, ENDED)
 
 
 def rubrics_improved(store: Database) -> list[str]:
-    """Return the rubrics whose clusters were parted."""
-    return list(dict.fromkeys(rubric for rubric, _ in _with_rubrics(store, PARTED)))
+    """Return the rubrics whose labelled clusters have parts."""
+    return list(dict.fromkeys(rubric for rubric, _ in _details_by_rubric(store, PARTED)))
 
 
 def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
-    """Return what these graders' grades of these units, their audits, and all proposals cost since
-    the labels were parted, in US dollars, all attempts; None where that is not known.
+    """Return the cost in US dollars, since the labels were split, of all attempts of these graders
+    at these units, of their audits, and of all proposals; None if any cost is not known.
     """
-    since = sa.select(sa.func.min(lead_events.c.created_at)).where(
+    split_at = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
     )
     graded, audited = (
         sa.select(table.c.unit_id, table.c.provenance["cost_usd"].as_float()).where(
             table.c.rubric == rubric,
             table.c.rater_id.in_(list(raters)),
-            table.c.created_at >= since.scalar_subquery(),
+            table.c.created_at >= split_at.scalar_subquery(),
         )
         for table in (grades, attacked_grades)
     )
-    wanted = set(units)
-    costs = [price for unit, price in store.rows(graded) if unit in wanted]
+    unit_ids = set(units)
+    costs = [price for unit, price in store.rows(graded) if unit in unit_ids]
     costs += [price for _, price in store.rows(audited)]
-    costs += [event["provenance"].get("cost_usd") for event in _all(store, PROPOSED, rubric)]
+    costs += [event["provenance"].get("cost_usd") for event in _details_of(store, PROPOSED, rubric)]
     return None if None in costs else round(sum(costs), 6)
 
 
-def _append(
+def _append_detail(
     store: Database, kind: str, rubric: str, detail: Mapping[str, Any], done_by: str
 ) -> None:
+    """Append an event about a rubric, with its detail as JSON."""
     text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
     with store.write() as connection:
         _note(connection, kind, rubric, text, done_by)
 
 
-def _all(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
-    return [detail for name, detail in _with_rubrics(store, kind) if name == rubric]
+def _details_of(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
+    """Return the details of all events of a kind about a rubric, in the order of time."""
+    return [detail for name, detail in _details_by_rubric(store, kind) if name == rubric]
 
 
-def _with_rubrics(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
+def _details_by_rubric(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return (rubric, detail) of all events of a kind, in the order of time."""
     query = sa.select(lead_events.c.rater_id, lead_events.c.reason)
     query = query.where(lead_events.c.kind == kind).order_by(lead_events.c.event_id)
     return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
 
 
-# What models proposed for a grader: every request that was answered, and what came back, kept
-# before anybody reads it
+# Models' proposals for a grader's text: every request that was answered, and its reply, recorded
+# before it is used
 
 PROPOSED = "improve proposed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProposalAttempt:
-    """The outcome of a request for words: the model asked, the request's digest and what was sent;
-    the reply, or the reason why there is none; and what the request is `about`: the grader whose
-    words are to be changed, and the clusters whose labels were read.
+    """The result of a request for a text: the model asked (`proposer`), the request's digest and
+    messages; the reply, or the reason why there is none; and what it is `about`: the grader whose
+    text is to be changed, and the clusters whose labels were read.
     """
 
     rubric: str
@@ -258,31 +260,31 @@ class ProposalAttempt:
 
 
 def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None:
-    """Append what came of requests; durable on return."""
+    """Append the results of requests; on disk on return."""
     with store.write():
         for attempt in attempts:
-            _append(store, PROPOSED, attempt.rubric, asdict(attempt), "")
+            _append_detail(store, PROPOSED, attempt.rubric, asdict(attempt), "")
 
 
 def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
-    """Return the first answer to each request that need not be sent again, by its digest."""
-    first: dict[str, ProposalAttempt] = {}
-    for attempt in _all(store, PROPOSED, rubric):
+    """Return the first reply to each request that need not be sent again, by its digest."""
+    first_replies: dict[str, ProposalAttempt] = {}
+    for attempt in _details_of(store, PROPOSED, rubric):
         if attempt["unscored_reason"] not in TRANSIENT_REASONS:
-            first.setdefault(attempt["request"], ProposalAttempt(**attempt))
-    return first
+            first_replies.setdefault(attempt["request"], ProposalAttempt(**attempt))
+    return first_replies
 
 
-# The lead's acts: who, when, what; decisions that have a table of their own are read from there
+# The lead's acts: who, when, what. Some decisions are in other tables, which `acts` reads as well.
 
 Act = Literal[
     "account", "backup", "exclude", "export", "file", "grades", "import", "invite", "link",
     "logged_out", "pause", "place", "readmit", "responses", "resume", "rewording", "sample",
     "settings", "store", "study", "threshold", "used",
 ]  # fmt: skip
-"""Acts, with decisions about raters and what becomes of links and logins."""
+"""Kinds of acts, among them decisions about raters, and uses and ends of links and logins."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
-_NO_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENT_KINDS)
+_NOT_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENT_KINDS)
 _HASHED = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
@@ -318,12 +320,13 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
 def note_files(
     connection: sa.Connection, done_by: str, changed: Mapping[str, tuple[str, str]]
 ) -> None:
-    """Append that a lead changed files: by its name each one's new text, and what is new in it."""
-    for name, (text, new) in changed.items():
+    """Append that a lead changed files: (new text, summary of changes) by the file's name."""
+    for name, (text, summary) in changed.items():
         if name == "study.toml":
-            _note(connection, "settings", name, f"{_settings_digest(text)} {new}", done_by)
+            detail = f"{_settings_digest(text)} {summary}"
+            _note(connection, "settings", name, detail, done_by)
         else:
-            _note(connection, "file", name, new, done_by)
+            _note(connection, "file", name, summary, done_by)
 
 
 def _settings_digest(text: str) -> str:
@@ -331,14 +334,14 @@ def _settings_digest(text: str) -> str:
 
 
 def acts(store: Database) -> pd.DataFrame:
-    """Return the lead's acts in `ACT_COLUMNS`, the latest first."""
-    decided = labels.c.rater_kind == "adjudicator"
-    flag = sa.cast(flag_events.c.flag_id, sa.Text)
+    """Return the lead's acts, with the columns `ACT_COLUMNS`, the latest first."""
+    is_adjudication = labels.c.rater_kind == "adjudicator"
+    flag_id = sa.cast(flag_events.c.flag_id, sa.Text)
     sources = (
-        (lead_events, "rater_id", "reason", lead_events.c.kind, ~lead_events.c.kind.in_(_NO_ACTS)),
-        (flag_events, flag, "text", sa.literal("flag ") + flag_events.c.kind, sa.true()),
+        (lead_events, "rater_id", "reason", lead_events.c.kind, ~lead_events.c.kind.in_(_NOT_ACTS)),
+        (flag_events, flag_id, "text", sa.literal("flag ") + flag_events.c.kind, sa.true()),
         (sorted_disagreements, "unit_id", "kind", sa.literal("disagreement"), sa.true()),
-        (labels, "unit_id", "label", sa.literal("adjudication"), decided),
+        (labels, "unit_id", "label", sa.literal("adjudication"), is_adjudication),
     )
     queries = [
         sa.select(
@@ -347,8 +350,8 @@ def acts(store: Database) -> pd.DataFrame:
             kind.label("kind"),
             (about if isinstance(about, sa.ColumnElement) else table.c[about]).label("about"),
             table.c[detail].label("detail"),
-        ).where(wanted)
-        for table, about, detail, kind, wanted in sources
+        ).where(condition)
+        for table, about, detail, kind, condition in sources
     ]
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
     table = table[::-1].sort_values("created_at", ascending=False, kind="stable")
@@ -356,55 +359,54 @@ def acts(store: Database) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-# Looks: each at new labels is another chance to be wrong, so they are counted. Looking again at the
-# same labels is the same look.
+# Interim analyses, called looks: each look at new labels is another chance of an error, so they are
+# counted. Looking again at the same labels is the same look.
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
-    """Return a hash of people's labels (of one rubric) that the order of rows does not change."""
+    """Return a hash of people's labels (of one rubric) that ignores the order of rows."""
     people = ratings.loc[ratings["rater_kind"] == "human", _HASHED].sort_values(_HASHED)
     return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
 
 
 def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> dict[str, int]:
-    """Return the number of this look, by rubric, from the hashes of people's labels as they are
-    now. A look at new labels is logged if `record`; else its number is 0, for then it is not
-    counted.
+    """Return the number of this look, by rubric, from the `present` hashes of people's labels. A
+    look at new labels is logged if `record`; else its number is 0, as it is not counted.
     """
     with store.write() if record else store.read() as connection:
-        known = _known(connection)
+        looks = _looked_at(connection)
         numbers = {}
         for rubric, digest in present.items():
-            seen = known.setdefault(rubric, [])
-            if digest not in seen and record:
+            hashes = looks.setdefault(rubric, [])
+            if digest not in hashes and record:
                 append(connection, look_events, {"rubric": rubric, "labels_hash": digest})
-                seen.append(digest)
-            numbers[rubric] = seen.index(digest) + 1 if digest in seen else 0
+                hashes.append(digest)
+            numbers[rubric] = hashes.index(digest) + 1 if digest in hashes else 0
     return numbers
 
 
 def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
-    """Return the number that a look at these labels has, or would have, by rubric; logs nothing."""
+    """Return the number that a look at these labels has, or would have, by rubric."""
     with store.read() as connection:
-        known = _known(connection)
-    looks = {rubric: [*known.get(rubric, []), digest] for rubric, digest in present.items()}
+        past_looks = _looked_at(connection)
+    looks = {rubric: [*past_looks.get(rubric, []), digest] for rubric, digest in present.items()}
     return {rubric: looks[rubric].index(digest) + 1 for rubric, digest in present.items()}
 
 
-def _known(connection: sa.Connection) -> dict[str, list[str]]:
-    """The hashes of the labels looked at so far, by rubric, each once and in order."""
+def _looked_at(connection: sa.Connection) -> dict[str, list[str]]:
+    """Return the hashes of the labels looked at so far, by rubric, each once and in order."""
     query = sa.select(look_events.c.rubric, look_events.c.labels_hash)
-    known: dict[str, list[str]] = {}
+    hashes_by_rubric: dict[str, list[str]] = {}
     for rubric, digest in connection.execute(query.order_by(look_events.c.event_id)):
-        if digest not in known.setdefault(rubric, []):
-            known[rubric].append(digest)
-    return known
+        if digest not in hashes_by_rubric.setdefault(rubric, []):
+            hashes_by_rubric[rubric].append(digest)
+    return hashes_by_rubric
 
 
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold:
-    """A grader's threshold that was tuned on the labels of `clusters` (ids of pairs). It has the
-    best `objective` against the `reference` ("humans", or a rater) and replaces `instead_of`, the
+    """A grader's threshold, tuned on the labels of `clusters` (ids of pairs). It has the best
+    `objective` against the `reference` ("humans", or a rater) and replaces `instead_of`, the
     rubric's threshold or a declared one.
     """
 
@@ -421,20 +423,19 @@ class TunedThreshold:
 TUNED_THRESHOLDS = EventLog(threshold_events, TunedThreshold)
 
 
-# Draws of the sample with known probabilities. A study whose sample was only ever drawn by chance
-# has none: there all pairs were equally likely.
+# Draws of the sample with known probabilities. There are none while all pairs were equally likely.
 
 WAVES = EventLog(sample_waves, Wave)
 
 
 def inclusion_so_far(store: Store) -> Mapping[str, float]:
-    """Return each pair's probability of being picked and labelled by now; empty where all were
+    """Return each pair's probability of being picked and labelled by now; empty where all are
     equal. A pair counts as labelled when any person has labelled it on any rubric: all rubrics of a
     pair are handed out together.
     """
     if not (waves := WAVES.all(store)):
         return {}
     query = sa.select(labels.c.unit_id).where(labels.c.rater_kind == "human").distinct()
-    seen = {parse_unit_id(unit)[0] for unit in store.values(query)}
-    shares = [len(seen.intersection(wave.taken)) / max(len(wave.taken), 1) for wave in waves]
+    labelled = {parse_unit_id(unit)[0] for unit in store.values(query)}
+    shares = [len(labelled.intersection(wave.taken)) / max(len(wave.taken), 1) for wave in waves]
     return inclusion(waves, shares if any(shares) else ())

@@ -1,5 +1,5 @@
-"""Replies of graders and subjects: graders' words and the facts of each reply, grades of the
-injection audit, attempts at subjects' responses, and batches under way. Append-only.
+"""Replies of graders and subjects, append-only: graders' texts and what identifies each reply,
+grades of the injection audit, attempts at subjects' responses, and batches in progress.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
-_AT_ONCE = 400  # units in one query
+_UNITS_PER_QUERY = 400
 
 About = tuple[str, str, str]
 """(rubric, unit id, grader)."""
 Trial = tuple[str, str, str, str, int]
-"""(unit_id, attack, target, side, draw): one text that was put to a grader."""
+"""(unit_id, attack, target, side, draw): one attacked text shown to a grader."""
 
-_TRIAL = ("unit_id", "attack", "target", "side", "draw")
-_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
+_TRIAL_COLUMNS = ("unit_id", "attack", "target", "side", "draw")
+_AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
 def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return the facts that identify a grader's replies, attacked ones too, by question."""
-    asked = ("unit_id", "rubric", "order")
+    """Return what identifies a grader's replies, by the prompt's key (`Question.prompted`)."""
+    columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
-        for table, names in ((grades, asked), (attacked_grades, (*asked, *_TRIAL[1:4]))):
+        attacked_columns = (*columns, *_TRIAL_COLUMNS[1:4])
+        for table, names in ((grades, columns), (attacked_grades, attacked_columns)):
             facts = table.c.provenance
             query = sa.select(
                 *(table.c[name] for name in names),
@@ -49,21 +50,21 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
                 facts["created"].as_float(),
                 facts["choice"].as_integer(),
             ).where(table.c.rater_id == rater_id, table.c.unscored_reason.not_in(TRANSIENT_REASONS))
-            for *prompted, reply_id, created, choice in connection.execute(query):
+            for *prompt_key, reply_id, created, choice in connection.execute(query):
                 identity = {"reply_id": reply_id, "created": created, "choice": choice}
-                replies.setdefault(tuple(prompted), []).append(identity)
+                replies.setdefault(tuple(prompt_key), []).append(identity)
     return replies
 
 
 def gave_without_reasoning(store: Store, rater_id: str) -> bool:
-    """Return True if a grader gave token probabilities when asked with reasoning effort none."""
+    """Return True if a grader gave token probabilities at reasoning effort "none"."""
     with store.read() as connection:
         for table in (grades, attacked_grades):
             effort = table.c.provenance["settings", "reasoning_effort"].as_string()
-            gave = sa.select(table.c.event_id).where(
+            query = sa.select(table.c.event_id).where(
                 table.c.rater_id == rater_id, table.c.prob_method == "logprobs", effort == "none"
             )
-            if connection.execute(gave.limit(1)).first():
+            if connection.execute(query.limit(1)).first():
                 return True
     return False
 
@@ -71,12 +72,10 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
 def raw_replies(
     store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
 ) -> dict[About, list[str]]:
-    """Return the latest reply to every order and draw of each grade wanted, by (rubric, unit id,
-    grader).
-
-    Only replies under a text that `accepted` (rubric -> hashes) names; a reply that was given
-    several times stands once, and one without words not at all. Of a reply with a reason that alone
-    is shown, and whether the sides were exchanged, which a reason speaks of.
+    """Return the latest reply to every order and draw of each `wanted` grade, by (rubric, unit id,
+    grader). Only replies under a text that `accepted` (rubric -> hashes) names. Equal replies are
+    listed once, empty ones not at all. Of a reply with a reason only that is returned, with a note
+    if the sides were swapped, as a reason speaks of sides.
     """
     keys, latest = set(wanted), dict[tuple[About, str, int], str]()
     units = list(dict.fromkeys(unit for _, unit, _ in wanted))
@@ -84,15 +83,15 @@ def raw_replies(
     columns = [*(grades.c[name] for name in names), grades.c.provenance["reason"].as_string()]
     query = sa.select(*columns).order_by(grades.c.event_id)
     with store.read() as connection:
-        for start in range(0, len(units), _AT_ONCE):
-            some = grades.c.unit_id.in_(units[start : start + _AT_ONCE])
-            for row in connection.execute(query.where(some)):
-                rubric, unit, grader, order, draw, digest, raw, reason = row
+        for start in range(0, len(units), _UNITS_PER_QUERY):
+            is_in_chunk = grades.c.unit_id.in_(units[start : start + _UNITS_PER_QUERY])
+            for row in connection.execute(query.where(is_in_chunk)):
+                rubric, unit, grader, order, draw, rubric_hash, raw, reason = row
                 key = (rubric, unit, grader)
-                if key in keys and digest in accepted.get(rubric, ()):
+                if key in keys and rubric_hash in accepted.get(rubric, ()):
                     if reason:
-                        form = "reason_ba" if order == "ba" else "reason"
-                        raw = written(f"disagreement.{form}", reason=reason)
+                        text_key = "reason_ba" if order == "ba" else "reason"
+                        raw = written(f"disagreement.{text_key}", reason=reason)
                     latest[key, order, draw] = raw
     replies: dict[About, dict[str, None]] = {}
     for (key, _, _), raw in sorted(latest.items()):
@@ -101,24 +100,24 @@ def raw_replies(
     return {key: list(reply) for key, reply in replies.items()}
 
 
-# The injection audit: grades of texts that try to sway a grader, which never become ratings
+# The injection audit: grades of attacked texts, which never become ratings
 
 
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
-    """Return the trials not to ask again, each with its label; "" where none came."""
+    """Return the trials that need not be requested again, each with its label or ""."""
     columns = attacked_grades.c
-    asked = columns.rater_id == rater_id, columns.rubric == rubric, columns.suite == suite
-    counts = columns.rubric_hash.in_(rubric_hashes)
+    is_asked = columns.rater_id == rater_id, columns.rubric == rubric, columns.suite == suite
+    has_text = columns.rubric_hash.in_(rubric_hashes)
     is_final = columns.unscored_reason.not_in(TRANSIENT_REASONS)
-    query = sa.select(*(columns[name] for name in _TRIAL), columns.label)
-    query = query.where(*asked, counts, is_final).order_by(columns.event_id)
+    query = sa.select(*(columns[name] for name in _TRIAL_COLUMNS), columns.label)
+    query = query.where(*is_asked, has_text, is_final).order_by(columns.event_id)
     return {tuple(row[:5]): row.label for row in store.rows(query)}
 
 
 def was_audited(store: Store) -> bool:
-    """Return True if a grader of the study ever answered in an audit."""
+    """Return True if any grader of the study has answered in an audit."""
     table = attacked_grades
     answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
     return bool(store.rows(answered.limit(1)))
@@ -126,27 +125,28 @@ def was_audited(store: Store) -> bool:
 
 def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
     """Return each grader's latest grades under a text that `accepted` (rubric -> hashes) names, for
-    the latest version of the attacks put to it. Columns: `rubric, rater_id, unit_id, attack,
-    target, side, draw, label, probabilities` (a dict or None).
+    the latest version of the attacks that it was tested with. Columns: `rubric, rater_id, unit_id,
+    attack, target, side, draw, label, probabilities` (a dict or None).
     """
     attacked = attacked_grades
-    names = ("rubric", "rater_id", *_TRIAL, "label", "probabilities", "rubric_hash", "suite")
+    names = ("rubric", "rater_id", *_TRIAL_COLUMNS, "label", "probabilities")
     query = (
-        sa.select(*(attacked.c[name] for name in names))
-        .where(is_latest(attacked, *_KEY), attacked.c.unscored_reason.not_in(TRANSIENT_REASONS))
+        sa.select(*(attacked.c[name] for name in (*names, "rubric_hash", "suite")))
+        .where(is_latest(attacked, *_AUDIT_KEY))
+        .where(attacked.c.unscored_reason.not_in(TRANSIENT_REASONS))
         .order_by(attacked.c.event_id)
     )
     table = store.table(query)
     texts = zip(table["rubric"], table["rubric_hash"], strict=True)
     table = table.loc[[digest in accepted.get(rubric, ()) for rubric, digest in texts]]
-    newest = table.groupby(["rubric", "rater_id"])["suite"].transform("last")
-    table = table[table["suite"] == newest].drop(columns=["suite", "rubric_hash"])
+    latest_suite = table.groupby(["rubric", "rater_id"])["suite"].transform("last")
+    table = table[table["suite"] == latest_suite].drop(columns=["suite", "rubric_hash"])
     return table.reset_index(drop=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
-    """The outcome of one prompt: a response, which may be empty, or why there is none."""
+    """The result of one prompt: a response, which may be empty, or why there is none."""
 
     subject: str
     pair_id: str
@@ -158,7 +158,7 @@ class ResponseAttempt:
 
 
 class ResponseLog:
-    """The log of one study's attempts. Methods that write are durable when they return."""
+    """The log of a study's attempts at responses. Methods that write are durable on return."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -168,27 +168,26 @@ class ResponseLog:
         self._log.append(self._store, attempts)
 
     def answered(self, subject: str) -> set[tuple[str, str]]:
-        """(pair_id, side) of every prompt that this subject has responded to, imports included."""
-        known = self._store.answered()
-        known = known[known["subject"] == subject]
-        return set(self._texts(subject)) | set(zip(known["pair_id"], known["side"], strict=True))
+        """Return (pair_id, side) of each prompt that this subject has answered, also by import."""
+        stored = self._store.answered()
+        stored = stored[stored["subject"] == subject]
+        return set(self._texts(subject)) | set(zip(stored["pair_id"], stored["side"], strict=True))
 
     def add_whole_pairs(self, subject: str) -> int:
-        """Take every pair with all its responses into the study; return how many are new. The first
-        response to a prompt counts.
-        """
+        """Add pairs with all their responses to the study; return the number of responses."""
         texts = self._texts(subject)
-        known = self._store.answered()
+        stored_responses = self._store.answered()
         sides = sides_of(self._store.pairs())
-        stored = set(known.loc[known["subject"] == subject, "pair_id"])
+        stored_pairs = set(stored_responses.loc[stored_responses["subject"] == subject, "pair_id"])
         rows = [
             {"pair_id": pair, "side": side, "subject": subject, "response": text}
             for (pair, side), text in texts.items()
-            if pair not in stored and all((pair, shown) in texts for shown in sides)
+            if pair not in stored_pairs and all((pair, other) in texts for other in sides)
         ]
         return self._store.add_responses(pd.DataFrame(rows)) if rows else 0
 
     def _texts(self, subject: str) -> dict[tuple[str, str], str]:
+        """Return the subject's first response to each prompt, by (pair_id, side)."""
         table = response_attempts.c
         query = (
             sa.select(table.pair_id, table.side, table.response)
@@ -198,17 +197,16 @@ class ResponseLog:
         return {(row.pair_id, row.side): row.response for row in self._store.rows(query)}
 
 
-# Batches of grades under way at a provider: recorded before they are sent, so that a run which ends
-# at any instant is continued by the next. A chunk is intended, submitted, then collected - or
-# abandoned, where it never reached the provider. Its grades and the note that it is collected are
+# Batches of grades in progress at a provider, recorded before they are sent, so that a run that is
+# killed at any time is continued by the next. A chunk is intended, submitted, then collected - or
+# abandoned, if it never reached the provider. Its grades and the event "collected" are written in
 # one transaction.
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """A request of a chunk as it was sent, and the id under which the provider answers it.
-
-    The question by its names, not as a `Question`: the study may drop or edit a rubric meanwhile.
+    """A request of a chunk as it was sent, and the id under which the provider answers it. It has
+    the names of its question, not a `Question`: the study may drop or edit a rubric meanwhile.
     `more` are the further draws that it asks for, each with its grade's key; `trial` is its attack
     in an injection audit (attack, target, side, suite).
     """
@@ -226,13 +224,13 @@ class BatchRequest:
 
     @property
     def draws(self) -> list[tuple[int, str]]:
-        """The draws that it asks for, each with its grade's key."""
+        """Return the draws that it asks for, each with its grade's key."""
         return [(self.draw, self.custom_id[:40]), *self.more]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """A batch as it was intended. `batch_id` is empty until the provider has named it."""
+    """A batch as it was intended. `batch_id` is empty until the provider has given it."""
 
     chunk: str
     rater_id: str
@@ -243,39 +241,42 @@ class Chunk:
     created_at: str = field(default_factory=utc_now)
 
 
-_CHUNK = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")
-"""The columns of a batch that are fields of its chunk."""
+_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")
+"""Columns of a batch that are fields of its chunk."""
 
 
 class BatchJournal:
-    """The chunks of one study. Methods that write are durable when they return."""
+    """The chunks of a study. Methods that write are durable on return."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def intend(self, chunk: Chunk) -> None:
-        row = {name: getattr(chunk, name) for name in _CHUNK}
+        """Record a chunk before it is sent."""
+        row = {name: getattr(chunk, name) for name in _CHUNK_COLUMNS}
         row["questions"] = [astuple(request) for request in chunk.requests]
         with self._store.write() as connection:
             connection.execute(sa.insert(batches), [row])
-            _note(connection, chunk.chunk, "intended")
+            _append_event(connection, chunk.chunk, "intended")
 
     def submitted(self, chunk: str, batch_id: str) -> None:
+        """Record the id that the provider has given a chunk."""
         with self._store.write() as connection:
-            _note(connection, chunk, "submitted", batch_id)
+            _append_event(connection, chunk, "submitted", batch_id)
 
     def abandoned(self, chunk: str) -> None:
+        """Record that a chunk never reached the provider."""
         with self._store.write() as connection:
-            _note(connection, chunk, "abandoned")
+            _append_event(connection, chunk, "abandoned")
 
     def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
         """Append a chunk's grades and close it, in one transaction."""
         with self._store.write() as connection:
             self._store.add_grades(attempts)
-            _note(connection, chunk, "collected", batch_id)
+            _append_event(connection, chunk, "collected", batch_id)
 
     def count(self, rater_id: str) -> int:
-        """Count the chunks that this grader ever had."""
+        """Return the number of chunks that this grader ever had."""
         query = sa.select(sa.func.count()).where(batches.c.rater_id == rater_id)
         return int(self._store.values(query)[0])
 
@@ -285,23 +286,23 @@ class BatchJournal:
         return set(self._store.values(query))
 
     def under_way(self, rater_id: str) -> list[Chunk]:
-        """The chunks that are neither collected nor abandoned, oldest first."""
+        """Return the chunks that are neither collected nor abandoned, oldest first."""
         events = batch_events.c
         closed = sa.select(events.chunk).where(events.kind.in_(("collected", "abandoned")))
-        ids = sa.select(events.chunk, events.batch_id).where(events.kind == "submitted")
+        submitted = sa.select(events.chunk, events.batch_id).where(events.kind == "submitted")
         query = sa.select(batches).order_by(batches.c.created_at)
-        wanted = batches.c.rater_id == rater_id, batches.c.chunk.not_in(closed)
+        is_open = batches.c.rater_id == rater_id, batches.c.chunk.not_in(closed)
         with self._store.read() as connection:
-            named = {row.chunk: row.batch_id for row in connection.execute(ids)}
-            rows = connection.execute(query.where(*wanted)).all()
+            batch_ids = {row.chunk: row.batch_id for row in connection.execute(submitted)}
+            rows = connection.execute(query.where(*is_open)).all()
         chunks = []
         for row in rows:
-            facts = {name: getattr(row, name) for name in _CHUNK}
+            columns = {name: getattr(row, name) for name in _CHUNK_COLUMNS}
             requests = tuple(BatchRequest(*cells) for cells in row.questions)
-            batch_id = named.get(row.chunk, "")
-            chunks.append(Chunk(**facts, requests=requests, batch_id=batch_id))
+            batch_id = batch_ids.get(row.chunk, "")
+            chunks.append(Chunk(**columns, requests=requests, batch_id=batch_id))
         return chunks
 
 
-def _note(connection: sa.Connection, chunk: str, kind: str, batch_id: str = "") -> None:
+def _append_event(connection: sa.Connection, chunk: str, kind: str, batch_id: str = "") -> None:
     append(connection, batch_events, {"chunk": chunk, "kind": kind, "batch_id": batch_id})

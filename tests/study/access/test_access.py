@@ -48,7 +48,7 @@ def cheap_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same library, with less work for each check."""
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(access, "_hasher", lambda: hasher)
-    access._no_ones_hash.cache_clear()
+    access._decoy_hash.cache_clear()
 
 
 @pytest.fixture
@@ -494,11 +494,11 @@ def test_who_came_by_a_link_takes_nobodys_account_along(tmp_path, role):
         access.set_account(study.store, "lead", PASSWORD, role)
         link = access.new_link_token(study.store)
         by_link = access.visitor(study.store, access.open_link(study.store, link))
-        assert not access.settle_beside(study, made, by_link)
-        assert not access.settle_beside(study, made, access.Visitor("nobody", "lead"))
+        assert not access.copy_access(study, made, by_link)
+        assert not access.copy_access(study, made, access.Visitor("nobody", "lead"))
         assert set(access.accounts(made.store)) == {"ada"}
         by_account = access.visitor(study.store, access.sign_in(study.store, "lead", PASSWORD))
-        assert access.settle_beside(study, made, by_account) == (role == "lead")
+        assert access.copy_access(study, made, by_account) == (role == "lead")
         assert ("lead" in access.accounts(made.store)) == (role == "lead")
 
 

@@ -319,7 +319,7 @@ def test_two_answers_are_known_by_their_names(names, show, known):
 @pytest.mark.slow
 def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
     items, columns = compared(VOTES, "winner")
-    assert dict(columns.said()) == {
+    assert dict(columns.roles()) == {
         "shown": "Question, output_1, output_2", "answers": "output_1, output_2",
         "subjects": "generator_1, generator_2", "prompt": "Question", "judge": "winner",
     }  # fmt: skip

@@ -194,8 +194,8 @@ def test_feedback_says_what_was_right_and_why(sessions):
     assert submit(sessions.practice, "r", task, "5", "2", edit=True) == "already_labelled"
     feedback = sessions.practice.feedback("r", sessions.next_step("r"))
     names = [option.name for option in task.rubric.options]
-    (told,) = feedback.told
-    assert (told.given, told.accepted, told.right) == (names[0], tuple(names[3:]), False)
+    (told,) = feedback.questions
+    assert (told.given, told.accepted, told.is_right) == (names[0], tuple(names[3:]), False)
     assert feedback.explanation == "It gives nothing of what was asked for."
     assert feedback.blocks[1].text == "I would rather not."
     assert sessions.practice.next_sheet("r") is None  # until it was read
@@ -219,7 +219,7 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
         sent = [Answer(submit_id=each, task_id=each, option_key=right) for each in ids]
         sessions.practice.submit_all("r", sent)
         feedback = sessions.practice.feedback("r", sessions.next_step("r"))
-        assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
+        assert [told.is_right for told in feedback.questions] == [True]  # hedging has none
         sessions.read_feedback("r", sessions.next_step("r"))
     assert sessions.next_step("r").name == "labelling"
 

@@ -19,7 +19,7 @@ from evenhand.study import Study, changing, open_study
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
-from evenhand.study.settings.sections import _FORMS, Section, fault_of
+from evenhand.study.settings.sections import _PATTERN_WORDS, Section, fault_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     OidcSettings,
@@ -255,7 +255,7 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, sam
 
 def test_the_page_and_the_words_for_patterns_are_those_of_the_settings():
     schemas = [json.dumps(each.model_json_schema()) for each in (StudyConfig, KnownUnit)]
-    for pattern in _FORMS:
+    for pattern in _PATTERN_WORDS:
         assert any(json.dumps(pattern) in schema for schema in schemas), pattern
     page = PAGE.read_text("utf-8")
     assert page == renewed(page), "run: python -m docs.settings"
