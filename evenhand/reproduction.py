@@ -148,7 +148,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
         wanted = wanted.resolved(providers)
         writers = [graders.parse_spec(name, providers) for name in wanted.asked]
         for spec in writers:
-            if spec.speaks == "baseline":
+            if spec.api_format == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
         sides, missing = sides_of(study.store.pairs()), study.unanswered(wanted.asked, wanted.reach)
         # Each subject that is asked has a response of the usual length where it has none yet.
@@ -170,10 +170,12 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             options = wanted.grading()
             known: dict[str, int] = {}
             if real is not None and real.subjects():
-                now = graders.forecast(real, wanted.graders, options, most=1)
+                now = graders.forecast(real, wanted.graders, options, max_priced=1)
                 known = {run.rater_id: run.already for run in now}
-            for run in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(("grades", run.left(known.get(run.rater_id, 0))))
+            for run in graders.forecast(
+                study, wanted.graders, options, batch=batch, max_priced=_PRICED
+            ):
+                steps.append(("grades", run.remaining(known.get(run.rater_id, 0))))
         spent = spent_so_far(real.store) if real else 0.0
         work = work_lines(study, usual=0 if wanted.sample else wanted.published.design.sample)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)

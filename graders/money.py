@@ -166,7 +166,7 @@ class Tariff:
         """Return the model's tariff, or None if it has no known price. `prices` are the study's
         own, by grader, with or without an address, or by model.
         """
-        if spec.speaks == "baseline":
+        if spec.api_format == "baseline":
             return None
         prices = prices or {}
         names = (spec.text, f"{spec.provider}:{spec.model}", spec.model)
@@ -203,7 +203,7 @@ class Tariff:
         cache, and as many tokens of output as the request allows (or `output`) for each of its
         draws.
         """
-        claude = self.spec.speaks == "messages"
+        claude = self.spec.api_format == "messages"
         bare, images = _without_images(request)
         size = len(json.dumps(bare, ensure_ascii=False).encode()) + _HIDDEN_INPUT
         size += images * (_CLAUDES_IMAGE if claude else _DEAREST_IMAGE)

@@ -330,7 +330,7 @@ def _address(spec: GraderSpec) -> dict[str, str]:
     """
     endpoint, url = spec.endpoint, spec.endpoint.base_url
     with_v1 = written("provider.check_path")
-    if url and spec.speaks == "chat" and not urlsplit(url).path.strip("/"):
+    if url and spec.api_format == "chat" and not urlsplit(url).path.strip("/"):
         with_v1 = written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
     return {"address": url or endpoint.host, "host": endpoint.host, "with_v1": with_v1}
 

@@ -194,11 +194,11 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
         forecast = foresee(wanted, limits, ready=not arguments.dry_run)
-    steps = [*forecast.steps, ("whole", forecast.whole)]
+    steps = [*forecast.steps, ("whole", forecast.total)]
     names = [written(f"reproduce.{name}") for name, _ in steps]
     runs.print_forecast([part for _, part in steps], names)
     print_lines(forecast.lines)
-    budget, expected = limits.budget, forecast.whole.expected
+    budget, expected = limits.budget, forecast.total.expected
     if budget is not None and expected is not None and expected + forecast.spent > budget:
         say("reproduce.over", budget=budget)
     if arguments.dry_run:

@@ -52,7 +52,7 @@ def test_the_limit_falls_once_per_round_and_rises_again() -> None:
 
 @pytest.mark.slow
 def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkeypatch) -> None:
-    monkeypatch.setattr(live, "PATIENCE", 0.05)
+    monkeypatch.setattr(live, "IDLE_SECONDS", 0.05)
     words = "Slow down, please. \x1b[31m[red]" + "x" * 500
     busy = error(429, words, {"retry-after": "0.4"})
     bench.script = lambda call: busy if call.nth == 1 else Reply(body=answer(call).body, delay=0.3)

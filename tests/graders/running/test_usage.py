@@ -139,7 +139,9 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
             if lost[output % 3]:
                 shared.settle(held, held)
             else:
-                reservations.learn(Reply(request, "", Outcome(evidence={"usage": usage})), 16_000)
+                reservations.record_usage(
+                    Reply(request, "", Outcome(evidence={"usage": usage})), 16_000
+                )
                 shared.settle(held, bill)
             assert bill <= held
 
@@ -231,7 +233,7 @@ def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedSt
     study = marked_study(pairs=9)
     (whole,) = forecast(study, [PRICED], GradingOptions(draws=3))
     assert "spread evenly" not in whole.basis
-    (some,) = forecast(study, [PRICED], GradingOptions(draws=3), most=5)
+    (some,) = forecast(study, [PRICED], GradingOptions(draws=3), max_priced=5)
     assert some.new == whole.new == 54
     assert "all 54 are extrapolated from 15 spread" in some.basis
     assert some.cost == pytest.approx(whole.cost, rel=0.02)  # the prompts are about equally long
