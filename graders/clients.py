@@ -44,9 +44,9 @@ from evenhand.graders.providers import (
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
     CONNECT,
-    DECLINED,
     FILTERED,
-    LITELLM_DECLINED,
+    LITELLM_NO_CACHE,
+    NO_CACHE_HEADERS,
     NOT_LOGPROBS,
     SPARE,
     GraderFailure,
@@ -57,11 +57,11 @@ from evenhand.graders.replies import (
     Rejected,
     Stopped,
     Transient,
-    asked,
     error_words,
     failure_of,
     json_object,
     outcome_of,
+    prompt_for_method,
     refused,
 )
 from evenhand.rubrics import PromptText, Rubric
@@ -446,7 +446,7 @@ class Grader:
                     self._path, body=request, cast_to=httpx2.Response, **more
                 )
         except TimeoutError:
-            raise Transient(f"no answer within {self._timeout:g} s", hung=True) from None
+            raise Transient(f"no answer within {self._timeout:g} s", is_timeout=True) from None
         return answer
 
     async def close(self) -> None:
@@ -657,7 +657,7 @@ def build_claude_request(
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
     else:
-        prompt, schema = asked(prompt, settings)
+        prompt, schema = prompt_for_method(prompt, settings)
         common["system"] = [_cached(prompt.system)]
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
@@ -915,7 +915,7 @@ def build_chat_request(
 ) -> dict[str, Any]:
     """Return the arguments of `chat.completions.create`."""
     method = settings.method
-    prompt, schema = asked(prompt, settings)
+    prompt, schema = prompt_for_method(prompt, settings)
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
@@ -1207,9 +1207,9 @@ class OpenAIGrader(Grader):
         """Return options that decline answers from caches: a cached answer is no new draw."""
         if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
             return {}
-        declined: RequestOptions = {"headers": DECLINED}
+        declined: RequestOptions = {"headers": NO_CACHE_HEADERS}
         if self._is_litellm:
-            declined["extra_json"] = LITELLM_DECLINED
+            declined["extra_json"] = LITELLM_NO_CACHE
         return declined
 
     @property
@@ -1320,7 +1320,7 @@ def build_form_request(
     spec: GraderSpec, prompt: PromptText, settings: GraderSettings
 ) -> dict[str, Any]:
     """Return the body of a request in the form of the provider's API."""
-    prompt, schema = asked(prompt, settings)
+    prompt, schema = prompt_for_method(prompt, settings)
     question = Question(
         model=spec.model,
         system=prompt.system,
@@ -1364,7 +1364,7 @@ class OtherGrader(Grader):
         return [parse_form_reply(self.spec.api_format, reply, rubric, self.settings.reading)]
 
     async def _post(self, request: Json, **more: Any) -> httpx2.Response:
-        return await super()._post(request, options={"headers": DECLINED}, **more)
+        return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **more)
 
 
 # ---- any grader ---------------------------------------------------------------------------------

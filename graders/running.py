@@ -79,7 +79,7 @@ from evenhand.graders.replies import (
     ASKED_AGAIN,
     ATTEMPTS,
     FILTERED,
-    MOST_KEPT,
+    MAX_RAW_CHARS,
     REPEATED,
     Facts,
     Filtered,
@@ -286,9 +286,9 @@ class Reservations:
         outcomes = (reply.outcome, *reply.further_outcomes)
         usage = reply.outcome.evidence.get("usage")
         if isinstance(usage, Mapping):
-            answer_tokens = money.Tokens.of(usage).output // len(outcomes)
+            answer_tokens = money.Tokens.from_usage(usage).output // len(outcomes)
             self.longest_answer = max(self.longest_answer, answer_tokens)
-        tier = money.Terms.of(reply.outcome.evidence).tier
+        tier = money.Terms.from_reply(reply.outcome.evidence).tier
         if self._tariff and tier and tier != self._tariff.tier:
             self._tariff = replace(self._tariff, tier=tier)
         if money.output_limit(reply.request) >= requested_limit:
@@ -714,9 +714,9 @@ class LiveRun(GraderRun):
                 async with self._throttle.slot():
                     return await self._ask_within_budget(question, prompt, facts)
             except Transient as failure:
-                is_silent = failure.mend and not self._n_replies
+                is_silent = failure.advice and not self._n_replies
                 if is_silent and time.monotonic() - self._began_at > _MAX_SILENCE:
-                    raise Stopped(failure.mend) from None
+                    raise Stopped(failure.advice) from None
                 raise
 
         facts["attempts"] = 1
@@ -799,7 +799,7 @@ class LiveRun(GraderRun):
             self._stop(f"{in_a_row} requests in a row failed, the last with: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._n_replies:
             address = self._grader.identity["base_url"]
-            self._stop(failure.mend or written("provider.silent", address=address, why=failure))
+            self._stop(failure.advice or written("provider.silent", address=address, why=failure))
 
     def _take_rejections(self) -> list[Any]:
         """Return the records of rejected requests that were held back, and hold none any more.
@@ -1247,7 +1247,7 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             return self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
         if accepted_draws is None:
-            raw = str(result.body)[:MOST_KEPT]
+            raw = str(result.body)[:MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
         else:
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
@@ -1793,7 +1793,7 @@ def forecast_of(
     tokens_per_request, basis = _tokens_per_request(study, task)
     warnings = (*warnings_about_secrets(spec), *warnings_about(spec, task.settings))
     prompts = _prompts_to_price(study, task, max_priced)
-    if tariff and not tariff.named:
+    if tariff and not tariff.study_prices:
         basis = f"{basis} {written('grade.price_table', table=tariff.source)}"
     forecast = replace(forecast, basis=basis, warnings=warnings)
     return priced_forecast(forecast, tariff, spec, task.settings, prompts, tokens_per_request)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from evenhand.graders import running as live
-from evenhand.graders.replies import HANGS, Transient
+from evenhand.graders.replies import MAX_TIMEOUTS, Transient
 from evenhand.graders.running import Throttle
 from harness.ports import free_port
 from harness.replies import Call, Reply, answer, completion, error, message
@@ -75,7 +75,7 @@ def test_a_server_that_hangs_is_given_up_after_two_tries(bench: Bench, grader: s
     bench.script = lambda call: Reply(200, answer(call).body, delay=20.0)
     began = time.monotonic()
     summary = grade(bench.study(pairs=2), [grader], timeout=0.05)
-    assert len(bench.calls) == HANGS == 2
+    assert len(bench.calls) == MAX_TIMEOUTS == 2
     assert time.monotonic() - began < 10
     assert "no answer within 0.05 s" in summary.stopped[0]
 

@@ -74,7 +74,7 @@ def test_no_field_of_an_sdk_is_unknown_and_what_counts_is_counted(usage, fields,
         held = {name: 7}
         for each in reversed(outer):
             held = {each: held}
-        tokens = Tokens.of(dict.fromkeys(start, 0) | held)
+        tokens = Tokens.from_usage(dict.fromkeys(start, 0) | held)
         assert (tokens != Tokens()) == (role == COUNTED), path
 
 
