@@ -14,9 +14,9 @@ from evenhand.cli.main import (
     DONE,
     OVER_BUDGET,
     STOPPED,
-    options_of,
+    annotators_address,
+    call_with_options,
     print_lead_link,
-    reached_at,
     refuse,
     study_of,
 )
@@ -37,7 +37,9 @@ def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
 
     others = dict.fromkeys(("orders", "shard", "units"))  # options of one verb, in another form
     prompt = arguments.prompt and read_own_words(arguments.prompt)
-    return options_of(GradingOptions, arguments, rubrics=arguments.rubric, prompt=prompt, **others)
+    return call_with_options(
+        GradingOptions, arguments, rubrics=arguments.rubric, prompt=prompt, **others
+    )
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
@@ -53,7 +55,7 @@ def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
     """The limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return options_of(RequestLimits, arguments)
+    return call_with_options(RequestLimits, arguments)
 
 
 def run_annotate(arguments: argparse.Namespace) -> int:
@@ -64,7 +66,7 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     from evenhand.study.settings.study_toml import START, read_config
 
     port = app_port(arguments.port)
-    address, public = reached_at(arguments, port)
+    address, public = annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
     if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
@@ -196,7 +198,7 @@ def run_respond(arguments: argparse.Namespace) -> int:
             raise InputError(f"{file.name} is empty; write the system prompt into it")
     with study_of(arguments) as study, progress_bar("responding") as progress:
         others = {"study": study, "limits": request_limits(arguments), "progress": progress}
-        summary = options_of(respond, arguments, system=system, **others)
+        summary = call_with_options(respond, arguments, system=system, **others)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(summary.line)

@@ -17,15 +17,15 @@ from evenhand.cli.main import (
     DONE,
     Parser,
     add_analysis_options,
-    analyse_asked,
-    engine_of,
-    given_options,
-    given_settings,
-    options_of,
+    analyse_from_command,
+    call_with_options,
+    named_engine,
+    options_from_command,
     print_lead_link,
     refuse,
-    refuse_of_files,
-    shared_names,
+    refuse_file_options,
+    settings_from_command,
+    shared_option_names,
     study_of,
 )
 from evenhand.cli.terminal import (
@@ -110,14 +110,16 @@ def run_check(arguments: argparse.Namespace) -> None:
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
-        analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
+        analysis, context = analyse_from_command(
+            arguments.file, arguments, analyse=analyse_file, verify=verify
+        )
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.library import Check
     from evenhand.reporting.ratings_file.declared import write_settings
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        written_to = write_settings(arguments.file, given_options(arguments))
+        written_to = write_settings(arguments.file, options_from_command(arguments))
         say("reading.wrote_settings", file=written_to)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
@@ -164,7 +166,7 @@ def _published(arguments: argparse.Namespace) -> int:
     published, folder = PUBLISHED[study], arguments.dir or Path(study)
     check = Parser()
     add_analysis_options(check)
-    scale = given_options(check.parse_args(published.options.split()))
+    scale = options_from_command(check.parse_args(published.options.split()))
     with working("reading the labels"):
         analysis = judge_published(study, scale, folder)
     print_lines(finding(study, analysis))
@@ -189,7 +191,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         return DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")
-    wanted = options_of(Reproduction, arguments, folder=folder, published=published)
+    wanted = call_with_options(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
@@ -238,7 +240,7 @@ def run_select(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import is_study
     from evenhand.reporting.selecting import Selection
 
-    analysis, _ = analyse_asked(arguments.source, arguments)
+    analysis, _ = analyse_from_command(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
     print_lines(Selection(analysis, study=study).lines, ranked=True)
 
@@ -246,19 +248,19 @@ def run_select(arguments: argparse.Namespace) -> None:
 def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 
-    wanted = options_of(Wanted, arguments)
-    options = shared_names("without a pilot")
-    assumed = options_of(Assumptions, arguments)
+    wanted = call_with_options(Wanted, arguments)
+    options = shared_option_names("without a pilot")
+    assumed = call_with_options(Assumptions, arguments)
     if arguments.source is not None:
         refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
-        analysis, _ = analyse_asked(arguments.source, arguments, why=True)
+        analysis, _ = analyse_from_command(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, wanted).lines, ranked=True)
         return
     # Requirements on a grader are said with a pilot or without.
     named = {*options, "--margin", "--set", "--statistic", "--half-width"}
     elsewhere = set(arguments.given) - named
     refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
-    settings = given_settings(arguments)
+    settings = settings_from_command(arguments)
     with working("simulating"):
         plan = plan_ahead(assumed, wanted, settings)
     print_lines(plan.lines, ranked=True)
@@ -270,12 +272,14 @@ def run_gate(arguments: argparse.Namespace) -> int:
     from evenhand.study.tables.files import atomic_write
 
     try:
-        if engine_of(arguments, arguments.source):
+        if named_engine(arguments, arguments.source):
             refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
         elif is_study(arguments.source):
-            refuse_of_files(arguments, but=["--rubric"])
+            refuse_file_options(arguments, except_for=["--rubric"])
         with working("reading the labels") as tell:
-            result = options_of(gate, arguments, options=given_options(arguments), on_stage=tell)
+            result = call_with_options(
+                gate, arguments, options=options_from_command(arguments), on_stage=tell
+            )
         if arguments.junit is not None:
             atomic_write(arguments.junit, junit_xml(result))
         if arguments.summary is not None:
@@ -302,8 +306,8 @@ def run_save(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import load
 
     if arguments.source.is_dir():
-        refuse_of_files(arguments, but=["--rubric"])
-    options = given_options(arguments)
+        refuse_file_options(arguments, except_for=["--rubric"])
+    options = options_from_command(arguments)
     with working("reading the labels"):
         dataset = load(arguments.source, options)
         # Of a file only the rubric's rows were read, whatever the rubric is called there.
@@ -324,10 +328,10 @@ def run_baseline_compare(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.gate import compare
 
     if arguments.source.is_dir():
-        refuse_of_files(arguments, but=["--rubric"])
+        refuse_file_options(arguments, except_for=["--rubric"])
     with working("reading the labels"):
-        others = {"baseline": arguments.file, "options": given_options(arguments)}
-        result = options_of(compare, arguments, **others)
+        others = {"baseline": arguments.file, "options": options_from_command(arguments)}
+        result = call_with_options(compare, arguments, **others)
     _print_gate(arguments, result)
 
 
@@ -342,7 +346,9 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
             raise InputError(f"--threshold is {threshold:g}; it must lie between 0 and 1")
     with study_of(arguments) as study:
         with working("reading the labels") as tell:
-            calibration = options_of(calibrate, arguments, dataset=from_study(study), on_stage=tell)
+            calibration = call_with_options(
+                calibrate, arguments, dataset=from_study(study), on_stage=tell
+            )
         print_lines(calibration.lines)
         if arguments.write:
             _write_thresholds(study, arguments, calibration)
@@ -377,7 +383,7 @@ def run_improve(arguments: argparse.Namespace) -> int:
 
     others = {"others": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = options_of(improving.ImproveOptions, arguments, grading=grading, **others)
+    options = call_with_options(improving.ImproveOptions, arguments, grading=grading, **others)
     with study_of(arguments) as study:
         if arguments.learn:
             units = improving.labels_to_learn(study, options, done_by=operator())

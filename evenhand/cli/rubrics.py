@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_names, study_of
+from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_option_names, study_of
 from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
@@ -113,7 +113,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     """
     if not arguments.grader:
         because = "goes with --grader, which is asked about the golden answers"
-        refuse(arguments, shared_names("dry_run"), because)
+        refuse(arguments, shared_option_names("dry_run"), because)
     elif len(arguments.files) > 1:
         raise InputError("--grader is asked about one rubric; name one")
     code = max(_check_one(file) for file in arguments.files)

@@ -15,13 +15,13 @@ import pandas as pd
 from evenhand.cli.main import (
     BAD_INPUT,
     DONE,
+    annotators_address,
     app_address,
-    given_options,
-    options_of,
+    call_with_options,
+    options_from_command,
     print_lead_link,
-    reached_at,
     refuse,
-    shared_names,
+    shared_option_names,
     study_of,
 )
 from evenhand.cli.terminal import console, print_line, print_lines, print_next, say, working
@@ -48,7 +48,7 @@ from evenhand.study.tables.ratings import split_ratings
 from evenhand.study.trust import remember
 from evenhand.texts import written
 
-ITEM_OPTIONS = shared_names("items")
+ITEM_OPTIONS = shared_option_names("items")
 """Options that say what an items file holds, and what is asked."""
 SETTLED = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
 """Options that a study of items has settled once it is made."""
@@ -57,7 +57,7 @@ SETTLED = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
 def label_options(arguments: argparse.Namespace) -> LabelOptions:
     """Return what the command line says of an items file."""
     settled = [option for option in arguments.given if option in SETTLED]
-    return options_of(LabelOptions, arguments, given=settled)
+    return call_with_options(LabelOptions, arguments, given=settled)
 
 
 def run_label(arguments: argparse.Namespace) -> int:
@@ -67,7 +67,7 @@ def run_label(arguments: argparse.Namespace) -> int:
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
     wanted = label_options(arguments)
-    address, public = reached_at(arguments, port)
+    address, public = annotators_address(arguments, port)
     labelling = new_study.label_items(arguments.file, folder, wanted, port=port, address=address)
     print_lines([*labelling.notes, labelling.links_heading])
     for link in labelling.links:
@@ -95,7 +95,7 @@ def run_new(arguments: argparse.Namespace) -> None:
     else:
         rubrics = usual_rubrics(propositions=arguments.propositions is not None)
     others = {"items": made and made.items, "rubrics": rubrics, "raters_per_unit": arguments.raters}
-    plan = options_of(StudyPlan, arguments, **others)
+    plan = call_with_options(StudyPlan, arguments, **others)
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # as it was typed
     judged = new_study.make_study(arguments.dir, plan, made)
@@ -156,7 +156,7 @@ def describe_study(study: Study) -> None:
 
 # Files into a study and out of it, and keeping a study safe and current
 
-_NAMING = shared_names("naming")
+_NAMING = shared_option_names("naming")
 """Options that say who is who in a ratings file that is exported."""
 _TABLES = ["--units", "--remarks", "--answers"]
 
@@ -168,10 +168,10 @@ def run_import(arguments: argparse.Namespace) -> None:
             kind = "responses" if "response" in read_table(arguments.file) else "ratings"
         if kind == "responses":
             because = "is about ratings, and the file holds responses"
-            refuse(arguments, shared_names("reading"), because)
+            refuse(arguments, shared_option_names("reading"), because)
             _import_responses(study, arguments.file)
         else:
-            options = given_options(arguments)
+            options = options_from_command(arguments)
             settings = {"missing": options.missing or study.config.analysis.missing}
             _import_ratings(study, arguments.file, replace(options, settings=settings))
 
@@ -219,7 +219,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
         raise InputError("say where to write: --out FILE")
     how = writers.format_of(arguments.format)
     writers.check_out(arguments.out, how)
-    options = replace(given_options(arguments), format=None, units=None)
+    options = replace(options_from_command(arguments), format=None, units=None)
     material = exporting.material_of(arguments.dir, arguments.rater or (), options)
     made = how.make(material)
     out, *others = writers.save(made, arguments.out, how)
