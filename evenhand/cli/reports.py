@@ -1,5 +1,5 @@
-"""From labels to a report (`report`, `check`, `demo`, `reproduce`), and from a report to a decision
-(`select`, `plan`, `calibrate`, `gate`, `baseline`, `improve`).
+"""Verbs that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
+`plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders.
 """
 
 from __future__ import annotations
@@ -37,7 +37,14 @@ from evenhand.cli.terminal import (
     say,
     working,
 )
-from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
+from evenhand.demo import (
+    PUBLISHED,
+    analyse_published,
+    case_study_lines,
+    default_folder,
+    is_demo,
+    make_demo,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.texts import escaped_json, written
@@ -70,15 +77,16 @@ def run_report(arguments: argparse.Namespace) -> None:
 def print_report(
     study: Study, out: Path, figures: Path | None = None, *, full: bool = False
 ) -> None:
-    """Write the report of a study, with a sign of life meanwhile, and print what it comes to; its
-    figures as files of their own where a folder is named."""
+    """Write a study's report into folder `out`, and its figures into a folder if one is named;
+    print the verdicts.
+    """
     from evenhand.analysis.report.files import PUBLISHED
     from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
-    with working("reading the labels") as tell:
-        analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
-    # Name ratings that no longer count here, too: an edited rubric may have excluded them.
+    with working("reading the labels") as on_stage:
+        analysis = report_study(study, out, figures=figures, full=full, on_stage=on_stage)
+    # An edited rubric may have excluded ratings.
     print_lines([*study.edited_rubrics(), *last_lines(analysis)])
     if study.config.published and (out / PUBLISHED).is_file():  # a design may have no figures
         say("reproduction.beside", file=out / PUBLISHED)
@@ -119,8 +127,8 @@ def run_check(arguments: argparse.Namespace) -> None:
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        written_to = write_settings(arguments.file, options_from_command(arguments))
-        say("reading.wrote_settings", file=written_to)
+        settings_file = write_settings(arguments.file, options_from_command(arguments))
+        say("reading.wrote_settings", file=settings_file)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
         say("terminal.report", page=out / "report.html")
@@ -132,7 +140,7 @@ def run_check(arguments: argparse.Namespace) -> None:
 
 def run_demo(arguments: argparse.Namespace) -> int:
     if arguments.study in PUBLISHED:
-        return _published(arguments)
+        return _demo_of_published(arguments)
     from evenhand.study import open_study
 
     folder: Path = arguments.dir or default_folder(arguments.study)
@@ -157,8 +165,8 @@ def run_demo(arguments: argparse.Namespace) -> int:
     return serve(folder, port=port)
 
 
-def _published(arguments: argparse.Namespace) -> int:
-    """Judge published labels as `evenhand check` does, with the options that are printed."""
+def _demo_of_published(arguments: argparse.Namespace) -> int:
+    """Analyse published labels as `evenhand check` does, and print the equivalent command."""
     import webbrowser
 
     study = arguments.study
@@ -168,8 +176,8 @@ def _published(arguments: argparse.Namespace) -> int:
     add_analysis_options(check)
     scale = options_from_command(check.parse_args(published.options.split()))
     with working("reading the labels"):
-        analysis = judge_published(study, scale, folder)
-    print_lines(finding(study, analysis))
+        analysis = analyse_published(study, scale, folder)
+    print_lines(case_study_lines(study, analysis))
     page = folder / "report.html"
     say("terminal.report", page=page)
     command = f"evenhand check {shlex.quote(str(folder / published.file))} {published.options}"
@@ -180,9 +188,14 @@ def _published(arguments: argparse.Namespace) -> int:
 
 
 def run_reproduce(arguments: argparse.Namespace) -> int:
-    """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
+    """Print the forecast, ask for consent, collect what is missing, and report on it."""
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reproduction import Reproduction, collect, foresee, opened
+    from evenhand.reproduction import (
+        Reproduction,
+        collect,
+        forecast_reproduction,
+        open_reproduction,
+    )
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
 
@@ -191,11 +204,11 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         return DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")
-    wanted = call_with_options(Reproduction, arguments, folder=folder, published=published)
+    reproduction = call_with_options(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
-        forecast = foresee(wanted, limits, ready=not arguments.dry_run)
+        forecast = forecast_reproduction(reproduction, limits, ready=not arguments.dry_run)
     steps = [*forecast.steps, ("whole", forecast.total)]
     names = [written(f"reproduce.{name}") for name, _ in steps]
     runs.print_forecast([part for _, part in steps], names)
@@ -208,8 +221,8 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     if not (arguments.yes or agreed(limits.budget)):
         say("reproduce.declined")
         return DONE
-    with opened(wanted) as study:
-        collected = collect(study, wanted, limits, progress_bar)
+    with open_reproduction(reproduction) as study:
+        collected = collect(study, reproduction, limits, progress_bar)
         print_lines(collected.lines)
         if graded := [part.rater_id for part in collected.grades.graders]:
             runs.print_run(collected.grades)
@@ -248,21 +261,25 @@ def run_select(arguments: argparse.Namespace) -> None:
 def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 
-    wanted = call_with_options(Wanted, arguments)
-    options = shared_option_names("without a pilot")
-    assumed = call_with_options(Assumptions, arguments)
+    requirements = call_with_options(Wanted, arguments)
+    assumption_options = shared_option_names("without a pilot")
+    assumptions = call_with_options(Assumptions, arguments)
     if arguments.source is not None:
-        refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
+        refuse(
+            arguments,
+            assumption_options,
+            "is an assumption for planning without a pilot; leave it out",
+        )
         analysis, _ = analyse_from_command(arguments.source, arguments, why=True)
-        print_lines(plan_from(analysis, wanted).lines, ranked=True)
+        print_lines(plan_from(analysis, requirements).lines, ranked=True)
         return
-    # Requirements on a grader are said with a pilot or without.
-    named = {*options, "--margin", "--set", "--statistic", "--half-width"}
-    elsewhere = set(arguments.given) - named
-    refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
+    # Requirements on a grader can be given with a pilot or without.
+    allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
+    others = set(arguments.given) - allowed
+    refuse(arguments, others, "is about the labels of a pilot; name its folder or file")
     settings = settings_from_command(arguments)
     with working("simulating"):
-        plan = plan_ahead(assumed, wanted, settings)
+        plan = plan_ahead(assumptions, requirements, settings)
     print_lines(plan.lines, ranked=True)
 
 
@@ -276,9 +293,9 @@ def run_gate(arguments: argparse.Namespace) -> int:
             refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
         elif is_study(arguments.source):
             refuse_file_options(arguments, except_for=["--rubric"])
-        with working("reading the labels") as tell:
+        with working("reading the labels") as on_stage:
             result = call_with_options(
-                gate, arguments, options=options_from_command(arguments), on_stage=tell
+                gate, arguments, options=options_from_command(arguments), on_stage=on_stage
             )
         if arguments.junit is not None:
             atomic_write(arguments.junit, junit_xml(result))
@@ -292,12 +309,13 @@ def run_gate(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _print_gate(arguments: argparse.Namespace, result: Gate) -> None:
+def _print_gate(arguments: argparse.Namespace, decision: Gate) -> None:
+    """Print the outcome of a gate or of a comparison, as JSON or as sentences."""
     if arguments.json:
-        text = json.dumps(result.as_dict(), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(decision.as_dict(), ensure_ascii=False, allow_nan=False)
         print_line(escaped_json(text))
     else:
-        print_lines([*result.notes, *result.lines])
+        print_lines([*decision.notes, *decision.lines])
 
 
 def run_save(arguments: argparse.Namespace) -> None:
@@ -310,7 +328,7 @@ def run_save(arguments: argparse.Namespace) -> None:
     options = options_from_command(arguments)
     with working("reading the labels"):
         dataset = load(arguments.source, options)
-        # Of a file only the rubric's rows were read, whatever the rubric is called there.
+        # From a file only the rubric's rows were read, perhaps under another name.
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(dataset, arguments.grader, rubric)
     write_baseline(baseline, arguments.file)
@@ -319,8 +337,8 @@ def run_save(arguments: argparse.Namespace) -> None:
     print_lines(dataset.notes)
     if dataset.synthetic:
         say("terminal.synthetic")
-    about = {"grader": dataset.call(baseline.grader), "file": arguments.file}
-    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **about)
+    saved = {"grader": dataset.call(baseline.grader), "file": arguments.file}
+    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **saved)
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 
 
@@ -330,8 +348,8 @@ def run_baseline_compare(arguments: argparse.Namespace) -> None:
     if arguments.source.is_dir():
         refuse_file_options(arguments, except_for=["--rubric"])
     with working("reading the labels"):
-        others = {"baseline": arguments.file, "options": options_from_command(arguments)}
-        result = call_with_options(compare, arguments, **others)
+        options = {"baseline": arguments.file, "options": options_from_command(arguments)}
+        result = call_with_options(compare, arguments, **options)
     _print_gate(arguments, result)
 
 
@@ -345,9 +363,9 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
         if not 0 <= threshold <= 1:
             raise InputError(f"--threshold is {threshold:g}; it must lie between 0 and 1")
     with study_of(arguments) as study:
-        with working("reading the labels") as tell:
+        with working("reading the labels") as on_stage:
             calibration = call_with_options(
-                calibrate, arguments, dataset=from_study(study), on_stage=tell
+                calibrate, arguments, dataset=from_study(study), on_stage=on_stage
             )
         print_lines(calibration.lines)
         if arguments.write:
@@ -357,17 +375,17 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
 def _write_thresholds(
     study: Study, arguments: argparse.Namespace, calibration: Calibration
 ) -> None:
-    """Put the threshold that was named, or those that win on held-out units, into study.toml."""
+    """Write the threshold given, or those selected on held-out units, into study.toml."""
     from evenhand.reporting.selecting import write_thresholds, write_tuned_thresholds
 
-    by_hand = arguments.threshold is not None
-    named = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    chosen = named if by_hand else calibration.thresholds
+    is_by_hand = arguments.threshold is not None
+    typed = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    chosen = typed if is_by_hand else calibration.thresholds
     if not chosen:
         say("calibrate.unchanged")
         return
     with changing_settings(study):
-        if by_hand:
+        if is_by_hand:
             write_thresholds(study, chosen)
         else:
             write_tuned_thresholds(study, calibration)
@@ -381,16 +399,16 @@ def run_improve(arguments: argparse.Namespace) -> int:
     from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
-    others = {"others": arguments.candidate, "proposals": arguments.propose}
+    candidates = {"others": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = call_with_options(improving.ImproveOptions, arguments, grading=grading, **others)
+    options = call_with_options(improving.ImproveOptions, arguments, grading=grading, **candidates)
     with study_of(arguments) as study:
         if arguments.learn:
             units = improving.labels_to_learn(study, options, done_by=operator())
             write_table(units, arguments.learn)
-            wrong = int((units["agrees"] == "no").sum())
-            about = {"file": arguments.learn, "count": len(units), "wrong": wrong}
-            say("improve.wrote_learn", **about, old=options.grader)
+            n_wrong = int((units["agrees"] == "no").sum())
+            fields = {"file": arguments.learn, "count": len(units), "wrong": n_wrong}
+            say("improve.wrote_learn", **fields, old=options.grader)
             return DONE
         if gain := improving.provable(study, options):
             console().print(gain)
