@@ -29,7 +29,7 @@ from evenhand.cli.main import (
     study_of,
 )
 from evenhand.cli.terminal import (
-    agreed,
+    confirms,
     console,
     print_line,
     print_lines,
@@ -218,7 +218,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         say("reproduce.over", budget=budget)
     if arguments.dry_run:
         return DONE
-    if not (arguments.yes or agreed(limits.budget)):
+    if not (arguments.yes or confirms(limits.budget)):
         say("reproduce.declined")
         return DONE
     with open_reproduction(reproduction) as study:
@@ -239,7 +239,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"
-        runs.before_serving(folder, "", address, "")
+        runs.prepare_serving(folder, "", address, "")
         say("reproduce.page", address=address)
         say("reproduce.again")
         open_when_up(address, port)
