@@ -103,7 +103,7 @@ PRICES = {
     "synthetic:grader-wavering": 0.002,
 }
 """Invented prices in US dollars per grade of the synthetic graders."""
-_RUBRICS_TO_GRADE = {"pairs": None, "stance": ["stance"]}
+_GRADED_RUBRICS = {"pairs": None, "stance": ["stance"]}
 """The rubrics that the lexical grader grades in a demo; None for all. Others have no cues."""
 _ITEMS_JUDGE = "synthetic_judge"
 _STEPS = 4
@@ -134,7 +134,7 @@ def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
     from evenhand.study.prompts.items import item_columns, make_items
     from evenhand.study.tables.formats import read_table
 
-    common_options: dict[str, Any] = {
+    common: dict[str, Any] = {
         "raters_per_unit": 4,  # one more than synthetic annotators: a visitor can label too
         "synthetic": True,
         "name": f"{folder.name} (synthetic demo)",
@@ -142,15 +142,13 @@ def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
     if study == "pairs":
         leanings = table_of("evenhand.data", "demo_leanings.toml")
         pairs, rubrics = _shipped("demo_pairs.csv"), usual_rubrics(propositions=False)
-        plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **common_options)
+        plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **common)
         return plan, {"leanings": leanings}
     if study == "items":
         path, rubrics = _shipped("demo_items.csv"), [load_rubric("faithfulness")]
         frame = read_table(path)
         items = make_items(frame, item_columns(frame, path.name, judge=_ITEMS_JUDGE), path.name)
-        return StudyPlan(
-            items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **common_options
-        ), {}
+        return StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **common), {}
     reworded = load_rubric(_shipped("demo_stance_reworded.toml"))
     plan = StudyPlan(
         propositions=_shipped("demo_propositions.csv"),
@@ -160,7 +158,7 @@ def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
         sample=40,  # prompts; with four subjects 160 responses
         stratify=("leaning", "proposition"),
         seed=STANCE_SEED,
-        **common_options,
+        **common,
     )
     return plan, {"groups": ["leaning"]}
 
@@ -196,18 +194,14 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
                 new_study.store.add_responses(shipped("responses"))
             else:
                 progress(1, _STEPS, "adding the judge's labels")
-                judge_labels = judge_ratings(
-                    plan.items, plan.rubrics[0], _ITEMS_JUDGE, "demo_items.csv"
-                )
-                import_ratings(new_study, judge_labels, "demo_items.csv")
+                file = "demo_items.csv"
+                labels = judge_ratings(plan.items, plan.rubrics[0], _ITEMS_JUDGE, file)
+                import_ratings(new_study, labels, file)
             progress(2, _STEPS, "adding synthetic ratings")
             import_ratings(new_study, shipped("ratings"), "synthetic ratings", PRICES)
-            if study in _RUBRICS_TO_GRADE:
+            if study in _GRADED_RUBRICS:
                 progress(3, _STEPS, f"grading with {LEXICAL}")
-                grade(
-                    new_study,
-                    [LEXICAL],
-                    GradingOptions(scope="all", rubrics=_RUBRICS_TO_GRADE[study]),
-                )
+                options = GradingOptions(scope="all", rubrics=_GRADED_RUBRICS[study])
+                grade(new_study, [LEXICAL], options)
         os.replace(new_folder, folder)
         progress(_STEPS, _STEPS, "done")

@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["grader"]
 
-_FINISH_REASONS = {
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "content_filter",
-}
+_FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
 """A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
 _METADATA_FIELDS = (
     "rater_id",
@@ -92,9 +88,8 @@ def grader(
         grader_model = get_model(role="grader") if model is None else get_model(model)
         prompt = loaded_rubric.for_prompt(_shown_values(loaded_rubric, state, order))
         output = await grader_model.generate(_messages(prompt), config=config)
-        question = Question(
-            str(state.sample_id), loaded_rubric, order if loaded_rubric.has_sides else ""
-        )
+        shown = order if loaded_rubric.has_sides else ""
+        question = Question(str(state.sample_id), loaded_rubric, shown)
         outcome = parse_chat_reply(_reply(output), loaded_rubric)
         grade = grade_of(str(grader_model), question, outcome, provenance={})
         columns = {name: getattr(grade, name) for name in _METADATA_FIELDS}
@@ -110,9 +105,8 @@ def grader(
 
 def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str]:
     """Return the rubric's variables for a sample, with the sides in the order that is shown."""
-    values = {
-        name: str(state.metadata[name]) for name in rubric.variables if name in state.metadata
-    }
+    metadata = state.metadata
+    values = {name: str(metadata[name]) for name in rubric.variables if name in metadata}
     if rubric.unit == "response":
         cells = {"prompt": state.input_text, **values}
         texts = {"a": values.get("response", state.output.completion)}

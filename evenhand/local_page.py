@@ -43,7 +43,7 @@ def open_when_up(url: str, port: int) -> None:
         "        webbrowser.open(sys.argv[2])\n"
         "        break\n"
     )
-    no_output = subprocess.DEVNULL
+    devnull = subprocess.DEVNULL
     subprocess.Popen(
-        [sys.executable, "-c", program, str(port), url], stdout=no_output, stderr=no_output
+        [sys.executable, "-c", program, str(port), url], stdout=devnull, stderr=devnull
     )

@@ -181,10 +181,9 @@ def forecast_reproduction(
             if existing is not None and existing.subjects():
                 so_far = graders.forecast(existing, options.graders, grading, max_priced=1)
                 graded = {part.rater_id: part.already for part in so_far}
-            parts = graders.forecast(
-                study, options.graders, grading, batch=batch, max_priced=_MAX_PRICED
-            )
-            steps += [("grades", part.remaining(graded.get(part.rater_id, 0))) for part in parts]
+            names, limit = options.graders, _MAX_PRICED
+            for part in graders.forecast(study, names, grading, batch=batch, max_priced=limit):
+                steps.append(("grades", part.remaining(graded.get(part.rater_id, 0))))
         spent = spent_so_far(existing.store) if existing else 0.0
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
         forecast = Forecast(steps, work, spent, limits.concurrency, batch)
@@ -260,11 +259,9 @@ def collect(
         ready = {unit for unit in every_unit if parse_unit_id(unit)[1] not in incomplete}
         grading = replace(options.grading(), units=ready if incomplete else None)
         if ready:
+            names, batch = options.graders, options.batch
             with show(written("reproduce.grades")) as progress:
-                batch = options.batch
-                grades = graders.grade(
-                    study, options.graders, grading, limits, progress, batch=batch
-                )
+                grades = graders.grade(study, names, grading, limits, progress, batch=batch)
         run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
     return Collected(run, grades, lines)
 

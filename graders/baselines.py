@@ -206,7 +206,7 @@ class PolarityReader:
             if word in self._positive or word in self._negative:
                 preceding = words[max(index - _NEGATED_WITHIN, 0) : index]
                 is_negated = any(
-                    earlier in _NEGATIONS or earlier.endswith("n't") for earlier in preceding
+                    other in _NEGATIONS or other.endswith("n't") for other in preceding
                 )
                 counts[(word in self._negative) != is_negated] += 1
         return Masses(float(counts[0]), float(counts[1]))

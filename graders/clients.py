@@ -203,10 +203,8 @@ class ClaudeBatches(_Batches):
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
         codes, message = error_words(result.get("error"))
-        status_by_code = table_of("evenhand.graders", "refusals.toml")["claude_status"]
-        status = next(
-            (status_by_code[code] for code in codes.split() if code in status_by_code), None
-        )
+        statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
+        status = next((statuses[code] for code in codes.split() if code in statuses), None)
         failure = refused(status, codes, message or codes, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 
@@ -318,15 +316,19 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 # ---- one grader ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answered request: the request as finally sent, and the outcome of its reply."""
+    """An answered request, as finally sent, with an outcome for each draw that came. `charged` is
+    the cost in US dollars that a gateway reported, if any.
+    """
 
     request: Json
     request_id: str
-    outcome: Outcome
-    further_outcomes: tuple[Outcome, ...] = ()
-    """The further outcomes, where several draws came in one reply."""
+    outcomes: Sequence[Outcome]
     charged: float | None = None
-    """The cost in US dollars that a gateway reported, if any."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The first outcome."""
+        return self.outcomes[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,9 +457,9 @@ class Grader:
 
     def _reply(self, response: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
         """Return the reply in a response with one answer."""
-        (outcome,) = self.read(json_object(response.text, self.spec, self._scrubber), rubric)
+        outcomes = self.read(json_object(response.text, self.spec, self._scrubber), rubric)
         request_id = response.headers.get(self._id_header) or ""
-        return Reply(request, request_id, outcome, charged=charged_by(response.headers))
+        return Reply(request, request_id, outcomes, charged_by(response.headers))
 
 
 # ---- connections --------------------------------------------------------------------------------
@@ -853,9 +855,7 @@ _CHAT_TOKENS = 4_096  # one token is wanted, but thinking counts too
 LONG_ANSWER = 16_000
 _CHAT_DEFAULTS = GraderSettings("logprobs")
 _ABOUT_N = re.compile(r"[`'\"]n[`'\"]")
-_ABOUT_EXCESS = re.compile(
-    r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between"
-)
+_EXCESS = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
 _FILTER_REASONS = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
     "content_filter",
     *("safety", "prohibited_content", "recitation", "blocklist", "spii"),
@@ -959,7 +959,7 @@ def shape_after_complaint(shape: Shape, complaint: str) -> Shape | None:
     (('none',), ())
     """
     complaint = complaint.casefold()
-    exceeds_limit = bool(_ABOUT_EXCESS.search(complaint))
+    exceeds_limit = bool(_EXCESS.search(complaint))
     if shape.draws and _ABOUT_N.search(complaint):
         return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
     if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
@@ -1163,7 +1163,7 @@ class OpenAIGrader(Grader):
             final_shape = replace(final_shape, draws=(len(outcomes),))
         self._probing.learn_from_reply(sent_shape, final_shape, outcome, is_trial=trial is not None)
         request_id, charged = response.headers.get("x-request-id"), charged_by(response.headers)
-        return Reply(request, request_id or "", outcome, tuple(outcomes[1:]), charged)
+        return Reply(request, request_id or "", outcomes, charged)
 
     async def _post_until_accepted(
         self, shape: Shape, fallback: Shape | None, ask: Ask, before: BeforeSending

@@ -243,7 +243,7 @@ def error_words(body: object) -> tuple[str, str]:
     """
     codes: list[str] = []
     message = ""
-    for _ in range(_MAX_NESTING):
+    for _ in range(_MAX_DEPTH):
         if isinstance(body, list):
             body = body[0] if body else None
         if isinstance(body, str):
@@ -258,7 +258,7 @@ def error_words(body: object) -> tuple[str, str]:
     return " ".join(codes), message
 
 
-_MAX_NESTING = 5  # levels of errors nested in one another
+_MAX_DEPTH = 5  # levels of errors nested in one another
 
 
 def retrying(
@@ -312,7 +312,7 @@ def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) 
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) and len(
         causes
-    ) < 2 * _MAX_NESTING:
+    ) < 2 * _MAX_DEPTH:
         causes.append(cause)
     message = scrubber.message(next((str(cause) for cause in causes[1:] if str(cause)), str(error)))
     class_names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}

@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
 
-MAX_MESSAGE_CHARS = 120
+MAX_MESSAGE = 120
 """The most characters of a server's message that are shown while waiting for it."""
 IDLE_SECONDS = 10.0
 """Seconds without progress after which the display says what the run waits for."""
@@ -161,9 +161,7 @@ class ProgressCounter:
         self._reported_at = time.monotonic()
         self._report(label)
 
-    def note_retry(
-        self, rater_id: str, failure: GraderFailure, attempt: int, seconds: float
-    ) -> None:
+    def note_retry(self, label: str, failure: GraderFailure, attempt: int, seconds: float) -> None:
         """Note that a request failed and will be tried again in this many seconds."""
         retry_at, status = time.monotonic() + seconds, failure.status
 
@@ -171,9 +169,9 @@ class ProgressCounter:
             seconds_left = retry_at - time.monotonic()
             return written(
                 "grade.waits_to_retry" if seconds_left > 0 else "grade.tries_again",
-                grader=rater_id,
+                grader=label,
                 what=written("grade.no_answer") if status is None else status,
-                words=str(failure)[:MAX_MESSAGE_CHARS],
+                words=str(failure)[:MAX_MESSAGE],
                 attempt=attempt + 1,
                 attempts=ATTEMPTS,
                 seconds=max(math.ceil(seconds_left), 0),
@@ -283,23 +281,22 @@ class Reservations:
         """Remember the tokens and service tier that a reply used, and return the reply. An outcome
         that an output limit below `requested_limit` (tokens) truncated becomes `CUT_SHORT`.
         """
-        outcomes = (reply.outcome, *reply.further_outcomes)
         usage = reply.outcome.evidence.get("usage")
         if isinstance(usage, Mapping):
-            answer_tokens = money.Tokens.from_usage(usage).output // len(outcomes)
+            answer_tokens = money.Tokens.from_usage(usage).output // len(reply.outcomes)
             self.longest_answer = max(self.longest_answer, answer_tokens)
         tier = money.Terms.from_reply(reply.outcome.evidence).tier
         if self._tariff and tier and tier != self._tariff.tier:
             self._tariff = replace(self._tariff, tier=tier)
         if money.output_limit(reply.request) >= requested_limit:
             return reply
-        first, *more = (
+        outcomes = [
             replace(outcome, unscored_reason=CUT_SHORT)
             if outcome.unscored_reason == "truncated"
             else outcome
-            for outcome in outcomes
-        )
-        return replace(reply, outcome=first, further_outcomes=tuple(more))
+            for outcome in reply.outcomes
+        ]
+        return replace(reply, outcomes=outcomes)
 
 
 def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) -> None:
@@ -352,7 +349,6 @@ def grade_of(
     rater_id: str,
     question: Question,
     outcome: Outcome,
-    *,
     provenance: Json,
     seconds: float | None = None,
 ) -> GradeAttempt:
@@ -426,9 +422,8 @@ class Job:
         return None
 
     def request_facts(self, question: Any, prompt: PromptText, request: Json) -> Facts:
-        return request_provenance(self.grader.identity, prompt, request, draw=0) | dict(
-            self.common_facts
-        )
+        facts = request_provenance(self.grader.identity, prompt, request, draw=0)
+        return facts | dict(self.common_facts)
 
     def records_of_reply(self, question: Any, reply: Reply, facts: Facts) -> list[Any]:
         """Return the records to store for a reply; `facts` are its provenance so far."""
@@ -506,7 +501,7 @@ class GradeJob(Job):
         ):
             self._constrained.add(draws[0])
             return draws
-        return draws[1 + len(reply.further_outcomes) :]
+        return draws[len(reply.outcomes) :]
 
     def request_facts(self, draws: Draws, prompt: PromptText, request: Json) -> Facts:
         """Return the first draw's provenance, and the keys of all draws (`draw_keys`)."""
@@ -518,11 +513,8 @@ class GradeJob(Job):
     def records_of_reply(self, draws: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
         """Return the grades of a reply; a reply that the question has had before is unscored."""
         settings, grades = self.grader.settings, []
-        outcomes, facts_by_draw = (
-            (reply.outcome, *reply.further_outcomes),
-            _facts_by_draw(facts, len(draws)),
-        )
-        for draw, outcome, provenance in zip(draws, outcomes, facts_by_draw, strict=False):
+        all_facts = _facts_by_draw(facts, len(draws))
+        for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
             seconds = provenance.pop("seconds", None)
             provenance |= reply_provenance(outcome, reply.request_id)
             provenance |= {"method": settings.reading, "draws": settings.draws}
@@ -532,9 +524,7 @@ class GradeJob(Job):
                 outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
             elif settings.method == "draws":
                 outcome = as_draw(outcome, draw.rubric)
-            grades.append(
-                grade_of(self.rater_id, draw, outcome, provenance=provenance, seconds=seconds)
-            )
+            grades.append(grade_of(self.rater_id, draw, outcome, provenance, seconds))
         return grades
 
     def _is_repeat(self, draw: Question, provenance: Facts) -> bool:
@@ -646,11 +636,9 @@ class LiveRun(GraderRun):
                 self._write_failed = False  # what could not be written is tried once more
                 if self._rejections and not self._n_replies and not self._summary.stopped:
                     # Nothing was answered, so nothing says that the units are at fault.
-                    refused = {
-                        "count": len(self._rejections),
-                        "why": self._rejections[-1].provenance["error"],
-                    }
-                    self._stop(written("grade.all_refused", **refused))
+                    count, last = len(self._rejections), self._rejections[-1]
+                    why = last.provenance["error"]
+                    self._stop(written("grade.all_refused", count=count, why=why))
                 try:
                     await self._commit(self._take_rejections())
                 finally:
@@ -983,6 +971,7 @@ class BatchRun(GraderRun):
                 await self._grader.close()
 
     async def _send_and_collect_all(self) -> None:
+        """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
@@ -990,10 +979,8 @@ class BatchRun(GraderRun):
             for request in chunk.requests
             for draw, _ in request.draws
         }
-        questions = self._job.task.questions
-        open_draws = [
-            request for request in questions if (*request.prompted, request.draw) not in under_way
-        ]
+        draws = self._job.task.questions
+        open_draws = [draw for draw in draws if (*draw.prompted, draw.draw) not in under_way]
         if self._rounds.cancel:
             for chunk in chunks:
                 await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
@@ -1027,11 +1014,8 @@ class BatchRun(GraderRun):
             self._live_run = live_run
             await live_run.run(close=False)
             self._live_run = None
-            longest_answers = (
-                self.reservations.longest_answer,
-                live_run.reservations.longest_answer,
-            )
-            self.reservations.longest_answer = max(longest_answers)
+            longest = max(self.reservations.longest_answer, live_run.reservations.longest_answer)
+            self.reservations.longest_answer = longest
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             if self._grader.settled:
@@ -1115,11 +1099,10 @@ class BatchRun(GraderRun):
         """Write a chunk of requests to the journal, send it, and return it with its batch id."""
         rater_id = self._job.rater_id
         bodies_by_id = [(request.custom_id, body) for request, body in requests]
-        names = "\n".join(
-            [rater_id, str(self._journal.count(rater_id)), *(name for name, _ in bodies_by_id)]
-        )
+        ids = [custom_id for custom_id, _ in bodies_by_id]
+        hashed = "\n".join([rater_id, str(self._journal.count(rater_id)), *ids])
         chunk = Chunk(
-            chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
+            chunk=hashlib.sha256(hashed.encode()).hexdigest()[:40],
             rater_id=rater_id,
             base_url=self._grader.identity["base_url"],
             requests=tuple(request for request, _ in requests),
@@ -1168,10 +1151,8 @@ class BatchRun(GraderRun):
                     await self._collect(chunk)
                     waiting.remove(chunk)
                 else:
-                    counts = {"done": state.done, "total": state.total}
-                    self._rounds.progress.say(
-                        written("grade.batch", batch=chunk.batch_id, **counts)
-                    )
+                    fields = {"batch": chunk.batch_id, "done": state.done, "total": state.total}
+                    self._rounds.progress.say(written("grade.batch", **fields))
             if waiting:
                 await self._pause()
 
@@ -1252,7 +1233,7 @@ class BatchRun(GraderRun):
         else:
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
-        reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
+        reply = Reply(request.settings, result.request_id, outcomes)
         requested_limit = money.output_limit(self._grader.request(_NO_PROMPT))
         reply = self.reservations.record_usage(reply, requested_limit)
         grades = self._job.records_of_reply(draws, reply, facts)
@@ -1377,16 +1358,10 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
         if not is_mine and shard != WHOLE:
             raise RunLocked(f"shard {shard} is being collected by another run, which goes on")
         try:
-            locks = (
-                connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
-                if is_mine
-                else ()
-            )
-            other_counts = [number >> 16 for number in locks if number >> 16 != shard.of]
-            if other_counts or not is_mine:
-                parts = (
-                    f" in {other_counts[0]} shards" if other_counts and other_counts[0] > 1 else ""
-                )
+            held = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
+            counts = [number >> 16 for number in held if is_mine and number >> 16 != shard.of]
+            if counts or not is_mine:
+                parts = f" in {counts[0]} shards" if counts and counts[0] > 1 else ""
                 raise RunLocked(
                     f"another run is collecting for this study{parts}; wait until it ends, or stop "
                     "it: what it has collected is kept"
@@ -1499,7 +1474,7 @@ class Rounds:
 
     def grade(
         self,
-        options_by_grader: Sequence[tuple[str, GradingOptions]],
+        options_of: Sequence[tuple[str, GradingOptions]],
         on_ready: Callable[[], None] = lambda: None,
     ) -> RunSummary:
         """Collect the missing grades of these graders, and return the summary of all rounds so far.
@@ -1507,7 +1482,7 @@ class Rounds:
         Graders run concurrently and share the limit on concurrent requests; graders beyond that
         limit follow after the others. `on_ready` is called just before each group's first request.
         """
-        tasks, concurrency = planned(self.study, options_by_grader), self.limits.concurrency
+        tasks, concurrency = planned(self.study, options_of), self.limits.concurrency
         for start in range(0, len(tasks), concurrency):
             group = tasks[start : start + concurrency]
             n_busy = max(sum(len(task.questions) > 0 for task in group), 1)
@@ -1624,13 +1599,11 @@ class Rounds:
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
 
 
-def planned(
-    study: Study, options_by_grader: Sequence[tuple[str, GradingOptions]]
-) -> list[GradingTask]:
+def planned(study: Study, options_of: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Return one task for each grader, which may have its own options."""
     scrubber = Scrubber.from_environment(study.config.providers)
     tasks: list[GradingTask] = []
-    for grader, options in options_by_grader:
+    for grader, options in options_of:
         tasks += plan_grading(study, [grader], options, scrubber)
     return tasks
 
@@ -1856,10 +1829,10 @@ def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens |
 
 
 def _prompts_to_price(
-    study: Study, task: GradingTask, max_priced: int
+    study: Study, task: GradingTask, max_prompts: int
 ) -> Iterator[tuple[PromptText, int]]:
     """Yield prompts with their numbers of draws, evenly spaced ones if over `max_priced`."""
-    step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_priced))
+    step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
     groups = groupby(task.questions, key=lambda question: question.prompted)
     counted = ((next(draws), 1 + sum(1 for _ in draws)) for _, draws in groups)
     spaced = islice(counted, 0, None, step)
@@ -1972,9 +1945,8 @@ def forecast_responses(
     prompts = [PromptText(system="", user=text) for text in texts]
     basis = written("grade.expected_response", tokens=_RESPONSE_TOKENS)
     warnings = (*warnings_about_secrets(spec), *warnings_about(spec, settings))
-    forecast = GraderForecast(
-        rater_id=spec.text, already=0, new=len(prompts), basis=basis, warnings=warnings
-    )
+    forecast = GraderForecast(rater_id=spec.text, already=0, new=len(prompts), basis=basis)
+    forecast = replace(forecast, warnings=warnings)
     tariff = money.Tariff.find(spec, prices=study.config.prices)
     drawn_once = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, drawn_once, _RESPONSE_TOKENS)

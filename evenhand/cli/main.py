@@ -166,7 +166,7 @@ def backup_folder(text: str) -> Path:
 
 
 def positive_number(
-    read: Callable[[str], float], maximum: float, fault: str
+    read: Callable[[str], float], maximum: float, message: str
 ) -> Callable[[str], float]:
     """Return a function that reads a number above 0 and at most `maximum`, and raises
     ArgumentTypeError with the message `fault` for any other.
@@ -174,7 +174,7 @@ def positive_number(
 
     def number(text: str) -> float:
         if not 0 < (value := read(text)) <= maximum:
-            raise ArgumentTypeError(fault)
+            raise ArgumentTypeError(message)
         return value
 
     return number
@@ -329,12 +329,12 @@ def add_option(target: _ActionsContainer, declaration: str, spec: str | Mapping[
 
 
 def call_with_options(
-    function: Callable[..., Result], arguments: Namespace, **further_values: Any
+    function: Callable[..., Result], arguments: Namespace, **others: Any
 ) -> Result:
     """Call a function or a dataclass with the values of the options named like its parameters, and
     with `further_values`. A value of None leaves the parameter's default.
     """
-    values = vars(arguments) | further_values
+    values = vars(arguments) | others
     parameters = signature(function).parameters
     return function(**{name: values[name] for name in parameters if values.get(name) is not None})
 
@@ -458,16 +458,13 @@ def trust_settings(arguments: Namespace) -> None:
 
     declared_by_folder = {}
     if file := getattr(arguments, "settings", None):
-        declared_by_folder[file.parent] = study_toml.declarations(
-            study_toml.read_model_settings(file)
-        )
-    folders_named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
-    for place in map(Path, filter(None, (*folders_named, getattr(arguments, "source", None)))):
+        settings = study_toml.read_model_settings(file)
+        declared_by_folder[file.parent] = study_toml.declarations(settings)
+    named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
+    for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
         files = [place / study_toml.FILE_NAME, *sorted(place.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
-        folders = [path.parent for path in files if path.is_file()]
-        declared_by_folder |= {
-            folder: study_toml.declarations(study_toml.read_config(folder)) for folder in folders
-        }
+        for folder in (path.parent for path in files if path.is_file()):
+            declared_by_folder[folder] = study_toml.declarations(study_toml.read_config(folder))
         if not declared_by_folder:
             raise InputError(written("trust.no_study", folder=place))
     for folder, declared in declared_by_folder.items():
@@ -594,9 +591,7 @@ def named_engine(arguments: Namespace, source: Path | str) -> str:
 
 
 def options_from_command(arguments: Namespace) -> ScaleOptions:
-    """Return the options of a ratings file and its analysis. Raises InputError where one is not
-    valid.
-    """
+    """Return the options of a ratings file and its analysis. Raises InputError for invalid ones."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.tables.ratings import columns_in
@@ -618,9 +613,7 @@ def options_from_command(arguments: Namespace) -> ScaleOptions:
 
 
 def settings_from_command(arguments: Namespace) -> dict[str, Any]:
-    """Return the settings given on the command line, by name. Raises InputError where one is not
-    valid.
-    """
+    """Return the settings on the command line, by name. Raises InputError for invalid ones."""
     from pydantic import ValidationError
 
     from evenhand.study.settings.sections import fault_of
@@ -635,10 +628,10 @@ def settings_from_command(arguments: Namespace) -> dict[str, Any]:
             raise InputError(written("options.unused", name=name))
         if entry:
             settings[name] = {**settings.get(name, {}), entry: value}
+        elif isinstance(value, tuple):
+            settings[name] = (*settings.get(name, ()), *value)
         else:
-            settings[name] = (
-                (*settings.get(name, ()), *value) if isinstance(value, tuple) else value
-            )
+            settings[name] = value
     if not settings:
         return {}
     try:

@@ -25,7 +25,7 @@ def console(*, stderr: bool = False) -> Console:
     class Terminal(Console):
         def print(self, *objects: Any, **options: Any) -> None:
             super().print(
-                *(visible(part) if isinstance(part, str) else part for part in objects), **options
+                *(visible(text) if isinstance(text, str) else text for text in objects), **options
             )
 
         def on_broken_pipe(self) -> None:

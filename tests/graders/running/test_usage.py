@@ -140,7 +140,7 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
                 shared.settle(held, held)
             else:
                 reservations.record_usage(
-                    Reply(request, "", Outcome(evidence={"usage": usage})), 16_000
+                    Reply(request, "", [Outcome(evidence={"usage": usage})]), 16_000
                 )
                 shared.settle(held, bill)
             assert bill <= held
