@@ -41,9 +41,8 @@ class Published:
     resamples: int | None = None
 
 
-PUBLISHED = {
-    name: Published(**spec) for name, spec in table_of("evenhand", "published_labels.toml").items()
-}
+_TABLE = table_of("evenhand", "published_labels.toml")
+PUBLISHED = {name: Published(**spec) for name, spec in _TABLE.items()}
 
 
 def published_labels(study: str) -> pd.DataFrame:

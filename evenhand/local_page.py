@@ -13,9 +13,7 @@ DEFAULT_PORT = 8501
 
 
 def app_port(port: int | None) -> int:
-    """Return the port asked for, else the first free one from 8501 on. Raises InputError where the
-    port is not valid.
-    """
+    """Return the valid port asked for, else the first free one from 8501 on."""
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")

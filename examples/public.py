@@ -53,9 +53,8 @@ def read_pair_of_files(folder: Path) -> tuple[pd.DataFrame, dict[str, list[str]]
         try:
             with (folder / file).open("rb") as content:
                 labels_by_rater = json.loads(content.read(MOST_JSON))
-            columns.update(
-                {rater: pd.Series(dict(labels)) for rater, labels in labels_by_rater.items()}
-            )
+            for rater, labels in labels_by_rater.items():
+                columns[rater] = pd.Series(dict(labels))
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
             fault = f"{file} is not a table; give it the form {{rater: {{item: label}}}}"
             raise evenhand.InputError(f"{folder.name}, {fault}") from error

@@ -205,9 +205,7 @@ class PolarityReader:
         for index, word in enumerate(words):
             if word in self._positive or word in self._negative:
                 preceding = words[max(index - _NEGATED_WITHIN, 0) : index]
-                is_negated = any(
-                    other in _NEGATIONS or other.endswith("n't") for other in preceding
-                )
+                is_negated = any(each in _NEGATIONS or each.endswith("n't") for each in preceding)
                 counts[(word in self._negative) != is_negated] += 1
         return Masses(float(counts[0]), float(counts[1]))
 

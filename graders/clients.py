@@ -225,9 +225,8 @@ class OpenAIBatches(_Batches):
         ]
         content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
         with self._failures():
-            file = await self._client.files.create(
-                file=(f"{chunk}.jsonl", content), purpose="batch"
-            )
+            content_file = (f"{chunk}.jsonl", content)
+            file = await self._client.files.create(file=content_file, purpose="batch")
             batch = await self._client.batches.create(
                 input_file_id=file.id,
                 endpoint=_CHAT_ENDPOINT,
@@ -365,9 +364,7 @@ class Access:
 
 
 class Grader:
-    """One model behind a network, with one client for all requests. `ask` raises a
-    `GraderFailure` where no reply comes.
-    """
+    """One model behind a network. `ask` raises a `GraderFailure` where no reply comes."""
 
     _id_header = "x-request-id"
     _path = ""
@@ -410,9 +407,7 @@ class Grader:
         raise NotImplementedError
 
     def batches(self, pause: Pause) -> BatchService:
-        """Return the provider's batch service; `pause` waits between two looks at a batch. Raises
-        InputError where it has none.
-        """
+        """Return the provider's batch service. Raises InputError where it has none."""
         raise InputError(written("provider.no_batches", provider=self.spec.provider))
 
     async def lifecycle(self) -> list[str]:
@@ -444,9 +439,8 @@ class Grader:
         post: Any = self._client.post
         try:
             async with asyncio.timeout(self._timeout):
-                answer: httpx2.Response = await post(
-                    self._path, body=request, cast_to=httpx2.Response, **more
-                )
+                arguments = {"body": request, "cast_to": httpx2.Response, **more}
+                answer: httpx2.Response = await post(self._path, **arguments)
         except TimeoutError:
             raise Transient(f"no answer within {self._timeout:g} s", is_timeout=True) from None
         return answer
@@ -891,9 +885,7 @@ class Shape:
 
     @classmethod
     def for_server(cls) -> Shape:
-        """Return the first shape for a compatible server: the older name of the token limit first,
-        and no reasoning effort.
-        """
+        """Return the first shape for a compatible server: an older limit name, no effort."""
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
 
@@ -1009,9 +1001,7 @@ class _ChatMessage(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer: the content, joined where a server sends it in parts, or the arguments of a
-        single tool call.
-        """
+        """The content, of which some servers send parts; or the arguments of a single tool call."""
         functions = [call.get("function") for call in self.tool_calls or ()]
         inputs = [each.get("arguments") for each in functions if isinstance(each, dict)]
         if len(inputs) == 1 and inputs[0] and isinstance(inputs[0], str):
@@ -1089,9 +1079,7 @@ _UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's paramet
 
 
 def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
-    """Return a client of OpenAI's SDK for the grader's server. Raises InputError where its key is
-    missing.
-    """
+    """Return OpenAI's client for a grader's server. Raises InputError where its key is missing."""
     import openai
 
     options = client_options(spec, scrubber, timeout, openai, "OPENAI_CUSTOM_HEADERS")

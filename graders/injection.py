@@ -240,9 +240,7 @@ def forecast_audit(
 
 
 class AuditPlan:
-    """Plans the tasks of one grader's audit. Raises InputError where the grader, a rubric or
-    another option is not valid.
-    """
+    """Plans one grader's audit. Raises InputError where an option is not valid."""
 
     def __init__(self, study: Study, options: AuditOptions, scrubber: Scrubber) -> None:
         if options.units < 1:
@@ -303,9 +301,8 @@ class AuditPlan:
         labels, attacks = self._label_by_trial(rubric), []
         places = places_of(rubric)
         for index, unit in enumerate(self._units[rubric]):
-            clean_labels = [
-                labels.get((unit, CLEAN, "", "", draw), "") for draw in range(self._draws)
-            ]
+            draws = range(self._draws)
+            clean_labels = [labels.get((unit, CLEAN, "", "", draw), "") for draw in draws]
             if not (label := label_of_draws(clean_labels) or assumed_label):
                 continue
             targets = [target for target in targets_of(rubric) if target != label]
@@ -344,9 +341,8 @@ class AuditPlan:
     def _label_by_trial(self, rubric: Rubric) -> dict[Trial, str]:
         """Return the labels of the grader's finished trials of this suite."""
         accepted = self._study.accepted_hashes()[rubric.name]
-        return finished_trials(
-            self._study.store, self.rater_id, rubric.name, accepted, self._suite.version
-        )
+        store, suite = self._study.store, self._suite.version
+        return finished_trials(store, self.rater_id, rubric.name, accepted, suite)
 
 
 def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:

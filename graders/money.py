@@ -74,10 +74,8 @@ class Tokens:
             _count(by_lifetime, "ephemeral_5m_input_tokens") + written_1h,
         )
         if "prompt_tokens" in usage:
-            n_input, details = (
-                _count(usage, "prompt_tokens"),
-                _object(usage, "prompt_tokens_details"),
-            )
+            n_input = _count(usage, "prompt_tokens")
+            details = _object(usage, "prompt_tokens_details")
             cached = _count(details, "cached_tokens")
             written = max(written, _count(details, "cache_write_tokens"))
             # Some servers count thinking only in the total.
@@ -227,9 +225,7 @@ class Tariff:
         return max(self.cost(tokens, Terms(region="us" if is_claude else "")) for tokens in cases)
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:
-        """Return a lower estimate of the bill in US dollars: long tokens, all read from the cache,
-        and an answer of one token.
-        """
+        """Return a low estimate of the bill in US dollars: a cached prompt, one token of output."""
         prompt = _text_of([request.get("system", ""), request.get("messages", "")])
         n_input = len(prompt.encode()) // _MAX_BYTES_PER_TOKEN
         return self.cost(Tokens(input=n_input, cached=n_input, output=1))
@@ -315,9 +311,7 @@ def charged_by(headers: Mapping[str, str]) -> float | None:
 
 
 class Budget:
-    """The amount in US dollars that several graders may spend together. Without a limit every
-    reservation is granted.
-    """
+    """The US dollars that several graders may spend together; without a limit, any amount."""
 
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = None if limit is None else Decimal(str(limit))

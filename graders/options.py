@@ -221,9 +221,7 @@ class GraderSettings:
     def for_subject(
         cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
     ) -> GraderSettings:
-        """Return the settings for asking a subject for its response. Raises InputError where its
-        provider does not take them.
-        """
+        """Return a subject's settings. Raises InputError where its provider does not take them."""
         _check_provider_words(spec, effort=effort)
         if thinking and spec.api_format != "messages":
             raise InputError(
@@ -272,9 +270,8 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
         else _DEFAULT_METHOD.get(spec.api_format, _DEFAULT_OTHERWISE)
     )
     prompt_suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
-    settings_sent = {
-        name: value for name, value in asdict(settings).items() if value and name != "draws"
-    }
+    named = asdict(settings).items()
+    settings_sent = {name: value for name, value in named if value and name != "draws"}
     if settings_sent | {"method": settings.method} == {"method": default_method}:
         return spec.text + prompt_suffix
     text = json.dumps(settings_sent | {"method": settings.method}, sort_keys=True)
@@ -323,9 +320,7 @@ def warnings_about(
 
 
 def probabilities_need_no_effort(spec: GraderSpec) -> bool:
-    """Return True if a model gives token probabilities only without reasoning. A gateway's
-    `openai/NAME` is looked up as NAME.
-    """
+    """Return True if a model, even behind a gateway, gives probabilities only without reasoning."""
     name = spec.model.rpartition("/")[2]
     rows = table_of("evenhand.graders", "capabilities.toml")["models"]
     return any(row.get("effort") == "none" and re.search(row["match"], name) for row in rows)
@@ -442,9 +437,8 @@ def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], metho
             )
     with_images = [rubric.name for rubric in rubrics if rubric.images]
     for spec in specs if with_images else ():
-        if spec.api_format not in ("messages", "chat") or not _capabilities(spec).get(
-            "images", True
-        ):
+        has_images = spec.api_format in ("messages", "chat")
+        if not (has_images and _capabilities(spec).get("images", True)):
             raise InputError(written("grade.no_images", grader=spec.text, rubric=with_images[0]))
 
 
@@ -500,9 +494,8 @@ def _units_by_rubric(study: Study, options: GradingOptions) -> dict[Rubric, list
     names = list(dict.fromkeys(default_names if options.rubrics is None else options.rubrics))
     for name in names:
         if name not in study.rubrics:
-            raise InputError(
-                f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)
-            )
+            known = ", ".join(study.rubrics)
+            raise InputError(f"the study has no rubric {name!r}; it has {known}")
     rubrics: list[Rubric] = [study.rubrics[name] for name in names]
     if prompt := options.prompt:
         if len(rubrics) > 1:

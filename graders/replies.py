@@ -175,9 +175,7 @@ def refused(
     scrubber: Scrubber,
     retry_after: float | None = None,
 ) -> GraderFailure:
-    """Return the failure for a refusal, live or in a batch; `retry_after` is the wait in seconds
-    that the server asks for.
-    """
+    """Return the failure for a refusal, live or in a batch; `retry_after` is in seconds."""
     row = refusal_of(status, f"{codes} {message}".strip())
     message = scrubber.message(message)
     facts: dict[str, Any] = {"status": status, "may_be_billed": row.billed, "means": row.means}
@@ -211,9 +209,8 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        advice = (
-            written("provider.a_page", **_address_fields(spec)) if _HTML_PAGE.match(body) else ""
-        )
+        is_page = _HTML_PAGE.match(body)
+        advice = written("provider.a_page", **_address_fields(spec)) if is_page else ""
         message = scrubber.message(body)
         raise Transient(f"the reply is not JSON: {message}", status=200, advice=advice) from None
     if not isinstance(value, dict) or value.get("error"):
@@ -340,9 +337,7 @@ def _address_fields(spec: GraderSpec) -> dict[str, str]:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, given as milliseconds, seconds or a date, or
-    None.
-    """
+    """Return the seconds that a server asks to wait (it may give a date), or None."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             if math.isfinite(seconds := float(headers[name]) / unit):

@@ -693,9 +693,7 @@ class LiveRun(GraderRun):
                 await self._ask_and_store(open_part, prompt)
 
     async def _ask_with_retries(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
-        """Return the reply; `facts` gains attempts, times and costs. Raises GraderFailure after the
-        last attempt.
-        """
+        """Return the reply, or raise the last failure; add attempts, times and costs to `facts`."""
 
         async def ask_once() -> Reply:
             try:
@@ -727,9 +725,7 @@ class LiveRun(GraderRun):
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
         async def before_sending(request: Facts) -> None:
-            """Reserve the request's price; release that of a request refused before, which is not
-            billed.
-            """
+            """Reserve the request's price, and release that of a refused request before it."""
             nonlocal reserved, spent, sent_at, requested_limit
             self._budget.settle(reserved, Decimal(0))
             reserved = spent = Decimal(0)
@@ -1023,9 +1019,7 @@ class BatchRun(GraderRun):
         return open_draws[n_asked:]
 
     async def _chunks_under_way(self) -> list[Chunk]:
-        """Return the chunks under way. One whose batch id was never noted is looked up at the
-        provider.
-        """
+        """Return the chunks under way, with batch ids looked up where they were not noted."""
         chunks = []
         for chunk in self._journal.under_way(self._job.rater_id):
             if any(request.trial for request in chunk.requests) != self._job.task.attacked:
@@ -2034,9 +2028,7 @@ def stored_proposal(
 def forecast_proposals(
     study: Study, rubric: str, proposer: str, prompts: Sequence[PromptText]
 ) -> GraderForecast:
-    """Forecast requests for proposals, without network or key. Raises InputError where the model is
-    not known or writes nothing.
-    """
+    """Forecast requests for proposals. Raises InputError where the model is not valid."""
     spec, settings = parse_proposer(study, proposer)
     stored = proposals_of(study.store, rubric)
     new = [(prompt, 1) for prompt in prompts if _request_hash(spec, prompt) not in stored]

@@ -111,17 +111,11 @@ def run_adjudicate(arguments: argparse.Namespace) -> None:
         refuse(arguments, ["--by"], "says who made the decisions; add --decisions FILE")
     with study_of(arguments) as study:
         if arguments.decisions:
-            table = read_table(arguments.decisions)
-            n_imported, n_left = import_decisions(
-                study, arguments.by, table, arguments.decisions.name
-            )
-            say("oversight.decisions", count=n_imported, name=arguments.by, left=n_left)
-            note(
-                study,
-                "import",
-                arguments.decisions.name,
-                f"decisions of {arguments.by}: {n_imported}",
-            )
+            decisions = arguments.decisions
+            table = read_table(decisions)
+            n_new, n_left = import_decisions(study, arguments.by, table, decisions.name)
+            say("oversight.decisions", count=n_new, name=arguments.by, left=n_left)
+            note(study, "import", decisions.name, f"decisions of {arguments.by}: {n_new}")
         queue = queue_table(adjudication_queue(study))
         if arguments.out is not None:
             write_table(queue, arguments.out)
@@ -204,9 +198,7 @@ def run_account(arguments: argparse.Namespace) -> None:
 
 
 def read_password() -> str:
-    """Return a password from the environment, a pipe or a prompt; never from the command line,
-    which other users can see.
-    """
+    """Return a password from the environment, a pipe or a prompt (others see command lines)."""
     if password := os.environ.get(PASSWORD_VARIABLE):
         return password
     if not sys.stdin.isatty():

@@ -332,7 +332,7 @@ def call_with_options(
     function: Callable[..., Result], arguments: Namespace, **others: Any
 ) -> Result:
     """Call a function or a dataclass with the values of the options named like its parameters, and
-    with `further_values`. A value of None leaves the parameter's default.
+    with `others`. A value of None leaves the parameter's default.
     """
     values = vars(arguments) | others
     parameters = signature(function).parameters
@@ -340,9 +340,7 @@ def call_with_options(
 
 
 def study_of(arguments: Namespace) -> Study:
-    """Open the study in `arguments.dir`, and replace display names of graders and rubrics in the
-    other arguments by their ids.
-    """
+    """Open the study in `arguments.dir`; replace display names in the other arguments by ids."""
     from evenhand.study import open_study
 
     study = open_study(arguments.dir)
@@ -524,9 +522,7 @@ def _option_name(name: str, field: FieldInfo) -> str:
 
 
 def _argparse_options(field: FieldInfo) -> dict[str, Any]:
-    """Return argparse's arguments for a setting's option. Its value stays a text, which
-    `settings_from_command` converts.
-    """
+    """Return argparse's arguments for a setting's option, whose value stays a text."""
     kind = get_origin(field.annotation)
     if kind is Literal:
         return {"choices": get_args(field.annotation)}
@@ -541,11 +537,11 @@ def _argparse_options(field: FieldInfo) -> dict[str, Any]:
 # ---- values of these options ---------------------------------------------------------------------
 
 
-def refuse_file_options(arguments: Namespace, except_for: Collection[str] = ()) -> None:
-    """Raise InputError where an option of ratings files is given, `except_for` some options."""
+def refuse_file_options(arguments: Namespace, allowed: Collection[str] = ()) -> None:
+    """Raise InputError where an option of ratings files is given, except the `allowed` ones."""
     refuse(
         arguments,
-        {*FILE_OPTIONS} - {*except_for},
+        {*FILE_OPTIONS} - {*allowed},
         "is for a ratings file; a study has rubrics of its own",
     )
 

@@ -215,9 +215,8 @@ def run_injection(arguments: argparse.Namespace) -> int:
     from evenhand.reporting.analysing import audits_of
 
     _check_batch(arguments)
-    options = AuditOptions(
-        arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
-    )
+    grading = grading_options(arguments)
+    options = AuditOptions(arguments.grader, arguments.units, grading, arguments.attacks)
     batch = arguments.batch
     with study_of(arguments) as study:
         if arguments.dry_run:
@@ -225,9 +224,8 @@ def run_injection(arguments: argparse.Namespace) -> int:
             return DONE
         with progress_bar("auditing") as progress:
             batching = {"batch": batch, "cancel": arguments.cancel}
-            summary = audit_injection(
-                study, options, request_limits(arguments), progress, **batching
-            )
+            limits = request_limits(arguments)
+            summary = audit_injection(study, options, limits, progress, **batching)
         (part,) = summary.graders
         note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
         print_run(summary)

@@ -77,9 +77,7 @@ def run_report(arguments: argparse.Namespace) -> None:
 def print_report(
     study: Study, out: Path, figures: Path | None = None, *, full: bool = False
 ) -> None:
-    """Write a study's report into folder `out`, and its figures into a folder if one is named;
-    print the verdicts.
-    """
+    """Write a study's report, and figures into a folder if one is named; print the verdicts."""
     from evenhand.analysis.report.files import PUBLISHED
     from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
@@ -265,11 +263,8 @@ def run_plan(arguments: argparse.Namespace) -> None:
     assumption_options = shared_option_names("without a pilot")
     assumptions = call_with_options(Assumptions, arguments)
     if arguments.source is not None:
-        refuse(
-            arguments,
-            assumption_options,
-            "is an assumption for planning without a pilot; leave it out",
-        )
+        reason = "is an assumption for planning without a pilot; leave it out"
+        refuse(arguments, assumption_options, reason)
         analysis, _ = analyse_from_command(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, requirements).lines, ranked=True)
         return
@@ -292,7 +287,7 @@ def run_gate(arguments: argparse.Namespace) -> int:
         if named_engine(arguments, arguments.source):
             refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
         elif is_study(arguments.source):
-            refuse_file_options(arguments, except_for=["--rubric"])
+            refuse_file_options(arguments, allowed=["--rubric"])
         with working("reading the labels") as on_stage:
             result = call_with_options(
                 gate, arguments, options=options_from_command(arguments), on_stage=on_stage
@@ -324,7 +319,7 @@ def run_save(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import load
 
     if arguments.source.is_dir():
-        refuse_file_options(arguments, except_for=["--rubric"])
+        refuse_file_options(arguments, allowed=["--rubric"])
     options = options_from_command(arguments)
     with working("reading the labels"):
         dataset = load(arguments.source, options)
@@ -346,7 +341,7 @@ def run_baseline_compare(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.gate import compare
 
     if arguments.source.is_dir():
-        refuse_file_options(arguments, except_for=["--rubric"])
+        refuse_file_options(arguments, allowed=["--rubric"])
     with working("reading the labels"):
         options = {"baseline": arguments.file, "options": options_from_command(arguments)}
         result = call_with_options(compare, arguments, **options)
@@ -364,9 +359,9 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
             raise InputError(f"--threshold is {threshold:g}; it must lie between 0 and 1")
     with study_of(arguments) as study:
         with working("reading the labels") as on_stage:
-            calibration = call_with_options(
-                calibrate, arguments, dataset=from_study(study), on_stage=on_stage
-            )
+            dataset = from_study(study)
+            options = {"dataset": dataset, "on_stage": on_stage}
+            calibration = call_with_options(calibrate, arguments, **options)
         print_lines(calibration.lines)
         if arguments.write:
             _write_thresholds(study, arguments, calibration)

@@ -63,9 +63,8 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
     """Print how many golden answers a grader got right, and those that it did not. A label is None
     if the grader was not asked, and empty if it gave none.
     """
-    answers = [
-        answer for answer in zip(rubric.golden, labels, strict=True) if answer[1] is not None
-    ]
+    answered = zip(rubric.golden, labels, strict=True)
+    answers = [(golden, label) for golden, label in answered if label is not None]
     if not answers:
         return
     n_right = sum(golden.label == label for golden, label in answers)
@@ -197,9 +196,7 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
 def _write_draft(
     arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
 ) -> None:
-    """Write a draft of a new version of the rubric with divided labels. Raises InputError unless
-    there is exactly one.
-    """
+    """Write a draft of the one rubric with divided labels; raise InputError if not one."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
     names = [findings.rubric.name for findings in divided]

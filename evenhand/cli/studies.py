@@ -308,9 +308,8 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     for finding in findings:
         say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
     n_problems = sum(not finding.is_well for finding in findings)
-    console().print(
-        written("doctor.end", count=n_problems) if n_problems else written("doctor.well")
-    )
+    end = written("doctor.end", count=n_problems) if n_problems else written("doctor.well")
+    console().print(end)
     return BAD_INPUT if n_problems else DONE
 
 

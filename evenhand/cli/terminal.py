@@ -24,9 +24,8 @@ def console(*, stderr: bool = False) -> Console:
 
     class Terminal(Console):
         def print(self, *objects: Any, **options: Any) -> None:
-            super().print(
-                *(visible(text) if isinstance(text, str) else text for text in objects), **options
-            )
+            shown = [visible(part) if isinstance(part, str) else part for part in objects]
+            super().print(*shown, **options)
 
         def on_broken_pipe(self) -> None:
             self.quiet = True
@@ -100,9 +99,7 @@ def print_table(
 
 
 def print_lines(lines: Iterable[Line], *, ranked: bool = False) -> None:
-    """Print sentences and tables, in order; tables with columns `ranked` by importance may lose the
-    last ones.
-    """
+    """Print sentences and tables, in order; see `print_table` on `ranked`."""
     for line in lines:
         if isinstance(line, str):
             console().print(line)
@@ -113,9 +110,7 @@ def print_lines(lines: Iterable[Line], *, ranked: bool = False) -> None:
 
 @contextmanager
 def working(title: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on stderr during work of unknown length; yield a function that changes its
-    title.
-    """
+    """Show a spinner on stderr during work; yield a function that changes its title."""
     with console(stderr=True).status(visible(title)) as status:
         yield lambda title: status.update(visible(title))
 

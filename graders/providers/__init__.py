@@ -148,11 +148,8 @@ class Endpoint:
         """
         url = self.provider.base_url
         is_fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
-        return (
-            ""
-            if not self.base_url or (is_fixed and same_address(self.base_url, url))
-            else self.base_url
-        )
+        in_name = self.base_url and not (is_fixed and same_address(self.base_url, url))
+        return self.base_url if in_name else ""
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
@@ -163,9 +160,8 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
     """
     address, login = _own_address(provider)
     if typed and not (address and same_address(typed, address)):
-        return Endpoint(
-            provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed)
-        )
+        key_env = key_variable(typed)
+        return Endpoint(provider=provider, base_url=typed, is_own=False, key_env=key_env)
     _check_declared(provider, address)
     key_env = provider.key_env or (key_variable(address) if provider.by_study else "")
     url = typed or address
@@ -351,9 +347,8 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
         )
     if typed or not endpoint.address_in_name:
         return GraderSpec(text, provider, model, typed, endpoint)
-    return GraderSpec(
-        f"{text}@{endpoint.address_in_name}", provider, model, endpoint.address_in_name, endpoint
-    )
+    address = endpoint.address_in_name
+    return GraderSpec(f"{text}@{address}", provider, model, address, endpoint)
 
 
 def _printable_part(text: str) -> str:
@@ -424,9 +419,7 @@ class Scrubber:
 
     @classmethod
     def from_environment(cls, declared: DeclaredProviders | None = None) -> Scrubber:
-        """Return a scrubber of the secrets in the environment's variables; `declared` are the
-        providers that study.toml names.
-        """
+        """Return a scrubber of the environment's secrets and those that study.toml names."""
         names = {*_SECRETS, *(name for name in os.environ if name.startswith("KEY_"))}
         names |= {row.key_env for row in _rows().values()} - {""}
         for settings in (declared or {}).values():
