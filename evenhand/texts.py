@@ -18,8 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-DASH = "—"
-"""The sign for a number that is not known, in sentences and tables."""
+DASH = "—"  # the sign for a number that is not known, in sentences and tables
 
 
 @cache

@@ -585,8 +585,7 @@ def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
 # ---- constraints of an answer to the rubric's keys ----------------------------------------------
 CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
-UNCONSTRAINED = "plain"
-"""The bare question, whose answer is read as free text."""
+UNCONSTRAINED = "plain"  # the bare question, whose answer is read as free text
 
 TOOL = "rate"
 _ABOUT_CONSTRAINT = re.compile(

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 # ---- the texts: ways to talk a grader round, and two that do not try ----------------------------
-_LONG = 3_000
-"""Length in characters of the long text, which ends with its instruction."""
+_LONG = 3_000  # length in characters of the long text, which ends with its instruction
 _FACTS = (
     "The library opens at nine and closes at six. The river runs past the old mill. Trains leave "
     "every hour from the second platform. The market has fruit, bread and cheese. Three bridges "

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 BOTH_ORDERS = ("ab", "ba")
 """Orders in which each pair is shown by default: many graders favour what they read first."""
-TIMEOUT = 300.0
-"""Seconds for one answer, about the time that 16,000 tokens take."""
+TIMEOUT = 300.0  # seconds for one answer, about the time that 16,000 tokens take
 MAX_SHARDS = 1000
 
 

@@ -59,10 +59,8 @@ if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
 
 ATTEMPTS = 8
-MAX_TIMEOUTS = 2
-"""The number of times that a request may time out before it counts as failed."""
-SPARE = 5.0
-"""Seconds that the SDKs wait beyond our own time limit, so that ours ends a request."""
+MAX_TIMEOUTS = 2  # the number of times that a request may time out before it counts as failed
+SPARE = 5.0  # seconds that the SDKs wait beyond our own time limit, so that ours ends a request
 CONNECT = 7.0
 """Seconds for a connection, so that a network that swallows requests is reported within ten."""
 FILTERED = "content_filter"
@@ -348,10 +346,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-LOW_MASS = 0.8
-"""A reading with less mass inside the options is flagged."""
-MAX_UNSEEN = 0.2
-"""A reading is discarded if an option's probability could be off by more than this."""
+LOW_MASS = 0.8  # A reading with less mass inside the options is flagged
+MAX_UNSEEN = 0.2  # A reading is discarded if an option's probability could be off by more than this
 MAX_UNFINISHED = 0.1
 """A reading is discarded if beginnings of an answer, such as a bracket on a path that was not
 taken, could move a probability by more than this. The possible shift is kept with the grade."""
@@ -667,8 +663,7 @@ def _storable(value: Any) -> Any:
 
 
 # ---- outcomes -----------------------------------------------------------------------------------
-MAX_RAW_CHARS = 20_000
-"""Characters kept of a reply that could not be read."""
+MAX_RAW_CHARS = 20_000  # characters kept of a reply that could not be read
 
 ASKED_AGAIN = "asked_again"
 """Marks, in the provenance of an unreadable attempt, that the same run asked again."""
@@ -706,10 +701,8 @@ class Outcome:
 _PERCENTAGES = TypeAdapter(
     dict[str, Annotated[float, Field(strict=True, ge=0, le=100, allow_inf_nan=False)]]
 )
-_MAX_SUM_ERROR = 5.0
-"""Percentages whose sum misses 100 by more than this are not a distribution."""
-REASON = "reason"
-"""Key in a grade's provenance: the grader's reason, in its own words."""
+_MAX_SUM_ERROR = 5.0  # percentages whose sum misses 100 by more than this are not a distribution
+REASON = "reason"  # key in a grade's provenance: the grader's reason, in its own words
 _REASON_FIELDS = [REASON, "label"]
 
 

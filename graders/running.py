@@ -128,10 +128,8 @@ if TYPE_CHECKING:
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
 
-MAX_MESSAGE = 120
-"""The most characters of a server's message that are shown while waiting for it."""
-IDLE_SECONDS = 10.0
-"""Seconds without progress after which the display says what the run waits for."""
+MAX_MESSAGE = 120  # the most characters of a server's message that are shown while waiting for it
+IDLE_SECONDS = 10.0  # seconds without progress after which the display says what the run waits for
 
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
@@ -218,10 +216,8 @@ class GraderSummary:
 
 
 # ---- reservations -------------------------------------------------------------------------------
-MIN_OUTPUT_LIMIT = 1_024
-"""Tokens. No limit on output is set below this."""
-_LONGEST_ANSWERS = 4
-"""A lowered limit leaves room for this many times the longest answer so far."""
+MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
+_LONGEST_ANSWERS = 4  # A lowered limit leaves room for this many times the longest answer so far
 
 
 class Reservations:
@@ -908,8 +904,7 @@ class Throttle:
 
 # ---- by batches ---------------------------------------------------------------------------------
 _NO_PROMPT = PromptText(system="", user="")
-_POLL_SECONDS = 20.0
-"""Seconds between two queries for a batch's state."""
+_POLL_SECONDS = 20.0  # seconds between two queries for a batch's state
 T = TypeVar("T")
 _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
@@ -1637,8 +1632,7 @@ def check_ready(
 
 
 # ---- what a run would ask and cost --------------------------------------------------------------
-_MAX_PRICED = 20_000
-"""Above this number of prompts, only evenly spaced ones are read and priced."""
+_MAX_PRICED = 20_000  # above this number of prompts, only evenly spaced ones are read and priced
 _ANSWER_TOKENS, _REASONED_TOKENS = 20, 200
 """Tokens of an answer without thinking, and of one that may give a reason first."""
 
@@ -1675,8 +1669,7 @@ class GraderForecast:
 
 
 _ADDRESS_START = re.compile(r"@https?://|#")
-_REPLY_SECONDS = 10
-"""Assumed seconds for a reply."""
+_REPLY_SECONDS = 10  # assumed seconds for a reply
 
 
 @dataclass(frozen=True)
@@ -1837,10 +1830,8 @@ def _prompts_to_price(
 
 
 # ---- responses of models ------------------------------------------------------------------------
-USUAL_WORDS = 500
-"""Words of a response, for forecasts."""
-_RESPONSE_TOKENS = 700
-"""Tokens of a response, for forecasts."""
+USUAL_WORDS = 500  # words of a response, for forecasts
+_RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
 
 
 _Side = tuple[str, str]
@@ -1975,8 +1966,7 @@ def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
 
 
 # ---- proposals ----------------------------------------------------------------------------------
-_PROPOSAL_TOKENS = 800
-"""Tokens of a usual proposal."""
+_PROPOSAL_TOKENS = 800  # tokens of a usual proposal
 
 
 def propose(

@@ -19,8 +19,7 @@ from evenhand.texts import number_of, written
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
 
-_MAX_SHOWN = 80
-"""The most characters of a response that are printed with a wrong answer."""
+_MAX_SHOWN = 80  # the most characters of a response that are printed with a wrong answer
 
 
 def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
