@@ -3,7 +3,7 @@
 `make_demo` makes a synthetic study from shipped prompts, responses and ratings, with a real lexical
 grader. The synthetic tables were made by a program from a seed (`data/README.md`), so that a demo
 is the same in every version. `analyse_published` analyses published labels (`data/published.md` has
-their sources and licences), and `case_study_lines` says what they show.
+their sources and licences), and `findings` says what they show.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def analyse_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis
     return analysis
 
 
-def case_study_lines(study: str, analysis: Analysis) -> list[str]:
+def findings(study: str, analysis: Analysis) -> list[str]:
     """Return the findings of a case study as sentences, with the figures of its analysis."""
     rows: dict[tuple[str, ...], ResultRow] = {
         (row["statistic"], row["rater_a"], row["rater_b"], row["subset"], row["at"]): row

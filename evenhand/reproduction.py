@@ -1,8 +1,8 @@
 """Reproduction of a published study with the user's own models and annotators.
 
-`Reproduction` holds the user's options. `forecast_reproduction` estimates the costs before anything
-is sent or written, `open_reproduction` makes or opens the study, and `collect` asks its subjects
-and graders, with the functions of `new`, `respond` and `grade`.
+`Reproduction` holds the user's options, `forecast_costs` estimates the costs before anything is
+sent or written, `prepare_study` makes or opens the study, and `collect` asks its subjects and
+graders, with the functions of `new`, `respond` and `grade`.
 """
 
 from __future__ import annotations
@@ -96,11 +96,10 @@ class Reproduction:
         def full_name(name: str) -> str:
             return graders.parse_spec(name, providers).text
 
+        asked = self.asked_subjects
         return replace(
             self,
-            subjects=[
-                full_name(name) if name in self.subjects_to_ask else name for name in self.subjects
-            ],
+            subjects=[full_name(name) if name in asked else name for name in self.subjects],
             graders=[full_name(grader) for grader in self.graders],
         )
 
@@ -128,7 +127,7 @@ class Reproduction:
         return GradingOptions(scope=self.chosen_scope, orders=orders, draws=self.draws)
 
     @cached_property
-    def subjects_to_ask(self) -> list[str]:
+    def asked_subjects(self) -> list[str]:
         """The named subjects without responses in the file, which are to be asked."""
         table = pd.DataFrame() if self.responses is None else read_table(self.responses)
         answered = set(table["subject"]) if "subject" in table else set()
@@ -140,9 +139,7 @@ class Reproduction:
         return study_toml.read_model_settings(self.settings).changes if self.settings else {}
 
 
-def forecast_reproduction(
-    options: Reproduction, limits: RequestLimits, *, ready: bool = True
-) -> Forecast:
+def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
     """Forecast the whole reproduction before anything is sent or written. Raises InputError where a
     file or a model is not valid, where the folder has another study or, if it must be `ready` to
     begin, where a key or, under a budget, a price is missing.
@@ -153,7 +150,7 @@ def forecast_reproduction(
             published_figures(existing)
         providers, batch = study.config.providers, options.batch
         options = options.resolved(providers)
-        asked = options.subjects_to_ask
+        asked = options.asked_subjects
         subject_specs = [graders.parse_spec(name, providers) for name in asked]
         for spec in subject_specs:
             if spec.api_format == "baseline":
@@ -197,7 +194,7 @@ def forecast_reproduction(
 
 
 @contextmanager
-def open_reproduction(options: Reproduction) -> Iterator[Study]:
+def prepare_study(options: Reproduction) -> Iterator[Study]:
     """Yield the study in the folder, made if it does not exist, with the responses of the file and
     the providers and prices of the settings file.
     """
@@ -238,7 +235,7 @@ def collect(
     options = options.resolved(study.config.providers)
     limits, scope = replace(limits, spent=spent_so_far(study.store)), options.chosen_scope
     run, grades, lines = RunSummary(()), RunSummary(()), list[str]()
-    for subject in options.subjects_to_ask:
+    for subject in options.asked_subjects:
         with show(subject) as progress:
             summary = graders.respond(study, subject, scope, limits, progress)
         limits = replace(limits, spent=float(summary.spent))
@@ -247,9 +244,9 @@ def collect(
         if run.over_budget:
             break
     incomplete = set()
-    subjects = dict.fromkeys([*options.subjects_to_ask, *study.subjects()])
+    subjects = dict.fromkeys([*options.asked_subjects, *study.subjects()])
     for subject, missing in study.unanswered(subjects, scope).items():
-        if missing and subject in options.subjects_to_ask:
+        if missing and subject in options.asked_subjects:
             incomplete.add(subject)
         if missing:
             key = "waits" if subject in incomplete else "short"

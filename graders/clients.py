@@ -1168,7 +1168,7 @@ class OpenAIGrader(Grader):
                 request["n"] = n_draws
             await before(request)
             try:
-                response = await self._post(request, options=self._decline_cached_answers())
+                response = await self._post(request, options=self._no_cache_options())
                 return response, request, shape
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
@@ -1190,7 +1190,7 @@ class OpenAIGrader(Grader):
             except self._errors as error:
                 raise failure_of(error, self.spec, self._scrubber) from None
 
-    def _decline_cached_answers(self) -> RequestOptions:
+    def _no_cache_options(self) -> RequestOptions:
         """Return options that decline answers from caches: a cached answer is no new draw."""
         if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
             return {}
@@ -1247,7 +1247,7 @@ class Probing:
         self._trial: Shape | None = None
         self._n_replies = self._n_refusals = self._n_postponed = 0
         self._trial_due = math.inf
-        self._has_tried_effort = False
+        self._tried_effort = False
 
     @property
     def settled(self) -> bool:
@@ -1285,18 +1285,14 @@ class Probing:
         if not is_trial:
             self.shape = final_shape
             has_label_only = bool(outcome.label) and "unseen" not in outcome.evidence
-            if (
-                has_label_only
-                and final_shape.top_logprobs
-                and final_shape.efforts[1:]
-                and not self._has_tried_effort
-            ):
-                self._has_tried_effort = True  # the next one, once
+            can_try_effort = bool(final_shape.top_logprobs and final_shape.efforts[1:])
+            if has_label_only and can_try_effort and not self._tried_effort:
+                self._tried_effort = True
                 self._trial = replace(final_shape, efforts=final_shape.efforts[1:])
         if self._n_replies >= self._trial_due:
             self._trial_due = math.inf
-            probability_parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
-            self._trial = replace(self.shape, **probability_parameters)
+            parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
+            self._trial = replace(self.shape, **parameters)
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------

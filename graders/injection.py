@@ -95,13 +95,12 @@ class Suite:
         """
         tag = variable_of(place)
         tag = "turn" if tag in rubric.conversations else tag
-        text, placebo = "", attack
-        aimed_texts = []
+        text, placebo, lengths = "", attack, list[int]()
         for each in self.attacks:
-            aimed_texts += [each.aimed_at(key, tag) for key in rubric.categories]
+            lengths += [len(each.aimed_at(key, tag)) for key in rubric.categories]
             if each.name == attack:
                 text, placebo = each.aimed_at(target, tag), each.placebo
-        length = _LONG if placebo == LONG_PLACEBO else max(map(len, aimed_texts)) + 2 * len(_BREAK)
+        length = _LONG if placebo == LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
         return _BREAK + (_FACTS * (filler_length // len(_FACTS) + 1))[:filler_length] + end
@@ -167,11 +166,9 @@ def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
     """
     groups: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
     groups += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]
-    shown_groups = [
-        tuple(place for place in places if variable_of(place) in rubric.variables)
-        for places in groups
-    ]
-    return [places for places in shown_groups if places]
+    variables = rubric.variables
+    shown = [tuple(place for place in group if variable_of(place) in variables) for group in groups]
+    return [group for group in shown if group]
 
 
 # ---- the audit ----------------------------------------------------------------------------------
@@ -287,9 +284,8 @@ class AuditPlan:
         attacked towards both ends, or towards one where the scale has only two options.
         """
         clean = self.clean()
-        attacked = self._open_task(
-            {rubric: self._attack_trials(rubric, _UNKNOWN_LABEL) for rubric in self._units}
-        )
+        trials = {rubric: self._attack_trials(rubric, _UNKNOWN_LABEL) for rubric in self._units}
+        attacked = self._open_task(trials)
         questions = (*clean.questions, *attacked.questions)
         return replace(clean, questions=questions, already=clean.already + attacked.already)
 
@@ -320,18 +316,10 @@ class AuditPlan:
             open_trials = [trial for trial in trials if trial not in finished]
             already += len(trials) - len(open_trials)
             for unit, attack, target, side, draw in open_trials:
-                question = AttackedQuestion(
-                    unit,
-                    rubric,
-                    "ab" if rubric.has_sides else "",
-                    draw,
-                    suffix="" if attack == CLEAN else suffix_of(rubric, attack, target, side),
-                    attack=attack,
-                    target=target,
-                    side=side,
-                    suite=self._suite.version,
-                )
-                questions.append(question)
+                shown = (unit, rubric, "ab" if rubric.has_sides else "", draw)
+                trial = (attack, target, side, self._suite.version)
+                suffix = "" if attack == CLEAN else suffix_of(rubric, attack, target, side)
+                questions.append(AttackedQuestion(*shown, *trial, suffix))
         rubrics = {question.rubric.name: question.rubric for question in questions}
         return replace(
             self._task, rubrics=rubrics, questions=questions, already=already, attacked=True

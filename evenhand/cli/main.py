@@ -2,9 +2,9 @@
 
 `exit_code` runs a verb and reports its errors. `Verb` and `shared_options` read `verbs.toml`,
 `Parser` and `add_options` make argparse's parsers of it. Then come functions for the verbs, which
-turn parsed options into values: `call_with_options`, `study_of`, `analyse_from_command` and, for a
-ratings file, `options_from_command`. Options for settings are made from the settings' classes, so
-that names, texts and ranges have one source. `build_parser` and `main` are at the end.
+turn parsed options into values, such as `call_with`, `study_of`, `run_analysis` and `scale_options`
+for a ratings file. Options for settings are made from the settings' classes, so that names, texts
+and ranges have one source. `build_parser` and `main` are at the end.
 """
 
 from __future__ import annotations
@@ -168,9 +168,7 @@ def backup_folder(text: str) -> Path:
 def positive_number(
     read: Callable[[str], float], maximum: float, message: str
 ) -> Callable[[str], float]:
-    """Return a function that reads a number above 0 and at most `maximum`, and raises
-    ArgumentTypeError with the message `fault` for any other.
-    """
+    """Return a reader of numbers from 0 (excluded) to `maximum`, with the error for others."""
 
     def number(text: str) -> float:
         if not 0 < (value := read(text)) <= maximum:
@@ -328,9 +326,7 @@ def add_option(target: _ActionsContainer, declaration: str, spec: str | Mapping[
     target.add_argument(name, **options)
 
 
-def call_with_options(
-    function: Callable[..., Result], arguments: Namespace, **others: Any
-) -> Result:
+def call_with(function: Callable[..., Result], arguments: Namespace, **others: Any) -> Result:
     """Call a function or a dataclass with the values of the options named like its parameters, and
     with `others`. A value of None leaves the parameter's default.
     """
@@ -539,14 +535,11 @@ def _argparse_options(field: FieldInfo) -> dict[str, Any]:
 
 def refuse_file_options(arguments: Namespace, allowed: Collection[str] = ()) -> None:
     """Raise InputError where an option of ratings files is given, except the `allowed` ones."""
-    refuse(
-        arguments,
-        {*FILE_OPTIONS} - {*allowed},
-        "is for a ratings file; a study has rubrics of its own",
-    )
+    reason = "is for a ratings file; a study has rubrics of its own"
+    refuse(arguments, {*FILE_OPTIONS} - {*allowed}, reason)
 
 
-def analyse_from_command(
+def run_analysis(
     source: Path | str,
     arguments: Namespace,
     *,
@@ -566,7 +559,7 @@ def analyse_from_command(
         refuse_file_options(arguments)
     run: Callable[..., Analysed] = analyse or analyse_source
     engine = named_engine(arguments, source)
-    options = options_from_command(arguments)
+    options = scale_options(arguments)
     if engine:
         from evenhand.reporting.at_scale import analyse_at_scale
 
@@ -586,7 +579,7 @@ def named_engine(arguments: Namespace, source: Path | str) -> str:
     return engine
 
 
-def options_from_command(arguments: Namespace) -> ScaleOptions:
+def scale_options(arguments: Namespace) -> ScaleOptions:
     """Return the options of a ratings file and its analysis. Raises InputError for invalid ones."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
     from evenhand.reporting.ratings_file.declared import ScaleOptions
@@ -605,19 +598,18 @@ def options_from_command(arguments: Namespace) -> ScaleOptions:
             raise InputError(f"--threshold is {text!r}; {example}") from None
     file_values["columns"] = columns_in(values.get("columns"))
     kinds = kinds_of(values.get("human", ()), values.get("model", ()))
-    return ScaleOptions(**file_values, kinds=kinds, settings=settings_from_command(arguments))
+    return ScaleOptions(**file_values, kinds=kinds, settings=chosen_settings(arguments))
 
 
-def settings_from_command(arguments: Namespace) -> dict[str, Any]:
+def chosen_settings(arguments: Namespace) -> dict[str, Any]:
     """Return the settings on the command line, by name. Raises InputError for invalid ones."""
     from pydantic import ValidationError
 
     from evenhand.study.settings.sections import fault_of
 
     values = vars(arguments)
-    settings: dict[str, Any] = {
-        name: values[name] for name in _SETTINGS_WITH_OPTION if values.get(name) is not None
-    }
+    given = (name for name in _SETTINGS_WITH_OPTION if values.get(name) is not None)
+    settings: dict[str, Any] = {name: values[name] for name in given}
     for assignment in getattr(arguments, "set", ()):
         name, entry, value = _parse_assignment(assignment)
         if name in getattr(arguments, "unused", ()):

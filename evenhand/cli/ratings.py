@@ -18,7 +18,7 @@ from evenhand.cli.main import (
     OVER_BUDGET,
     STOPPED,
     annotators_address,
-    call_with_options,
+    call_with,
     print_lead_link,
     refuse,
     study_of,
@@ -38,11 +38,10 @@ def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
 
-    unset = dict.fromkeys(("orders", "shard", "units"))  # have other meanings on the command line
-    prompt = arguments.prompt and read_own_words(arguments.prompt)
-    return call_with_options(
-        GradingOptions, arguments, rubrics=arguments.rubric, prompt=prompt, **unset
-    )
+    values = dict.fromkeys(("orders", "shard", "units"))  # differ from the command line's
+    values["rubrics"] = arguments.rubric
+    values["prompt"] = arguments.prompt and read_own_words(arguments.prompt)
+    return call_with(GradingOptions, arguments, **values)
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
@@ -58,7 +57,7 @@ def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
     """Return the limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return call_with_options(RequestLimits, arguments)
+    return call_with(RequestLimits, arguments)
 
 
 def run_annotate(arguments: argparse.Namespace) -> int:
@@ -77,14 +76,13 @@ def run_annotate(arguments: argparse.Namespace) -> int:
         say("several.start", folder=folders[0].parent)
     named_folders = [folder.resolve() for folder in arguments.dirs]
     path = study_path(arguments.path) if arguments.path else ""
-    if (
-        path or folders != named_folders or len(named_folders) > 1
-    ):  # `--url` may have the same path, and no other
+    has_one_study = len(named_folders) == 1 and folders == named_folders
+    if path or not has_one_study:  # `--url` may have the same path, and no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:
             fields = {"url": arguments.url, "address": address.removesuffix(url_path)}
             raise InputError(written("several.url_path", **fields))
-    if folders == named_folders and len(folders) == 1:
+    if has_one_study:
         (folder,) = arguments.dirs
         prepare_serving(folder, arguments.url or "", address, path)
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
@@ -202,7 +200,7 @@ def run_respond(arguments: argparse.Namespace) -> int:
             raise InputError(f"{file.name} is empty; write the system prompt into it")
     with study_of(arguments) as study, progress_bar("responding") as progress:
         values = {"study": study, "limits": request_limits(arguments), "progress": progress}
-        summary = call_with_options(respond, arguments, system=system, **values)
+        summary = call_with(respond, arguments, system=system, **values)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(summary.line)
@@ -310,20 +308,12 @@ def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[
         if part.cost is not None:
             min_cost, max_cost = part.cost
             prices = [f"${usd:.2f}" for usd in (min_cost, part.expected or 0.0, max_cost)]
-        rows.append(
-            [*filter(None, [step]), part.rater_id, str(part.already), str(part.new), *prices]
-        )
+        names = [step, part.rater_id] if step else [part.rater_id]
+        rows.append([*names, str(part.already), str(part.new), *prices])
         bases.setdefault(part.basis, []).append(part.rater_id)
     first_columns = ["step", "model"] if steps else ["grader"]
-    columns = [
-        *first_columns,
-        "known before",
-        "to ask",
-        "cost at least",
-        "expected",
-        "cost at most",
-    ]
-    print_table(columns, rows)
+    counts, costs = ["known before", "to ask"], ["cost at least", "expected", "cost at most"]
+    print_table([*first_columns, *counts, *costs], rows)
     for basis, raters in bases.items():
         if basis:
             console().print(f"{', '.join(raters)}: {basis}")

@@ -17,14 +17,14 @@ from evenhand.cli.main import (
     DONE,
     Parser,
     add_analysis_options,
-    analyse_from_command,
-    call_with_options,
+    call_with,
+    chosen_settings,
     named_engine,
-    options_from_command,
     print_lead_link,
     refuse,
     refuse_file_options,
-    settings_from_command,
+    run_analysis,
+    scale_options,
     shared_option_names,
     study_of,
 )
@@ -40,8 +40,8 @@ from evenhand.cli.terminal import (
 from evenhand.demo import (
     PUBLISHED,
     analyse_published,
-    case_study_lines,
     default_folder,
+    findings,
     is_demo,
     make_demo,
 )
@@ -116,7 +116,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
-        analysis, context = analyse_from_command(
+        analysis, context = run_analysis(
             arguments.file, arguments, analyse=analyse_file, verify=verify
         )
     from evenhand.analysis.report import write_figures, write_report
@@ -125,7 +125,7 @@ def run_check(arguments: argparse.Namespace) -> None:
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        settings_file = write_settings(arguments.file, options_from_command(arguments))
+        settings_file = write_settings(arguments.file, scale_options(arguments))
         say("reading.wrote_settings", file=settings_file)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
@@ -172,10 +172,10 @@ def _demo_of_published(arguments: argparse.Namespace) -> int:
     published, folder = PUBLISHED[study], arguments.dir or Path(study)
     check = Parser()
     add_analysis_options(check)
-    scale = options_from_command(check.parse_args(published.options.split()))
+    scale = scale_options(check.parse_args(published.options.split()))
     with working("reading the labels"):
         analysis = analyse_published(study, scale, folder)
-    print_lines(case_study_lines(study, analysis))
+    print_lines(findings(study, analysis))
     page = folder / "report.html"
     say("terminal.report", page=page)
     command = f"evenhand check {shlex.quote(str(folder / published.file))} {published.options}"
@@ -191,8 +191,8 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     from evenhand.reproduction import (
         Reproduction,
         collect,
-        forecast_reproduction,
-        open_reproduction,
+        forecast_costs,
+        prepare_study,
     )
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
@@ -202,11 +202,11 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         return DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")
-    reproduction = call_with_options(Reproduction, arguments, folder=folder, published=published)
+    reproduction = call_with(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
-        forecast = forecast_reproduction(reproduction, limits, ready=not arguments.dry_run)
+        forecast = forecast_costs(reproduction, limits, ready=not arguments.dry_run)
     steps = [*forecast.steps, ("whole", forecast.total)]
     names = [written(f"reproduce.{name}") for name, _ in steps]
     runs.print_forecast([part for _, part in steps], names)
@@ -219,7 +219,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     if not (arguments.yes or confirms(limits.budget)):
         say("reproduce.declined")
         return DONE
-    with open_reproduction(reproduction) as study:
+    with prepare_study(reproduction) as study:
         collected = collect(study, reproduction, limits, progress_bar)
         print_lines(collected.lines)
         if graded := [part.rater_id for part in collected.grades.graders]:
@@ -251,7 +251,7 @@ def run_select(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import is_study
     from evenhand.reporting.selecting import Selection
 
-    analysis, _ = analyse_from_command(arguments.source, arguments)
+    analysis, _ = run_analysis(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
     print_lines(Selection(analysis, study=study).lines, ranked=True)
 
@@ -259,20 +259,20 @@ def run_select(arguments: argparse.Namespace) -> None:
 def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 
-    requirements = call_with_options(Wanted, arguments)
+    requirements = call_with(Wanted, arguments)
     assumption_options = shared_option_names("without a pilot")
-    assumptions = call_with_options(Assumptions, arguments)
+    assumptions = call_with(Assumptions, arguments)
     if arguments.source is not None:
         reason = "is an assumption for planning without a pilot; leave it out"
         refuse(arguments, assumption_options, reason)
-        analysis, _ = analyse_from_command(arguments.source, arguments, why=True)
+        analysis, _ = run_analysis(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, requirements).lines, ranked=True)
         return
     # Requirements on a grader can be given with a pilot or without.
     allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
     others = set(arguments.given) - allowed
     refuse(arguments, others, "is about the labels of a pilot; name its folder or file")
-    settings = settings_from_command(arguments)
+    settings = chosen_settings(arguments)
     with working("simulating"):
         plan = plan_ahead(assumptions, requirements, settings)
     print_lines(plan.lines, ranked=True)
@@ -289,9 +289,8 @@ def run_gate(arguments: argparse.Namespace) -> int:
         elif is_study(arguments.source):
             refuse_file_options(arguments, allowed=["--rubric"])
         with working("reading the labels") as on_stage:
-            result = call_with_options(
-                gate, arguments, options=options_from_command(arguments), on_stage=on_stage
-            )
+            scale = scale_options(arguments)
+            result = call_with(gate, arguments, options=scale, on_stage=on_stage)
         if arguments.junit is not None:
             atomic_write(arguments.junit, junit_xml(result))
         if arguments.summary is not None:
@@ -320,7 +319,7 @@ def run_save(arguments: argparse.Namespace) -> None:
 
     if arguments.source.is_dir():
         refuse_file_options(arguments, allowed=["--rubric"])
-    options = options_from_command(arguments)
+    options = scale_options(arguments)
     with working("reading the labels"):
         dataset = load(arguments.source, options)
         # From a file only the rubric's rows were read, perhaps under another name.
@@ -343,8 +342,8 @@ def run_baseline_compare(arguments: argparse.Namespace) -> None:
     if arguments.source.is_dir():
         refuse_file_options(arguments, allowed=["--rubric"])
     with working("reading the labels"):
-        options = {"baseline": arguments.file, "options": options_from_command(arguments)}
-        result = call_with_options(compare, arguments, **options)
+        options = {"baseline": arguments.file, "options": scale_options(arguments)}
+        result = call_with(compare, arguments, **options)
     _print_gate(arguments, result)
 
 
@@ -360,8 +359,7 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         with working("reading the labels") as on_stage:
             dataset = from_study(study)
-            options = {"dataset": dataset, "on_stage": on_stage}
-            calibration = call_with_options(calibrate, arguments, **options)
+            calibration = call_with(calibrate, arguments, dataset=dataset, on_stage=on_stage)
         print_lines(calibration.lines)
         if arguments.write:
             _write_thresholds(study, arguments, calibration)
@@ -396,7 +394,7 @@ def run_improve(arguments: argparse.Namespace) -> int:
 
     candidates = {"others": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = call_with_options(improving.ImproveOptions, arguments, grading=grading, **candidates)
+    options = call_with(improving.ImproveOptions, arguments, grading=grading, **candidates)
     with study_of(arguments) as study:
         if arguments.learn:
             units = improving.labels_to_learn(study, options, done_by=operator())

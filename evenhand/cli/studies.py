@@ -16,10 +16,10 @@ from evenhand.cli.main import (
     DONE,
     annotators_address,
     app_address,
-    call_with_options,
-    options_from_command,
+    call_with,
     print_lead_link,
     refuse,
+    scale_options,
     shared_option_names,
     study_of,
 )
@@ -53,10 +53,10 @@ FIXED_OPTIONS = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
 """Options that cannot change once a study of items is made."""
 
 
-def label_options_from_command(arguments: argparse.Namespace) -> LabelOptions:
+def label_options(arguments: argparse.Namespace) -> LabelOptions:
     """Return the options of an items file."""
     fixed = [option for option in arguments.given if option in FIXED_OPTIONS]
-    return call_with_options(LabelOptions, arguments, given=fixed)
+    return call_with(LabelOptions, arguments, given=fixed)
 
 
 def run_label(arguments: argparse.Namespace) -> int:
@@ -65,7 +65,7 @@ def run_label(arguments: argparse.Namespace) -> int:
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
-    options = label_options_from_command(arguments)
+    options = label_options(arguments)
     address, host_name = annotators_address(arguments, port)
     labelling = new_study.label_items(arguments.file, folder, options, port=port, address=address)
     print_lines([*labelling.notes, labelling.links_heading])
@@ -84,16 +84,14 @@ def run_new(arguments: argparse.Namespace) -> None:
     item_study = items = None
     rubrics: Sequence[Rubric]
     if arguments.items:
-        item_study = new_study.item_study(arguments.items, label_options_from_command(arguments))
+        item_study = new_study.item_study(arguments.items, label_options(arguments))
         rubrics, items = item_study.rubrics, item_study.items
     else:
         refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
         usual = usual_rubrics(propositions=arguments.propositions is not None)
         rubrics = [load_rubric(name) for name in arguments.rubric or ()] or usual
     raters = arguments.raters
-    plan = call_with_options(
-        StudyPlan, arguments, items=items, rubrics=rubrics, raters_per_unit=raters
-    )
+    plan = call_with(StudyPlan, arguments, items=items, rubrics=rubrics, raters_per_unit=raters)
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
     n_judged = new_study.make_study(arguments.dir, plan, item_study)
@@ -168,7 +166,7 @@ def run_import(arguments: argparse.Namespace) -> None:
             refuse(arguments, options, "is about ratings, and the file holds responses")
             _import_responses(study, arguments.file)
         else:
-            scale = options_from_command(arguments)
+            scale = scale_options(arguments)
             settings = {"missing": scale.missing or study.config.analysis.missing}
             _import_ratings(study, arguments.file, replace(scale, settings=settings))
 
@@ -216,7 +214,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
         raise InputError("say where to write: --out FILE")
     writer = writers.format_of(arguments.format)
     writers.check_out(arguments.out, writer)
-    options = replace(options_from_command(arguments), format=None, units=None)
+    options = replace(scale_options(arguments), format=None, units=None)
     study_export = exporting.material_of(arguments.dir, arguments.rater or (), options)
     written_tables = writer.make(study_export)
     out, *others = writers.save(written_tables, arguments.out, writer)

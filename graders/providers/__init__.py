@@ -79,9 +79,8 @@ def _provider_with(provider: Provider | None, name: str, settings: ProviderSetti
         raise InputError(f"{section}: speaks is {settings.speaks!r}; write chat or messages")
     if url:
         # A key of the table is for the table's address, and is not sent to this one.
-        provider = replace(
-            provider, base_url=url, base_url_env="", key_env="", key="optional", by_study=True
-        )
+        provider = replace(provider, key_env="", key="optional")
+        provider = replace(provider, base_url=url, base_url_env="", by_study=True)
     return replace(
         provider,
         declared=settings,
@@ -318,31 +317,30 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     if not colon or provider not in providers:
         prefixes = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
         raise InputError(
-            f"{_printable_part(text)!r} is not a valid grader; write {_FORMS}; or begin with "
-            f"{prefixes}"
+            f"{_safe_part(text)!r} is not a valid grader; write {_FORMS}; or begin with {prefixes}"
         )
     model, *servers = _SERVER.split(name, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
-        raise InputError(f"{_printable_part(text)!r} does not name a model; write {_FORMS}")
+        raise InputError(f"{_safe_part(text)!r} does not name a model; write {_FORMS}")
     if provider == "baseline":
         if name not in BASELINES:
             raise InputError(
-                f"there is no baseline {_printable_part(name)!r}; write baseline:{BASELINES[0]}"
+                f"there is no baseline {_safe_part(name)!r}; write baseline:{BASELINES[0]}"
             )
         return GraderSpec(text, provider, model)
-    provider_row = providers[provider]
-    if not servers and "@" in model and provider_row.speaks != "messages":
+    row = providers[provider]
+    if not servers and "@" in model and row.speaks != "messages":
         raise InputError(
-            f"grader {_printable_part(text)!r}: BASE_URL must begin with http:// or https://"
+            f"grader {_safe_part(text)!r}: BASE_URL must begin with http:// or https://"
         )
     typed = servers[0] if servers else ""
     if typed and (fault := fault_of_address(typed)):
         raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
-    endpoint = endpoint_of(provider_row, typed)
-    if not endpoint.base_url and not provider_row.client:
-        variables = ", ".join(NAMED.findall(provider_row.base_url))
+    endpoint = endpoint_of(row, typed)
+    if not endpoint.base_url and not row.client:
+        variables = ", ".join(NAMED.findall(row.base_url))
         raise InputError(
-            f"grader {_printable_part(text)!r}: it is not known where {provider} is; write "
+            f"grader {_safe_part(text)!r}: it is not known where {provider} is; write "
             f"{provider}:MODEL@BASE_URL, or set {variables}"
         )
     if typed or not endpoint.address_in_name:
@@ -351,7 +349,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     return GraderSpec(f"{text}@{address}", provider, model, address, endpoint)
 
 
-def _printable_part(text: str) -> str:
+def _safe_part(text: str) -> str:
     """Return the part of a grader's name that a message may repeat: at most 80 characters, and
     nothing after an @, which may be credentials.
     """
@@ -369,7 +367,7 @@ _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-amz-security-
 # Servers quote keys shortened or with asterisks, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 _SIGNATURE = "AWS4-"  # begins a signature of one request, which is no secret
-_MIN_SECRET_LENGTH = 8  # shorter placeholders ("none", "ollama") occur in ordinary text
+_MIN_LENGTH = 8  # shorter placeholders ("none", "ollama") occur in ordinary text
 _REMOVED = "[removed]"
 
 
@@ -392,7 +390,7 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets: set[str] = set()
-        self._secret_forms: list[str] = []
+        self._forms: list[str] = []
         self._json_forms: list[str] = []
         """The secret forms as JSON writes them."""
         self.learn(secrets)
@@ -406,10 +404,9 @@ class Scrubber:
             for secret in map(str.strip, self._secrets):
                 encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
                 forms |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
-            self._secret_forms = sorted(
-                (form for form in forms if len(form) >= _MIN_SECRET_LENGTH), key=len
-            )[::-1]
-            self._json_forms = [json.dumps(form)[1:-1] for form in self._secret_forms]
+            long_forms = [form for form in forms if len(form) >= _MIN_LENGTH]
+            self._forms = sorted(long_forms, key=len, reverse=True)
+            self._json_forms = [json.dumps(form)[1:-1] for form in self._forms]
 
     def learn_from(self, headers: Mapping[str, str]) -> None:
         """Learn the credentials in a request's headers, wherever they came from."""
@@ -430,7 +427,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return the text without known secrets; ordinary words stay as they are."""
-        for form in self._secret_forms:
+        for form in self._forms:
             text = text.replace(form, _REMOVED)
         return text
 

@@ -18,8 +18,8 @@ from evenhand.cli.main import (
     Parser,
     Verb,
     add_analysis_options,
+    chosen_settings,
     exit_code,
-    settings_from_command,
 )
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
@@ -184,7 +184,7 @@ def test_what_study_toml_accepts_is_an_option() -> None:
         words, value = OWN.get(setting, (["--set", f"{setting}={given}"], value))
         parser = Parser()
         add_analysis_options(parser)
-        assert settings_from_command(parser.parse_args(words)) == {setting: value}, setting
+        assert chosen_settings(parser.parse_args(words)) == {setting: value}, setting
 
 
 # What Tab does in each shell, without a terminal: LINE is what was typed so far.
