@@ -12,9 +12,7 @@ gc.set_threshold(100_000)
 
 
 def start() -> int:
-    """Run the command line, and return 2 if it cannot be imported; Python's own exit code would be
-    1, which is the "not met" of `gate`.
-    """
+    """Run the command line; return 2 if its import fails (1 would be "not met" of `gate`)."""
     # Our matrices are narrow: BLAS threads would only spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -187,20 +187,20 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
         progress(0, _STEPS, "sampling prompts")
         create_study(new_folder, plan)
         change_config(new_folder, {"analysis": analysis})
-        with open_study(new_folder) as new_study:
+        with open_study(new_folder) as demo_study:
             if plan.items is None:
                 progress(1, _STEPS, "adding synthetic responses")
-                new_study.store.add_responses(shipped("responses"))
+                demo_study.store.add_responses(shipped("responses"))
             else:
                 progress(1, _STEPS, "adding the judge's labels")
                 file = "demo_items.csv"
                 labels = judge_ratings(plan.items, plan.rubrics[0], _ITEMS_JUDGE, file)
-                import_ratings(new_study, labels, file)
+                import_ratings(demo_study, labels, file)
             progress(2, _STEPS, "adding synthetic ratings")
-            import_ratings(new_study, shipped("ratings"), "synthetic ratings", PRICES)
+            import_ratings(demo_study, shipped("ratings"), "synthetic ratings", PRICES)
             if study in _GRADED_RUBRICS:
                 progress(3, _STEPS, f"grading with {LEXICAL}")
                 options = GradingOptions(scope="all", rubrics=_GRADED_RUBRICS[study])
-                grade(new_study, [LEXICAL], options)
+                grade(demo_study, [LEXICAL], options)
         os.replace(new_folder, folder)
         progress(_STEPS, _STEPS, "done")

@@ -52,9 +52,7 @@ Reason = Literal[  # which a page can give in the visitor's language
 
 
 class Refused(InputError):  # noqa: N818 - named for what happened
-    """A visitor's input that does not let them in. Its text is the English sentence; a page shows
-    `reason` and `fields` in the visitor's language.
-    """
+    """A visitor's input that does not let them in; `reason` and `fields` are for their language."""
 
     def __init__(self, reason: Reason, **fields: object) -> None:
         super().__init__(written(f"refused.{reason}", **fields))

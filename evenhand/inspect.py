@@ -77,20 +77,17 @@ def grader(
     The score's metadata has the columns of a rating (`rater_id`, `rater_kind`, `rubric` and so on;
     see data/README.md). Raises InputError where there is no such rubric, or a sample lacks a text.
     """
-    loaded_rubric = load_rubric(rubric)
-    if order == "ba" and loaded_rubric.unit == "response":
-        raise InputError(
-            f"rubric {loaded_rubric.name!r} rates one response, which has no other order"
-        )
+    graded = load_rubric(rubric)
+    if order == "ba" and graded.unit == "response":
+        raise InputError(f"rubric {graded.name!r} rates one response, which has no other order")
     config = GenerateConfig(logprobs=True, top_logprobs=20) if probabilities else GenerateConfig()
 
     async def score(state: TaskState, target: Target) -> Score:
         grader_model = get_model(role="grader") if model is None else get_model(model)
-        prompt = loaded_rubric.for_prompt(_shown_values(loaded_rubric, state, order))
+        prompt = graded.for_prompt(_shown_values(graded, state, order))
         output = await grader_model.generate(_messages(prompt), config=config)
-        shown = order if loaded_rubric.has_sides else ""
-        question = Question(str(state.sample_id), loaded_rubric, shown)
-        outcome = parse_chat_reply(_reply(output), loaded_rubric)
+        question = Question(str(state.sample_id), graded, order if graded.has_sides else "")
+        outcome = parse_chat_reply(_reply(output), graded)
         grade = grade_of(str(grader_model), question, outcome, provenance={})
         columns = {name: getattr(grade, name) for name in _METADATA_FIELDS}
         metadata = {"rater_kind": "model"}

@@ -1,6 +1,4 @@
-"""numpy, pandas and pyarrow, imported on first use: most commands and pages need none of them, and
-their import takes as long as everything else.
-"""
+"""numpy, pandas and pyarrow, imported on first use, since most commands need none of them."""
 
 from __future__ import annotations
 

@@ -27,9 +27,7 @@ def app_port(port: int | None) -> int:
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Open a page in the user's browser once the app answers on its port. Another process waits for
-    that, since `serve` replaces this one.
-    """
+    """Open a page in a browser once the app answers on its port, from another process."""
     program = (
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"

@@ -195,9 +195,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
 
 @contextmanager
 def prepare_study(options: Reproduction) -> Iterator[Study]:
-    """Yield the study in the folder, made if it does not exist, with the responses of the file and
-    the providers and prices of the settings file.
-    """
+    """Yield the study, made if it does not exist, with the files' responses and providers."""
     folder, published = options.folder, options.published
     if not (folder / study_toml.FILE_NAME).is_file():
         make_study(folder, options.plan())
@@ -284,9 +282,7 @@ def _check_variables_sent(options: Reproduction) -> None:
 
 @contextmanager
 def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
-    """Yield the study as it would be made, in a temporary folder, with the existing responses; and
-    the existing study in the folder, or None.
-    """
+    """Yield a temporary study as it would be made, and the existing one in the folder or None."""
     folder = options.folder
     exists = (folder / study_toml.FILE_NAME).is_file()
     opened = open_study(folder) if exists else nullcontext()

@@ -30,10 +30,9 @@ def table_of(package: str, file: str) -> dict[str, Any]:
 @cache
 def texts() -> dict[str, str]:
     """Return all sentences by key, `section.name`."""
+    sections = table_of("evenhand", "texts.toml").items()
     return {
-        f"{section}.{name}": text
-        for section, sentences in table_of("evenhand", "texts.toml").items()
-        for name, text in sentences.items()
+        f"{section}.{name}": text for section, texts in sections for name, text in texts.items()
     }
 
 

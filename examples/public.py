@@ -64,9 +64,7 @@ def read_pair_of_files(folder: Path) -> tuple[pd.DataFrame, dict[str, list[str]]
 
 
 def section(name: str, labels: Any, catalogue: Catalogue) -> tuple[list[list[str]], list[str]]:
-    """Analyse a data set. Return its rows of the page's table (one with the reason if it cannot be
-    analysed), and the lines of its section.
-    """
+    """Analyse a data set; return its rows of the page's table and the lines of its section."""
     is_pair_of_files = isinstance(labels, Path) and labels.is_dir()
     is_alt_test = is_pair_of_files and name in catalogue["alt-test"]["names"]
     entry = catalogue.get(name, catalogue["alt-test" if is_alt_test else "unknown"])
@@ -82,12 +80,8 @@ def section(name: str, labels: Any, catalogue: Catalogue) -> tuple[list[list[str
         rows = [[title, *[DASH] * 4, "Not judged", str(error)]]
     else:
         rows = [[title, *row] for row in verdict_rows(check, single="reference" in options)]
-        for rubric, counts in check.analysis.counts.items():
-            sizes = {
-                "annotator": counts.annotators,
-                "item": counts.items,
-                "cluster": counts.clusters,
-            }
+        for rubric, size in check.analysis.counts.items():
+            sizes = {"annotator": size.annotators, "item": size.items, "cluster": size.clusters}
             numbers = ", ".join(number_of(count, word) for word, count in sizes.items())
             lines.append(f"Size{rubric and f' of {rubric}'}: {numbers}.")
     return rows, [f"\n## {markdown(title)}\n", *(f"- {markdown(line)}" for line in lines)]

@@ -123,9 +123,7 @@ def discretised_normal(centre: float, spread: float, count: int) -> Sequence[flo
 
 
 def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
-    """Return the options for the first side, for the second, and for neither. Raises InputError
-    where the rubric has other options.
-    """
+    """Return the options for the first side, the second and neither, or raise InputError."""
     swaps = rubric.swaps
     sided = [key for key in rubric.categories if swaps[key] != key]
     neither = [key for key in rubric.categories if swaps[key] == key]

@@ -30,11 +30,7 @@ from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
 from evenhand.graders.money import charged_by
-from evenhand.graders.options import (
-    GraderSettings,
-    probabilities_need_no_effort,
-    warnings_about_retirement,
-)
+from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
 from evenhand.graders.providers import (
     GraderSpec,
     Scrubber,
@@ -81,7 +77,7 @@ _CLOCKS_DIFFER = timedelta(minutes=10)
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
-_PARAMETER_STATUSES = (400, 403, 422)  # what servers answer to a parameter that they do not take
+_TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _NO_KEY = "none"  # servers without keys still want the header
 
 
@@ -414,7 +410,7 @@ class Grader:
         """Return warnings about the model's retirement, from our own table since most APIs do not
         report it, and about secrets that study.toml sends; never raises.
         """
-        return warnings_about_secrets(self.spec) + warnings_about_retirement(self.spec)
+        return warnings_about_secrets(self.spec) + retirement_warnings(self.spec)
 
     def constrains(self, request: Json) -> bool:
         """Return True if a request, answered unreadably, can be repeated with a constraint."""
@@ -496,9 +492,7 @@ def key_for(spec: GraderSpec) -> str | None:
 
 
 def warnings_about_secrets(spec: GraderSpec) -> list[str]:
-    """Return one sentence for each secret that study.toml sends to an address, since the study may
-    have been made by somebody else.
-    """
+    """Return one sentence for each secret that study.toml, perhaps a stranger's, sends."""
     endpoint, grader_names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
     sentences = []
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
@@ -585,7 +579,7 @@ def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
 # ---- constraints of an answer to the rubric's keys ----------------------------------------------
 CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
-UNCONSTRAINED = "plain"  # the bare question, whose answer is read as free text
+FREE_TEXT = "plain"  # the bare question, whose answer is read as free text
 
 TOOL = "rate"
 _ABOUT_CONSTRAINT = re.compile(
@@ -603,7 +597,7 @@ def constraint_of(request: Json) -> str:
     output = request.get("output_config")
     if "response_format" in request or (isinstance(output, Mapping) and "format" in output):
         return CONSTRAINTS[0]
-    return CONSTRAINTS[1] if "tools" in request else UNCONSTRAINED
+    return CONSTRAINTS[1] if "tools" in request else FREE_TEXT
 
 
 def refuses_constraint(complaint: str) -> bool:
@@ -724,9 +718,7 @@ def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label"
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
-    """Return the SDK client for a grader's address. Raises InputError where a key, a region, a
-    project or the cloud's own library is missing.
-    """
+    """Return Anthropic's client. Raises InputError where a key, region or library is missing."""
     import anthropic
 
     options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
@@ -784,7 +776,7 @@ class ClaudeGrader(Grader):
         self._constraints = CONSTRAINTS
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        constraint = self._constraints[0] if self._constraints else UNCONSTRAINED
+        constraint = self._constraints[0] if self._constraints else FREE_TEXT
         return build_claude_request(self.spec.model, prompt, self.settings, constraint)
 
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
@@ -796,12 +788,9 @@ class ClaudeGrader(Grader):
             try:
                 return await super().ask(ask, before)
             except Rejected as failure:
-                taught = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
-                if not (
-                    constraints
-                    and taught
-                    and constraint_of(self.request(ask.prompt)) != UNCONSTRAINED
-                ):
+                taught = failure.status in _TEACHING and refuses_constraint(str(failure))
+                is_free = constraint_of(self.request(ask.prompt)) == FREE_TEXT
+                if is_free or not (constraints and taught):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
@@ -840,7 +829,7 @@ class ClaudeGrader(Grader):
                 return [*warnings, written("grade.deprecated", model=model)]
             return warnings
         except Exception:  # a warning that cannot be had must not stop a run
-            return warnings + warnings_about_retirement(self.spec)
+            return warnings + retirement_warnings(self.spec)
 
 
 # ---- chat servers -------------------------------------------------------------------------------
@@ -877,10 +866,6 @@ class Shape:
     def max_draws(self) -> int:
         """The most draws that one request may ask for."""
         return self.draws[0] if self.draws else 1
-
-    def asks_same(self, other: Shape) -> bool:
-        """Return True if both shapes ask for probabilities in the same way."""
-        return (self.top_logprobs, self.efforts) == (other.top_logprobs, other.efforts)
 
     @classmethod
     def for_server(cls) -> Shape:
@@ -984,7 +969,7 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
         return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
-    off = no_reasoning or probabilities_need_no_effort(spec)
+    off = no_reasoning or needs_no_effort(spec)
     return replace(shape, efforts=("none",) if off else Shape().efforts)
 
 
@@ -1117,7 +1102,7 @@ class OpenAIGrader(Grader):
         self._is_litellm = False
 
     def constrains(self, request: Json) -> bool:
-        return bool(self._constraints) and constraint_of(request) == UNCONSTRAINED
+        return bool(self._constraints) and constraint_of(request) == FREE_TEXT
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, with several draws at once where the server takes
@@ -1131,8 +1116,8 @@ class OpenAIGrader(Grader):
         shape, trial = self._probing.shape, self._probing.take_trial()
         sent_shape, fallback = (trial, shape) if trial else (shape, None)
         try:
-            posted = await self._post_until_accepted(sent_shape, fallback, ask, before)
-            response, request, final_shape = posted
+            accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
+            response, request, final_shape = accepted
             reply = json_object(response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _UNRELATED_STATUSES:
@@ -1180,7 +1165,10 @@ class OpenAIGrader(Grader):
                     next_shape, fallback = fallback, None
                 elif next_shape is None:
                     raise failure from None
-                elif self._probing.has_probabilities and not shape.asks_same(next_shape):
+                elif self._probing.has_probabilities and (
+                    (shape.top_logprobs, shape.efforts)
+                    != (next_shape.top_logprobs, next_shape.efforts)
+                ):
                     # Ask again after a pause; if the prompt is still refused, for a label alone.
                     self._refusals_by_prompt[ask.prompt.user] += 1
                     if self._refusals_by_prompt[ask.prompt.user] <= MAX_REFUSALS:
@@ -1230,7 +1218,7 @@ def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape
         return None
     # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
     is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
-    is_about_request = failure.status in _PARAMETER_STATUSES or is_rejected_500
+    is_about_request = failure.status in _TEACHING or is_rejected_500
     return shape_after_complaint(shape, complaint) if is_about_request else None
 
 

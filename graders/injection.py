@@ -116,9 +116,7 @@ class Suite:
 
 @cache
 def suite(own_file: Path | None = None) -> Suite:
-    """Return the attacks of the package and those of a user's own file. Raises InputError where
-    that file is missing or not valid.
-    """
+    """Return the package's and a user's attacks. Raises InputError where the file is not valid."""
     table = table_of("evenhand.graders", "attacks.toml")
     attacks = [Attack(name=name, **row) for name, row in table.items()]
     if own_file is None:
@@ -290,9 +288,7 @@ class AuditPlan:
         return replace(clean, questions=questions, already=clean.already + attacked.already)
 
     def _attack_trials(self, rubric: Rubric, assumed_label: str) -> list[Trial]:
-        """Return the attacks on a rubric's units. A unit without a clean label so far is left out,
-        or treated as if it had the `assumed_label`, if any.
-        """
+        """Return the attacks on units with a clean label, or on all if one is to be assumed."""
         labels, attacks = self._label_by_trial(rubric), []
         places = places_of(rubric)
         for index, unit in enumerate(self._units[rubric]):

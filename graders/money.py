@@ -151,9 +151,7 @@ def _listed_price(
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The prices of one model, asked live or in a batch, in a service tier. `study_prices` are the
-    study's own, which apply in every case.
-    """
+    """The prices of one model; `study_prices` are the study's own, for every tier and batch."""
 
     spec: GraderSpec
     batch: bool = False
@@ -251,24 +249,21 @@ def _without_images(request: Mapping[str, Any]) -> tuple[Any, int]:
     """Return the request without the data of its images, and the number of images."""
     n_images = 0
 
-    def remove_images(part: Any) -> Any:
+    def strip(part: Any) -> Any:
         nonlocal n_images
         if isinstance(part, Mapping):
             is_image = part.get("type") == "base64"
             n_images += is_image
-            return {
-                name: remove_images(value)
-                for name, value in part.items()
-                if not is_image or name != "data"
-            }
+            names = [name for name in part if not is_image or name != "data"]
+            return {name: strip(part[name]) for name in names}
         if isinstance(part, list):
-            return [remove_images(item) for item in part]
+            return [strip(item) for item in part]
         if isinstance(part, str) and part.startswith("data:image/"):
             n_images += 1
             return ""
         return part
 
-    return remove_images(request), n_images
+    return strip(request), n_images
 
 
 def output_limit(request: Mapping[str, Any]) -> int:

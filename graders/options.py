@@ -134,7 +134,7 @@ MIN_THINKING, MAX_THINKING = 1_024, 100_000
 
 _PROVIDER_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
 _DEFAULT_METHOD = {"chat": "logprobs", "baseline": ""}
-_DEFAULT_OTHERWISE = "label"
+_OTHERWISE = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class GraderSettings:
         elif gives_reason:
             method = "label"
         return cls(
-            method=method or _DEFAULT_METHOD.get(spec.api_format, _DEFAULT_OTHERWISE),
+            method=method or _DEFAULT_METHOD.get(spec.api_format, _OTHERWISE),
             draws=draws,
             max_tokens=options.max_tokens,
             effort=options.effort,
@@ -263,18 +263,14 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     >>> rater_id(parse_spec("openai:m"), GraderSettings("label"), "0123456789abcdef")
     'openai:m#prompt-01234567'
     """
-    default_method = (
-        _DEFAULT_OTHERWISE
-        if own_prompt
-        else _DEFAULT_METHOD.get(spec.api_format, _DEFAULT_OTHERWISE)
-    )
-    prompt_suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
-    named = asdict(settings).items()
-    settings_sent = {name: value for name, value in named if value and name != "draws"}
-    if settings_sent | {"method": settings.method} == {"method": default_method}:
-        return spec.text + prompt_suffix
-    text = json.dumps(settings_sent | {"method": settings.method}, sort_keys=True)
-    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{prompt_suffix}"
+    formats = {} if own_prompt else _DEFAULT_METHOD
+    default_method = formats.get(spec.api_format, _OTHERWISE)
+    suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
+    sent = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
+    if sent | {"method": settings.method} == {"method": default_method}:
+        return spec.text + suffix
+    text = json.dumps(sent | {"method": settings.method}, sort_keys=True)
+    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{suffix}"
 
 
 # ---- what models can do -------------------------------------------------------------------------
@@ -295,7 +291,7 @@ def warnings_about(
     gpt-5 gives no token probabilities. Expect hard labels, or use --draws or --method verbalised.
     """
     today = today or datetime.now(UTC).date()
-    warnings = warnings_about_retirement(spec, today)
+    warnings = retirement_warnings(spec, today)
     if settings.method == "logprobs":
         capabilities = _capabilities(spec)
         rule, until = capabilities.get("probabilities", ""), capabilities.get("probabilities_until")
@@ -318,14 +314,14 @@ def warnings_about(
     return warnings
 
 
-def probabilities_need_no_effort(spec: GraderSpec) -> bool:
+def needs_no_effort(spec: GraderSpec) -> bool:
     """Return True if a model, even behind a gateway, gives probabilities only without reasoning."""
     name = spec.model.rpartition("/")[2]
     rows = table_of("evenhand.graders", "capabilities.toml")["models"]
     return any(row.get("effort") == "none" and re.search(row["match"], name) for row in rows)
 
 
-def warnings_about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
+def retirement_warnings(spec: GraderSpec, today: date | None = None) -> list[str]:
     """Return a warning if the model retires or has retired by our table, else []."""
     capabilities = _capabilities(spec)
     if capabilities.get("retired"):

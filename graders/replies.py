@@ -301,9 +301,7 @@ def retrying(
 
 
 def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
-    """Return the failure for a connection that was never made, or that ended without a reply. The
-    SDKs raise both as timeouts; their causes tell them apart.
-    """
+    """Return the failure for a connection that was never made or broke off, by its cause."""
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) and len(
         causes
@@ -691,9 +689,7 @@ class Outcome:
 
     @classmethod
     def unreadable(cls, reply: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a reply that does not fit the provider's interface; its text is
-        kept up to `MOST_KEPT` characters.
-        """
+        """Return the outcome of a malformed reply, with up to `MAX_RAW_CHARS` of its text."""
         return cls(unscored_reason="unparseable", raw=json.dumps(storable(reply))[:MAX_RAW_CHARS])
 
 

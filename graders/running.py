@@ -145,17 +145,15 @@ class ProgressCounter:
         self._describe_retry: Callable[[], str] | None = None
 
     def expect(self, n_questions: int) -> None:
-        """Add questions to the total that the run will ask."""
         self._n_expected += n_questions
 
     def add(self, label: str) -> None:
-        """Count one more grade, of the grader that `label` names."""
         self._n_collected += 1
         self._describe_retry = None
         self.say(label)
 
     def say(self, label: str) -> None:
-        """Report the count with a grader's name or a sentence."""
+        """Report the count, with a grader's name or a sentence as its label."""
         self._reported_at = time.monotonic()
         self._report(label)
 
@@ -471,9 +469,8 @@ class GradeJob(Job):
 
     def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
         first_draws = [draws[0] for draws in questions]
-        values = self.study.values_of(first_draws)
-        prompted = zip(first_draws, values, strict=True)
-        return [draw.rubric.for_prompt(shown) for draw, shown in prompted]
+        prompted = zip(first_draws, self.study.values_of(first_draws), strict=True)
+        return [draw.rubric.for_prompt(values) for draw, values in prompted]
 
     def request(self, draws: Draws, prompt: PromptText) -> Facts:
         """Return the request for a batch, with `n` where it asks for several draws."""
@@ -632,8 +629,7 @@ class LiveRun(GraderRun):
                 self._write_failed = False  # what could not be written is tried once more
                 if self._rejections and not self._n_replies and not self._summary.stopped:
                     # Nothing was answered, so nothing says that the units are at fault.
-                    count, last = len(self._rejections), self._rejections[-1]
-                    why = last.provenance["error"]
+                    count, why = len(self._rejections), self._rejections[-1].provenance["error"]
                     self._stop(written("grade.all_refused", count=count, why=why))
                 try:
                     await self._commit(self._take_rejections())
@@ -760,9 +756,7 @@ class LiveRun(GraderRun):
             await self._stopped.wait()
 
     async def _store_failure(self, question: Any, failure: GraderFailure, facts: Facts) -> None:
-        """Store the records of a failed request, or hold them back if it was rejected; stop the
-        grader after too many failures in a row or where the server never answers.
-        """
+        """Store a failure, or hold it back if rejected; stop the grader after too many of them."""
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
         records = self._job.records_of_failure(question, unscored_reason_for(failure), facts)
         if isinstance(failure, Filtered):
@@ -938,9 +932,7 @@ class BatchRun(GraderRun):
         self._cancel_scope: anyio.CancelScope | None = None
 
     def interrupt(self) -> int:
-        """Stop waiting for batches, which the provider goes on with; return the number of live
-        requests under way, which are waited for.
-        """
+        """Stop waiting for batches, which go on; return the number of live requests under way."""
         if self._live_run is not None:
             return self._live_run.interrupt()
         if self._cancel_scope is not None:
@@ -1104,9 +1096,7 @@ class BatchRun(GraderRun):
         return replace(chunk, batch_id=batch_id)
 
     async def _send_chunk(self, chunk: Chunk, bodies_by_id: list[tuple[str, Facts]]) -> str:
-        """Send a chunk exactly once and return its batch id: after a failure that may hide a
-        success, look for the batch before sending again.
-        """
+        """Send a chunk and return its batch id; look for the batch before sending it again."""
         attempts = 0
 
         async def submit_once() -> str:
@@ -1245,9 +1235,7 @@ def _worst_price(chunk: Chunk) -> Decimal:
 
 
 def _batch_request(draws: Sequence[Question], facts: Json, nth: int) -> BatchRequest:
-    """Return the journal's record of a request for these draws of one prompt. Its custom id ends
-    in `nth` where several units of a chunk have the same text.
-    """
+    """Return the journal's record of a request; `nth` tells units with the same text apart."""
     first, key = draws[0], facts["grade_key"]
     other_keys = zip(draws[1:], facts["draw_keys"][1:], strict=True)
     trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
@@ -1600,9 +1588,7 @@ def planned(study: Study, options_of: Sequence[tuple[str, GradingOptions]]) -> l
 def tariff_for(
     spec: GraderSpec, budget: money.Budget, tier: str, prices: Mapping[str, ModelPrices]
 ) -> money.Tariff | None:
-    """Return the model's prices, or None where they are not known. Raises InputError where they are
-    not known but there is a budget to keep to.
-    """
+    """Return the model's prices, or None. Raises InputError if unknown under a budget."""
     tariff = money.Tariff.find(spec, tier=tier, prices=prices)
     if tariff is None and budget.limit is not None:
         raise InputError(
@@ -1659,11 +1645,10 @@ class GraderForecast:
     def remaining(self, answered: int) -> GraderForecast:
         """Return the forecast after `answered` of the new requests, without the sample prompt."""
         n_new = self.new - answered
-        share = n_new / (self.new or 1)
         forecast = replace(self, already=answered, new=n_new, sample=None)
         if self.cost is None and n_new:
             return forecast
-        min_cost, max_cost = self.cost or (0.0, 0.0)
+        share, (min_cost, max_cost) = n_new / (self.new or 1), self.cost or (0.0, 0.0)
         expected = share * (self.expected or 0.0)
         return replace(forecast, cost=(share * min_cost, share * max_cost), expected=expected)
 
@@ -1807,10 +1792,8 @@ def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens |
         answer = _REASONED_TOKENS if task.settings.reason or has_own_prompt else _ANSWER_TOKENS
         return answer, written("grade.expected_assumed", answer=answer)
     n_requests = int(of_grader["attempts"].sum())
-    read, cached, out = (
-        round(of_grader[f"tokens_{kind}"].sum() / n_requests)
-        for kind in ("input", "cached", "output")
-    )
+    means = of_grader[["tokens_input", "tokens_cached", "tokens_output"]].sum() / n_requests
+    read, cached, out = map(round, means)
     sentence = written("grade.expected_known", asked=n_requests, read=read, cached=cached, out=out)
     return money.Tokens(input=read, cached=cached, output=out), sentence
 
@@ -1818,7 +1801,7 @@ def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens |
 def _prompts_to_price(
     study: Study, task: GradingTask, max_prompts: int
 ) -> Iterator[tuple[PromptText, int]]:
-    """Yield prompts with their numbers of draws, evenly spaced ones if over `max_priced`."""
+    """Yield prompts with their numbers of draws, evenly spaced ones if over `max_prompts`."""
     step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
     groups = groupby(task.questions, key=lambda question: question.prompted)
     counted = ((next(draws), 1 + sum(1 for _ in draws)) for _, draws in groups)
@@ -1895,18 +1878,12 @@ def respond(
 
         def response(side: _Side, facts: dict[str, Any], reply: Outcome | str) -> ResponseAttempt:
             """Return the record of a side's response, or of the reason why there is none."""
-            text, reason = "", reply if isinstance(reply, str) else reply.unscored_reason
-            if isinstance(reply, Outcome):
-                text = "" if reason else reply.raw
-                facts |= {"raw": reply.raw} if reason else {}
-            return ResponseAttempt(
-                subject=subject,
-                pair_id=side[0],
-                side=side[1],
-                response=text,
-                unscored_reason=reason,
-                provenance=facts,
-            )
+            record = partial(ResponseAttempt, subject=subject, pair_id=side[0], side=side[1])
+            if isinstance(reply, str):
+                return record(unscored_reason=reply, provenance=facts)
+            if not (reason := reply.unscored_reason):
+                return record(response=reply.raw, provenance=facts)
+            return record(unscored_reason=reason, provenance=facts | {"raw": reply.raw})
 
         job = Job(subject, asked, response, log.append, {"system_prompt": system} if system else {})
         try:
@@ -2033,9 +2010,7 @@ def forecast_proposals(
 
 
 def parse_proposer(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
-    """Return the model that writes proposals, and its settings. Raises InputError where the model
-    is not known or writes nothing.
-    """
+    """Return the model and settings for proposals. Raises InputError where it is not valid."""
     spec = parse_spec(proposer, study.config.providers)
     if spec.api_format == "baseline":
         raise InputError(written("improve.writes_nothing", proposer=spec.text))

@@ -123,9 +123,7 @@ def grouped_verbs() -> dict[str, list[Verb]]:
 
 
 def shared_options(name: str) -> dict[str, Any]:
-    """Return the options of a set that verbs share, and of sets in it: declarations such as
-    "--name VALUE", with their help or argparse's arguments.
-    """
+    """Return the options of a shared set: their declarations, each with its help or table."""
     options: dict[str, Any] = {}
     for declaration, spec in _verb_tables()["shared"][name].items():
         options |= shared_options(declaration) if spec == "shared" else {declaration: spec}
@@ -272,9 +270,7 @@ def _suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: Any) -> None:
-    """Add verbs to a parser, which puts the name of the one used into `dest`. `options` are the
-    arguments of argparse's `add_subparsers`.
-    """
+    """Add verbs to a parser, as argparse's `add_subparsers` with these `options`."""
     subparsers = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), prog=parser.prog, parser_class=Parser, **options
     )
@@ -444,9 +440,7 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
 
 
 def trust_settings(arguments: Namespace) -> None:
-    """Trust the addresses and variables that the settings of the verb's studies declare, and print
-    them. Raises InputError where there is no study.
-    """
+    """Trust what the verb's studies declare, and print it. Raises InputError without a study."""
     from evenhand.study.settings import study_toml
     from evenhand.study.trust import remember
 

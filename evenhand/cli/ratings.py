@@ -1,6 +1,4 @@
-"""Verbs that collect labels and responses: `annotate`, `grade`, `respond` and `audit injection`;
-and the tables and sentences that they print on a run.
-"""
+"""Verbs that collect labels and responses: `annotate`, `grade`, `respond`, `audit injection`."""
 
 from __future__ import annotations
 

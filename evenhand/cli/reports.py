@@ -37,14 +37,7 @@ from evenhand.cli.terminal import (
     say,
     working,
 )
-from evenhand.demo import (
-    PUBLISHED,
-    analyse_published,
-    default_folder,
-    findings,
-    is_demo,
-    make_demo,
-)
+from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings, is_demo, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.texts import escaped_json, written
@@ -95,15 +88,13 @@ def print_report(
 def run_check(arguments: argparse.Namespace) -> None:
     from evenhand.study.tables.files import check_folder
 
-    out, figures = arguments.out, arguments.figures
+    file, out, figures = arguments.file, arguments.out, arguments.figures
     if arguments.full and out is None:
         raise InputError("--full unfolds the page that is written: name a folder for it with --out")
     for folder in filter(None, [out, figures]):
         check_folder(folder)
-    if (Path(arguments.file) / "study.toml").is_file():
-        raise InputError(
-            f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
-        )
+    if (Path(file) / "study.toml").is_file():
+        raise InputError(f"{file} is a study's folder; write `evenhand report {file}`")
     if arguments.engine:
         refuse(arguments, ["--write-settings"], "needs the labels in one table")
     # Estimates are verified against other libraries only when files are written, and not with an
@@ -116,16 +107,14 @@ def run_check(arguments: argparse.Namespace) -> None:
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
-        analysis, context = run_analysis(
-            arguments.file, arguments, analyse=analyse_file, verify=verify
-        )
+        analysis, context = run_analysis(file, arguments, analyse=analyse_file, verify=verify)
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.library import Check
     from evenhand.reporting.ratings_file.declared import write_settings
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        settings_file = write_settings(arguments.file, scale_options(arguments))
+        settings_file = write_settings(file, scale_options(arguments))
         say("reading.wrote_settings", file=settings_file)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
@@ -188,12 +177,7 @@ def _demo_of_published(arguments: argparse.Namespace) -> int:
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Print the forecast, ask for consent, collect what is missing, and report on it."""
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reproduction import (
-        Reproduction,
-        collect,
-        forecast_costs,
-        prepare_study,
-    )
+    from evenhand.reproduction import Reproduction, collect, forecast_costs, prepare_study
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
 

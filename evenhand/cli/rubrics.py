@@ -107,9 +107,7 @@ def run_show(arguments: argparse.Namespace) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Check every file on its own, so that a fault in one hides none in another; then have the
-    graders that are named label the golden answers.
-    """
+    """Check every file on its own; then have the graders named label the golden answers."""
     if not arguments.grader:
         reason = "goes with --grader, which is asked about the golden answers"
         refuse(arguments, shared_option_names("dry_run"), reason)
@@ -122,9 +120,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def _check_one(file: str) -> int:
-    """Print every fault of a file, or else a summary of the rubric, with a warning if a key begins
-    another one: a model's tokens may not tell them apart.
-    """
+    """Print a file's faults, or else its rubric, and warn if a key begins another one."""
     rubric, faults = loading.read_rubric(loading.rubric_text(file))
     if rubric is None:
         for fault in faults:

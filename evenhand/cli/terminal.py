@@ -145,9 +145,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def confirms(budget: float | None) -> bool:
-    """Return True if the user agrees at the terminal to go on, or, without a terminal, has named a
-    budget. Raises InputError without either.
-    """
+    """Return True for a yes, or, without a terminal, a budget. Raises InputError without both."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

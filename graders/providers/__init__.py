@@ -350,9 +350,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
 
 
 def _safe_part(text: str) -> str:
-    """Return the part of a grader's name that a message may repeat: at most 80 characters, and
-    nothing after an @, which may be credentials.
-    """
+    """Return at most 80 characters of a grader's name, without what follows an @ (credentials)."""
     head, at, _ = text.partition("@")
     return head[:80] + ("@..." if at else "")
 
@@ -432,9 +430,7 @@ class Scrubber:
         return text
 
     def message(self, text: str) -> str:
-        """Return an error message without known secrets, anything shaped like a key, and control
-        characters; at most 400 characters.
-        """
+        """Return at most 400 printable characters of a message, without secrets and likely keys."""
         words = " ".join(_KEY_LIKE.sub(_REMOVED, self.text(text)).split())
         return "".join(letter for letter in words if letter.isprintable())[:400]
 
