@@ -48,11 +48,9 @@ _MAX_PRICED = 2_000
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
     """A `published` study to be repeated in a `folder`, with subjects and graders of the user's
-    choice; what is None is as in its design.
-
-    `responses` is a file with responses of some subjects, `settings` one with providers and prices,
-    and `repeats` the number of responses to each prompt. With `batch` graders are asked by the
-    providers' batch services.
+    choice; what is None is as in its design. `responses` is a file with responses of some subjects,
+    `settings` one with providers and prices, and `repeats` the number of responses to each prompt.
+    With `batch` graders are asked by the providers' batch services.
     """
 
     published: PublishedStudy

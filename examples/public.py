@@ -45,7 +45,6 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, Any]]:
 
 def read_pair_of_files(folder: Path) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Return a folder's two files {rater: {item: label}} as a wide table, and its raters by kind.
-
     Items whose ids agree up to "__" are one cluster. Raises InputError for another format.
     """
     raters, columns = {}, {}

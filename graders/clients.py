@@ -104,10 +104,9 @@ class BatchResult:
 
 
 class _Batches:
-    """A provider's batch service, whose calls raise a `GraderFailure` when they fail.
-
-    The largest batch to send is below the providers' own limits, because the replies of a batch are
-    held in memory, and because little should be lost when a batch expires or exceeds a budget.
+    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The largest
+    batch to send is below the providers' own limits, because the replies of a batch are held in
+    memory, and because little should be lost when a batch expires or exceeds a budget.
     """
 
     most_requests = 10_000
@@ -129,10 +128,9 @@ class _Batches:
 
 
 class ClaudeBatches(_Batches):
-    """Anthropic's batch service. `pause` waits between two queries for a batch's state.
-
-    Batches there carry no name of ours. One whose id was never noted is recognised by its time,
-    its size and, once it has ended, its custom ids.
+    """Anthropic's batch service. `pause` waits between two queries for a batch's state. Batches
+    there carry no name of ours. One whose id was never noted is recognised by its time, its size
+    and, once it has ended, its custom ids.
     """
 
     most_bytes = 200_000_000
@@ -458,11 +456,10 @@ class Grader:
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
-    """Return the keyword arguments of both SDKs' clients, without the key.
-
-    Every request has the headers that study.toml names for this address. The SDK adds those of its
-    `variable` (ANTHROPIC_CUSTOM_HEADERS) to requests to any address. They are meant for its
-    provider's own address; anywhere else they are left out, by the SDK's `Omit`.
+    """Return the keyword arguments of both SDKs' clients, without the key. Every request has the
+    headers that study.toml names for this address. The SDK adds those of its `variable`
+    (ANTHROPIC_CUSTOM_HEADERS) to requests to any address. They are meant for its provider's own
+    address; anywhere else they are left out, by the SDK's `Omit`.
     """
     endpoint, omit = spec.endpoint, sdk.Omit()
     headers: dict[str, Any] = {}
@@ -504,11 +501,10 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
 
 
 def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
-    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's.
-
-    The SDKs' own translation misses some, such as a reply that is not HTTP, and each of these would
-    end the whole run. Redirects are not followed: they would take keys and prompts to a host that
-    the user did not name. `scrubber` learns the credentials that requests carry. Raises InputError
+    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's. The
+    SDKs' own translation misses some, such as a reply that is not HTTP, and each of these would end
+    the whole run. Redirects are not followed: they would take keys and prompts to a host that the
+    user did not name. `scrubber` learns the credentials that requests carry. Raises InputError
     where the environment names a SOCKS proxy.
     """
     import aiohttp
@@ -848,11 +844,10 @@ _EVIDENCE_FIELDS = {"model", "id", "created", "system_fingerprint", "service_tie
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The parameters of a chat request that servers may refuse.
-
-    Each field lists the values left to try, the present one first; if empty, the parameter is left
-    out. Temperature 1 keeps reported probabilities the model's own, even on servers that report
-    them after temperature. Some models give probabilities only with effort "none".
+    """The parameters of a chat request that servers may refuse. Each field lists the values left to
+    try, the present one first; if empty, the parameter is left out. Temperature 1 keeps reported
+    probabilities the model's own, even on servers that report them after temperature. Some models
+    give probabilities only with effort "none".
     """
 
     limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
@@ -957,11 +952,10 @@ def shape_after_complaint(shape: Shape, complaint: str) -> Shape | None:
 
 
 def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
-    """Return the shape of a grader's first request.
-
-    It asks for token probabilities with the method "logprobs"; else it constrains the answer to the
-    keys, except with "text". Reasoning is switched off from the start for models that are known to
-    give probabilities only without it, by `no_reasoning` or by name; else after they gave none.
+    """Return the shape of a grader's first request. It asks for token probabilities with the method
+    "logprobs"; else it constrains the answer to the keys, except with "text". Reasoning is switched
+    off from the start for models that are known to give probabilities only without it, by
+    `no_reasoning` or by name; else after they gave none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
@@ -1141,7 +1135,6 @@ class OpenAIGrader(Grader):
         self, shape: Shape, fallback: Shape | None, ask: Ask, before: BeforeSending
     ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
         """Return the server's response, the request that it answers, and that request's shape.
-
         After a rejection the request is sent again in a shape without the rejected parameter. A
         shape on trial is replaced by its `fallback` where the server does not take it.
         """

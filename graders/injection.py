@@ -89,7 +89,6 @@ class Suite:
 
     def suffix(self, rubric: Rubric, attack: str, target: str, place: str) -> str:
         """Return the text to append to a unit's text at `place`: harmless filler, then the attack.
-
         It is as long as the attack's placebo. `target` is the option that the attack asks for, ""
         for a placebo.
         """
@@ -196,9 +195,8 @@ def audit_injection(
     batch: bool = False,
     cancel: bool = False,
 ) -> RunSummary:
-    """Ask the missing questions of an audit: the clean texts first, then the attacks, each aimed
-    at an option that the grader did not give to the clean text. Safe to interrupt and to run again.
-
+    """Ask the missing questions of an audit: the clean texts first, then the attacks, each aimed at
+    an option that the grader did not give to the clean text. Safe to interrupt and to run again.
     `batch` and `cancel` are those of `grade`; clean and attacked texts go in different batches.
     Raises InputError as `grade` does.
     """

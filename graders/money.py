@@ -203,11 +203,10 @@ class Tariff:
         return price * _US_FACTOR if terms.region == "us" else price
 
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
-        """Return an upper bound on the bill for a request, in US dollars.
-
-        It counts a token for every byte of text, the most tokens of any provider for every image,
-        all input written to the most expensive cache, and for each draw as many tokens of output as
-        the request allows, or `output`.
+        """Return an upper bound on the bill for a request, in US dollars. It counts a token for
+        every byte of text, the most tokens of any provider for every image, all input written to
+        the most expensive cache, and for each draw as many tokens of output as the request allows,
+        or `output`.
         """
         is_claude = self.spec.api_format == "messages"
         without_images, n_images = _without_images(request)

@@ -199,9 +199,8 @@ def refused(
 
 def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, Any]:
     """Return the JSON object in a reply of status 200, free of secrets. Raises a GraderFailure
-    where it holds none.
-
-    Proxies answer 200 with a page, with half a reply, or with an error as its body.
+    where it holds none. Proxies answer 200 with a page, with half a reply, or with an error as its
+    body.
     """
     body = scrubber.text(body)
     try:
@@ -262,11 +261,10 @@ def retrying(
     sleep: Callable[[float], Awaitable[None]],
     on_retry: Callable[[GraderFailure, int, float], None],
 ) -> AsyncRetrying:
-    """Return the retry policy: up to 8 attempts after transient failures, 2 after timeouts.
-
-    Waits are as long as the server asks, else 1, 2, 4 ... 60 seconds with up to a random second
-    added; `wait_scale` multiplies every wait. `on_retry` is called with a failure, the number of
-    its attempt, and the seconds until the next attempt.
+    """Return the retry policy: up to 8 attempts after transient failures, 2 after timeouts. Waits
+    are as long as the server asks, else 1, 2, 4 ... 60 seconds with up to a random second added;
+    `wait_scale` multiplies every wait. `on_retry` is called with a failure, the number of its
+    attempt, and the seconds until the next attempt.
     """
     from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
@@ -466,7 +464,6 @@ def read_options(
     whole_numbers: bool = False,
 ) -> OptionReading | None:
     """Return the option probabilities of an answer, or None where the tokens do not give them.
-
     `label` is the option that the text as a whole names, if any. Reading starts where the answer
     begins and follows the chosen tokens as long as they may become one key or another, or are only
     an opening bracket. Where the answer begins with other words ("Answer: C") and few of the likely
@@ -669,11 +666,9 @@ ASKED_AGAIN = "asked_again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A label with its evidence, or the reason why there is none.
-
-    Labels and probabilities are in the order that was shown: the runner maps them back. A reply
-    without a valid label is an outcome too (`refusal`, `truncated`, `unparseable`,
-    `content_filter`), never a default label.
+    """A label with its evidence, or the reason why there is none. Labels and probabilities are in
+    the order that was shown: the runner maps them back. A reply without a valid label is an outcome
+    too (`refusal`, `truncated`, `unparseable`, `content_filter`), never a default label.
     """
 
     label: str = ""
@@ -705,10 +700,9 @@ _REASON_FIELDS = [REASON, "label"]
 def prompt_for_method(
     prompt: PromptText, settings: GraderSettings
 ) -> tuple[PromptText, dict[str, Any]]:
-    """Return a prompt adapted to the method, and the JSON schema of its answer.
-
-    The prompt's last paragraph asks for a label, for a probability of every option, or for a reason
-    and then a label. The schema's fields are in the order in which the answer has them.
+    """Return a prompt adapted to the method, and the JSON schema of its answer. The prompt's last
+    paragraph asks for a label, for a probability of every option, or for a reason and then a label.
+    The schema's fields are in the order in which the answer has them.
     """
     kind, keys, last_paragraph = prompt.kind, ", ".join(prompt.kind.keys), ""
     fields: dict[str, Any] = {"label": kind.schema()}
@@ -813,7 +807,6 @@ def outcome_of(
     whole_numbers: bool = False,
 ) -> Outcome:
     """Return the outcome of a reply's text by this method; without a rubric, the text itself.
-
     `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
     are the answer's tokens with probabilities, if any; `whole_numbers` is True if every number is
     one token.
@@ -887,10 +880,9 @@ REPEATED = "repeated_reply"
 
 
 def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
-    """Return one draw's outcome, with all probability on the option that was drawn.
-
-    The mean over a unit's draws, by which repeats are combined, is then the share of each option.
-    Numbers and answers of several options are combined without probabilities.
+    """Return one draw's outcome, with all probability on the option that was drawn. The mean over a
+    unit's draws, by which repeats are combined, is then the share of each option. Numbers and
+    answers of several options are combined without probabilities.
     """
     if not outcome.label or not rubric.kind.is_choice:
         return outcome

@@ -191,10 +191,9 @@ class ProgressCounter:
 
 @dataclass(slots=True, kw_only=True)
 class GraderSummary:
-    """One grader's part of a run, counted in grades and updated as they come.
-
-    `already` were graded before this run; `planned` are to be graded. `unscored` counts grades
-    without a label by reason. `stopped` is the reason if the grader was stopped early, else "".
+    """One grader's part of a run, counted in grades and updated as they come. `already` were graded
+    before this run; `planned` are to be graded. `unscored` counts grades without a label by reason.
+    `stopped` is the reason if the grader was stopped early, else "".
     """
 
     rater_id: str
@@ -227,11 +226,10 @@ class Reservations:
         """The tokens of the longest answer so far."""
 
     async def set_aside(self, request: Facts) -> Decimal:
-        """Reserve a request's worst price in US dollars and return it.
-
-        The request's limit on output is lowered where the budget has less left, or where replies
-        were lost: a lost reply counts in full, so the next request should cost little. Raises
-        OverBudget where not even a low limit fits.
+        """Reserve a request's worst price in US dollars and return it. The request's limit on
+        output is lowered where the budget has less left, or where replies were lost: a lost reply
+        counts in full, so the next request should cost little. Raises OverBudget where not even a
+        low limit fits.
         """
         if self._tariff is None:
             return Decimal(0)
@@ -244,10 +242,9 @@ class Reservations:
         return granted
 
     def price_in_batch(self, request: Facts, reserved: Decimal, n_waiting: int) -> Decimal | None:
-        """Return the worst price in US dollars of the next of `n_waiting` requests of a batch.
-
-        The request's limit on output is lowered if the batch would not fit into the budget in
-        addition to the amount `reserved`. None if the request does not fit even so.
+        """Return the worst price in US dollars of the next of `n_waiting` requests of a batch. The
+        request's limit on output is lowered if the batch would not fit into the budget in addition
+        to the amount `reserved`. None if the request does not fit even so.
         """
         if self._tariff is None:
             return Decimal(0)
@@ -304,10 +301,9 @@ def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) 
 
 # ---- grades -------------------------------------------------------------------------------------
 def grade_key(identity: Mapping[str, str], request: Json, draw: int) -> str:
-    """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256.
-
-    The hash covers the final request, the service it went to, the prompt's version and the draw;
-    not timeouts or concurrency, which change nothing about the answer.
+    """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256. The
+    hash covers the final request, the service it went to, the prompt's version and the draw; not
+    timeouts or concurrency, which change nothing about the answer.
     """
     service = {name: text for name, text in identity.items() if name != "sdk"}
     hashed = service | {"prompt_version": PROMPT_VERSION, "draw": draw, "request": request}
@@ -386,7 +382,6 @@ _NO_COST: Facts = {"tokens": {}, "cost_usd": 0.0}
 @dataclass
 class Job:
     """Questions for one model behind a network, each asked with one prompt and answered by a text.
-
     `make_record` makes a question's record from its provenance and its outcome, or the reason why
     there is no outcome; `store` keeps records. `common_facts` are in every record's provenance.
     `grader`, the model's client, is set before the job is run.
@@ -441,10 +436,9 @@ def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[D
 
 
 class GradeJob(Job):
-    """The open questions of one grader, and the grades that its replies make.
-
-    A job's question is here a list of draws of one prompt. One request asks for all of them if the
-    grader can give several, so that the prompt is paid for once.
+    """The open questions of one grader, and the grades that its replies make. A job's question is
+    here a list of draws of one prompt. One request asks for all of them if the grader can give
+    several, so that the prompt is paid for once.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
@@ -593,9 +587,8 @@ def unscored_reason_for(failure: GraderFailure) -> str:
 
 
 class LiveRun(GraderRun):
-    """Asks one model all of its open questions with concurrent requests.
-
-    The next run asks again what a grader that was stopped early left open, and what failed.
+    """Asks one model all of its open questions with concurrent requests. The next run asks again
+    what a grader that was stopped early left open, and what failed.
     """
 
     async def run(self, *, close: bool = True) -> None:
@@ -776,9 +769,8 @@ class LiveRun(GraderRun):
             self._stop(failure.advice or written("provider.silent", address=address, why=failure))
 
     def _take_rejections(self) -> list[Any]:
-        """Return the records of rejected requests that were held back, and hold none any more.
-
-        A reply after them shows that the units caused the rejections. If the grader was stopped
+        """Return the records of rejected requests that were held back, and hold none any more. A
+        reply after them shows that the units caused the rejections. If the grader was stopped
         instead, they say nothing about the units, and the next run asks again.
         """
         rejections, self._rejections = self._rejections, []
@@ -795,11 +787,9 @@ class LiveRun(GraderRun):
                 self._write_records()
 
     def _write_records(self) -> None:
-        """Store all unwritten records, in the event loop's thread.
-
-        A second thread would wait for its turn at every step of the database, which with SQLite
-        takes ten times as long. A slow store holds up all requests, but replies that come meanwhile
-        share the next write.
+        """Store all unwritten records, in the event loop's thread. A second thread would wait for
+        its turn at every step of the database, which with SQLite takes ten times as long. A slow
+        store holds up all requests, but replies that come meanwhile share the next write.
         """
         try:
             self._job.store(self._unwritten)
@@ -859,10 +849,9 @@ def run_side_by_side(runs: Sequence[LiveRun | BatchRun], progress: ProgressCount
 
 
 class Throttle:
-    """A limit on concurrent requests, at most `max_limit`.
-
-    It falls by a quarter when the server is too busy and rises by one after as many replies as the
-    limit. Refusals of requests that were sent before it fell do not lower it again.
+    """A limit on concurrent requests, at most `max_limit`. It falls by a quarter when the server is
+    too busy and rises by one after as many replies as the limit. Refusals of requests that were
+    sent before it fell do not lower it again.
     """
 
     def __init__(self, max_limit: int) -> None:
@@ -904,9 +893,8 @@ _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
 
 class BatchRun(GraderRun):
-    """Asks one grader all of its open questions by batches, each sent as a chunk of requests.
-
-    If the run is to `cancel`, nothing is sent: batches under way are cancelled, and the grades that
+    """Asks one grader all of its open questions by batches, each sent as a chunk of requests. If
+    the run is to `cancel`, nothing is sent: batches under way are cancelled, and the grades that
     they gave are kept.
     """
 
@@ -983,10 +971,9 @@ class BatchRun(GraderRun):
         self._rounds.count(failed, self._summary)
 
     async def _try_live(self, open_draws: list[Question]) -> list[Question]:
-        """Ask the first question live, and return the draws that are left.
-
-        A wrong key, model or parameter then costs one request, not a batch, and the client learns
-        which parameters the model takes. Until it knows, the next questions go live too.
+        """Ask the first question live, and return the draws that are left. A wrong key, model or
+        parameter then costs one request, not a batch, and the client learns which parameters the
+        model takes. Until it knows, the next questions go live too.
         """
         n_asked = 0
         for draws in group_by_prompt(open_draws, self._grader.draws_at_once):
@@ -1045,11 +1032,10 @@ class BatchRun(GraderRun):
     async def _next_requests(
         self, waiting: deque[Draws]
     ) -> tuple[list[tuple[BatchRequest, Facts]], Decimal]:
-        """Take the next chunk's requests from those waiting, and reserve their worst price.
-
-        Returns the requests with their bodies, and that price in US dollars; if not even one fits
-        into the budget, no requests and the lowest price of the next one. Prompts are rendered as
-        their chunk is built.
+        """Take the next chunk's requests from those waiting, and reserve their worst price. Returns
+        the requests with their bodies, and that price in US dollars; if not even one fits into the
+        budget, no requests and the lowest price of the next one. Prompts are rendered as their
+        chunk is built.
         """
         requests: list[tuple[BatchRequest, Facts]] = []
         total_bytes, total_price = 0, Decimal(0)
@@ -1185,7 +1171,6 @@ class BatchRun(GraderRun):
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came.
-
         `accepted_draws` are the request's questions, or None where the study no longer accepts the
         rubric's text that they were asked with.
         """
@@ -1271,11 +1256,10 @@ class RunLocked(InputError):  # noqa: N818  (the caller made no error)
 
 @contextmanager
 def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
-    """Hold the study's lock, which the process releases however it ends.
-
-    A study on a database server is locked there, since its runners may be on several machines.
-    Raises RunLocked at once where another runner holds the lock, even for other graders. Raises
-    InputError for a shard of a study that other machines cannot reach, and on Windows.
+    """Hold the study's lock, which the process releases however it ends. A study on a database
+    server is locked there, since its runners may be on several machines. Raises RunLocked at once
+    where another runner holds the lock, even for other graders. Raises InputError for a shard of a
+    study that other machines cannot reach, and on Windows.
     """
     if study.store.engine.dialect.name == "postgresql":
         with _postgresql_lock(study, shard):
@@ -1356,10 +1340,9 @@ _QUESTIONS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The summary of a run, grader by grader, in the order in which they were named.
-
-    `over_budget` is True if it ended because the next request might have cost more than was left;
-    `spent` is in US dollars, with what was spent before.
+    """The summary of a run, grader by grader, in the order in which they were named. `over_budget`
+    is True if it ended because the next request might have cost more than was left; `spent` is in
+    US dollars, with what was spent before.
     """
 
     graders: tuple[GraderSummary, ...]
@@ -1422,10 +1405,9 @@ def grade(
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """A run in one or more rounds of requests to a study's models, which share one budget and one
-    summary for each grader. The caller holds the study's lock, `only_runner`.
-
-    With `batch` graders are asked by the providers' batch services; with `cancel` the batches under
-    way there are cancelled.
+    summary for each grader. The caller holds the study's lock, `only_runner`. With `batch` graders
+    are asked by the providers' batch services; with `cancel` the batches under way there are
+    cancelled.
     """
 
     study: Study
@@ -1455,7 +1437,6 @@ class Rounds:
         on_ready: Callable[[], None] = lambda: None,
     ) -> RunSummary:
         """Collect the missing grades of these graders, and return the summary of all rounds so far.
-
         Graders run concurrently and share the limit on concurrent requests; graders beyond that
         limit follow after the others. `on_ready` is called just before each group's first request.
         """
@@ -1476,10 +1457,9 @@ class Rounds:
         name: str = "",
     ) -> None:
         """Ask every grader its open questions, live or by batches, and count its grades in the
-        summary of its rater id, or of `name`.
-
-        `on_ready` is called just before the first request. Raises InputError before that where a
-        key, a rubric's cues or, under a budget, a price is missing.
+        summary of its rater id, or of `name`. `on_ready` is called just before the first request.
+        Raises InputError before that where a key, a rubric's cues or, under a budget, a price is
+        missing.
         """
         for task in tasks:
             for rubric in task.rubrics.values():
@@ -1625,12 +1605,10 @@ _ANSWER_TOKENS, _REASONED_TOKENS = 20, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderForecast:
-    """The forecast of one grader's part of a run.
-
-    `already` questions are graded, `new` are to be asked. `cost` in US dollars is a range, from
-    answers of one token to the most that all requests could cost, or None if no price is known.
-    `expected` is the likely cost, and `basis` a sentence on the assumption behind it. `sample` is
-    the first prompt.
+    """The forecast of one grader's part of a run. `already` questions are graded, `new` are to be
+    asked. `cost` in US dollars is a range, from answers of one token to the most that all requests
+    could cost, or None if no price is known. `expected` is the likely cost, and `basis` a sentence
+    on the assumption behind it. `sample` is the first prompt.
     """
 
     rater_id: str
@@ -1752,10 +1730,9 @@ def priced_forecast(
     prompts: Iterable[tuple[PromptText, int]],
     tokens_per_request: money.Tokens | int,
 ) -> GraderForecast:
-    """Return a forecast with the cost of its prompts, each with a number of draws.
-
-    If they are fewer than the forecast's new requests, the cost is scaled up. `tokens_per_request`
-    are the likely tokens of a request, or of its answer alone.
+    """Return a forecast with the cost of its prompts, each with a number of draws. If they are
+    fewer than the forecast's new requests, the cost is scaled up. `tokens_per_request` are the
+    likely tokens of a request, or of its answer alone.
     """
     min_cost = max_cost = expected = Decimal(0)
     first_prompt, n_priced = None, 0
@@ -1852,7 +1829,6 @@ def respond(
     effort: str = "",
 ) -> ResponseSummary:
     """Send every prompt to a model under test, as its users would, and store its responses.
-
     `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
     `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
     another way is another subject. A refusal is a response. A pair's two responses enter the study
@@ -1951,10 +1927,8 @@ def propose(
 ) -> ProposalAttempt | None:
     """Ask a model for a proposal, within the budget of these rounds, and return its answer; None if
     the rounds ended early, as their summary reports. `about` is stored with the answer. A request
-    that was answered before is not sent again.
-
-    Raises InputError where the model is not known, writes nothing or has no key, or, under a
-    budget, its price is not known.
+    that was answered before is not sent again. Raises InputError where the model is not known,
+    writes nothing or has no key, or, under a budget, its price is not known.
     """
     study = rounds.study
     spec, settings = parse_proposer(study, proposer)

@@ -192,11 +192,9 @@ TYPES: dict[str, Callable[[str], Any]] = {
 
 class Parser(ArgumentParser):
     """An argument parser whose errors are one sentence with a suggestion; argparse would print the
-    whole usage.
-
-    The options of a `verb` are added when it is first used: some come from the settings' classes,
-    which are too slow to load for `evenhand --help`. The parsed namespace has the names of the
-    options on the command line in `given`.
+    whole usage. The options of a `verb` are added when it is first used: some come from the
+    settings' classes, which are too slow to load for `evenhand --help`. The parsed namespace has
+    the names of the options on the command line in `given`.
     """
 
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
@@ -389,9 +387,8 @@ def app_address(text: str) -> str:
 
 def annotators_address(arguments: Namespace, port: int) -> tuple[str, str]:
     """Return the app's address for annotators, and its host name, or "" on this machine. With
-    `--host` the app that this process starts will listen to the network.
-
-    Raises InputError for an address that a browser could not open.
+    `--host` the app that this process starts will listen to the network. Raises InputError for an
+    address that a browser could not open.
     """
     if arguments.host:
         name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
@@ -425,9 +422,8 @@ def lead_link(folder: Path, url: str) -> str:
 
 def print_lead_link(folder: Path, url: str, path: str = "") -> None:
     """Print the link to the lead's pages of the app that is about to start. `path` is the study's,
-    if the app serves several.
-
-    The link itself is printed on a terminal only, since the output of a service goes to a log.
+    if the app serves several. The link itself is printed on a terminal only, since the output of a
+    service goes to a log.
     """
     if sys.stdout.isatty():
         say("terminal.lead_link", link=lead_link(folder, url + path))
@@ -542,9 +538,8 @@ def run_analysis(
     why: bool = False,
 ) -> Analysed:
     """Analyse a study or a ratings file with the options of the command line, and print the
-    assumptions made. Options of ratings files are refused with a study.
-
-    `analyse` is the function to use, by default `analyse_source`.
+    assumptions made. Options of ratings files are refused with a study. `analyse` is the function
+    to use, by default `analyse_source`.
     """
     from evenhand.reporting.analysing import analyse_source
     from evenhand.reporting.load import is_study

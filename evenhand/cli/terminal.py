@@ -70,10 +70,9 @@ def print_line(text: str) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", ranked: bool = False
 ) -> None:
-    """Print a table whose columns, except the first, are aligned to the right.
-
-    If the terminal is too narrow, use less space between columns; then, if columns are `ranked` by
-    importance, leave out the last ones and name them; else print every row as a block of lines.
+    """Print a table whose columns, except the first, are aligned to the right. If the terminal is
+    too narrow, use less space between columns; then, if columns are `ranked` by importance, leave
+    out the last ones and name them; else print every row as a block of lines.
     """
     from rich.measure import Measurement
 

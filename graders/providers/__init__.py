@@ -32,7 +32,6 @@ _PORTS = {"http": 80, "https": 443}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A row of `providers.toml`, which describes the fields, or a provider named in study.toml.
-
     `by_study` is True if study.toml gives the address; `declared` are its settings of the provider.
     """
 
@@ -57,9 +56,8 @@ def _rows() -> dict[str, Provider]:
 
 
 def known_providers(declared: DeclaredProviders) -> dict[str, Provider]:
-    """Return the providers by name; settings in study.toml override the table.
-
-    Raises InputError where study.toml has an invalid setting, or a new provider without an address.
+    """Return the providers by name; settings in study.toml override the table. Raises InputError
+    where study.toml has an invalid setting, or a new provider without an address.
     """
     rows = _rows()
     return rows | {
@@ -92,11 +90,10 @@ def _provider_with(provider: Provider | None, name: str, settings: ProviderSetti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The address of a grader's requests and what may be sent there.
-
-    `base_url` is empty where the SDK's own client finds it. `is_own` is True for the
-    provider's own address, where its key, headers and prices apply. `login` holds the credentials
-    in the environment's address, `USER:PASSWORD@`.
+    """The address of a grader's requests and what may be sent there. `base_url` is empty where the
+    SDK's own client finds it. `is_own` is True for the provider's own address, where its key,
+    headers and prices apply. `login` holds the credentials in the environment's address,
+    `USER:PASSWORD@`.
     """
 
     provider: Provider
@@ -140,10 +137,9 @@ class Endpoint:
 
     @property
     def address_in_name(self) -> str:
-        """The address if it is part of a grader's name, else "".
-
-        Claude at Anthropic's public address is the same grader for everyone; a gateway, a
-        deployment or a port of this machine may serve any model.
+        """The address if it is part of a grader's name, else "". Claude at Anthropic's public
+        address is the same grader for everyone; a gateway, a deployment or a port of this machine
+        may serve any model.
         """
         url = self.provider.base_url
         is_fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
@@ -152,10 +148,9 @@ class Endpoint:
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
-    """Return the endpoint of a grader whose name has the address `typed` after its @, or "".
-
-    Raises InputError where the address of the environment or the table is not valid, or where
-    study.toml may not send there the variables that it names.
+    """Return the endpoint of a grader whose name has the address `typed` after its @, or "". Raises
+    InputError where the address of the environment or the table is not valid, or where study.toml
+    may not send there the variables that it names.
     """
     address, login = _own_address(provider)
     if typed and not (address and same_address(typed, address)):
@@ -272,7 +267,6 @@ _FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
     """A grader as its user named it, and the endpoint where it is asked (None for a baseline).
-
     `text` is the grader's `rater_id`: the name as typed, plus the address where the environment or
     study.toml sets one that differs from the provider's public one. `base_url` is that address, or
     empty.
