@@ -587,8 +587,8 @@ _ABOUT_CONSTRAINT = re.compile(
 def constraint_of(request: Json) -> str:
     """Return the constraint that a request, to any provider, puts on its answer, or "plain".
 
-    >>> way_of({"response_format": {}}), way_of({"tools": []}), way_of({"logprobs": True})
-    ('json_schema', 'tool', 'plain')
+    >>> [constraint_of(request) for request in ({"response_format": {}}, {"tools": []}, {})]
+    ['json_schema', 'tool', 'plain']
     """
     output = request.get("output_config")
     if "response_format" in request or (isinstance(output, Mapping) and "format" in output):
@@ -918,15 +918,15 @@ def build_chat_request(
     return request | {"response_format": {"type": constraint, "json_schema": json_schema}}
 
 
-def shape_after_complaint(shape: Shape, complaint: str) -> Shape | None:
+def adapt(shape: Shape, complaint: str) -> Shape | None:
     """Return the shape to try after a server's complaint, or None if it is not about the shape.
 
-    >>> learn(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
+    >>> adapt(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
     ('max_tokens',)
-    >>> learn(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
+    >>> adapt(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
     (5,)
-    >>> refused = learn(Shape(), "'logprobs' is not supported with this model")
-    >>> refused.efforts, learn(refused, "'reasoning_effort' does not support 'none'").top_logprobs
+    >>> refused = adapt(Shape(), "'logprobs' is not supported with this model")
+    >>> refused.efforts, adapt(refused, "'reasoning_effort' does not support 'none'").top_logprobs
     (('none',), ())
     """
     complaint = complaint.casefold()
@@ -1212,7 +1212,7 @@ def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape
     # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
     is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
     is_about_request = failure.status in _TEACHING or is_rejected_500
-    return shape_after_complaint(shape, complaint) if is_about_request else None
+    return adapt(shape, complaint) if is_about_request else None
 
 
 class Probing:

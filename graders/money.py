@@ -101,7 +101,7 @@ class Terms:
         """Return the terms in a reply's `usage` and, with OpenAI, its `service_tier`.
 
         >>> Terms.from_reply({"usage": {"speed": "fast"}, "service_tier": "flex"})
-        Terms(tier='flex', speed='fast', place='')
+        Terms(tier='flex', speed='fast', region='')
         """
         usage = _object(evidence, "usage")
         tier = evidence.get("service_tier") or usage.get("service_tier")

@@ -41,7 +41,7 @@ class Shard:
     """Part number `index`, from 1, of `of` parts of the units, for machines that collect grades
     side by side. A unit stays in its part on every machine, whatever is added to the study.
 
-    >>> [sum(Shard(part, 3).holds(f"p{unit}|s") for unit in range(300)) for part in (1, 2, 3)]
+    >>> [sum(Shard(part, 3).contains(f"p{unit}|s") for unit in range(300)) for part in (1, 2, 3)]
     [94, 105, 101]
     """
 

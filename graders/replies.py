@@ -559,10 +559,10 @@ def _spelling(so_far: str, text: str, keys: Sequence[str]) -> _Spelling:
     """Return the spelling of an answer's text after one more token.
 
     >>> stances = ("agree", "disagree")
-    >>> [_spelled("", text, stances).key for text in (" Agree", "dis", "(", "a", "ag")]
+    >>> [_spelling("", text, stances).key for text in (" Agree", "dis", "(", "a", "ag")]
     ['agree', 'disagree', None, None, 'agree']
     >>> ten = tuple(str(n) for n in range(1, 11))
-    >>> _spelled("", "1", ten), _spelled("1", "0", ten).key, _spelled("1", ".", ten).key
+    >>> _spelling("", "1", ten), _spelling("1", "0", ten).key, _spelling("1", ".", ten).key
     (_Spelling(key='1', may_change=True, is_prefix=False), '10', '1')
     """
     answer = (so_far + text).lstrip(_OPENING)

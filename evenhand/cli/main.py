@@ -587,10 +587,10 @@ def scale_options(arguments: Namespace) -> ScaleOptions:
             raise InputError(f"--threshold is {text!r}; {example}") from None
     file_values["columns"] = columns_in(values.get("columns"))
     kinds = kinds_of(values.get("human", ()), values.get("model", ()))
-    return ScaleOptions(**file_values, kinds=kinds, settings=chosen_settings(arguments))
+    return ScaleOptions(**file_values, kinds=kinds, settings=settings_of(arguments))
 
 
-def chosen_settings(arguments: Namespace) -> dict[str, Any]:
+def settings_of(arguments: Namespace) -> dict[str, Any]:
     """Return the settings on the command line, by name. Raises InputError for invalid ones."""
     from pydantic import ValidationError
 

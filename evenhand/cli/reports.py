@@ -18,13 +18,13 @@ from evenhand.cli.main import (
     Parser,
     add_analysis_options,
     call_with,
-    chosen_settings,
     named_engine,
     print_lead_link,
     refuse,
     refuse_file_options,
     run_analysis,
     scale_options,
+    settings_of,
     shared_option_names,
     study_of,
 )
@@ -256,7 +256,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
     others = set(arguments.given) - allowed
     refuse(arguments, others, "is about the labels of a pilot; name its folder or file")
-    settings = chosen_settings(arguments)
+    settings = settings_of(arguments)
     with working("simulating"):
         plan = plan_ahead(assumptions, requirements, settings)
     print_lines(plan.lines, ranked=True)

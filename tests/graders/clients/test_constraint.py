@@ -101,9 +101,8 @@ REFUSALS = {
 
 @pytest.mark.parametrize("who", REFUSALS)
 def test_a_server_without_schemas_is_asked_by_a_tool(bench: Bench, who: str) -> None:
-    bench.script = lambda call: (
-        REFUSALS[who] if constraint_of(call.body) == "json_schema" else held(call)
-    )
+    refused = {"json_schema": REFUSALS[who]}
+    bench.script = lambda call: refused.get(constraint_of(call.body)) or held(call)
     assert grade(bench.study(pairs=1), [bench.openai], method="label", concurrency=1).scored == 2
     assert ways_of(bench) == ["json_schema", "tool", "tool"]
 
@@ -120,9 +119,8 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(b
     def script(call: Call) -> Reply:
         if call.unit != "p0001|m|a":
             return answer(call)
-        return (
-            held(call) if mended and constraint_of(call.body) != "plain" else completion("2 or 3")
-        )
+        is_held = mended and constraint_of(call.body) != "plain"
+        return held(call) if is_held else completion("2 or 3")
 
     bench.script = script
     study = bench.study(pairs=2)

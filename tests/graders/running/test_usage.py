@@ -139,9 +139,8 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
             if lost[output % 3]:
                 shared.settle(held, held)
             else:
-                reservations.record_usage(
-                    Reply(request, "", [Outcome(evidence={"usage": usage})]), 16_000
-                )
+                reply = Reply(request, "", [Outcome(evidence={"usage": usage})])
+                reservations.record_usage(reply, 16_000)
                 shared.settle(held, bill)
             assert bill <= held
 
