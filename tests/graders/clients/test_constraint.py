@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.graders.clients import constraint_of
-from evenhand.graders.clients import parse_chat_reply as parse_reply
-from evenhand.graders.clients import parse_claude_reply as parse_message
+from evenhand.graders.clients import constraint_of, parse_chat_reply, parse_claude_reply
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from harness.replies import Call, Reply, answer, completion, error, message
@@ -163,10 +161,10 @@ def test_an_odd_field_costs_no_label() -> None:
         ("system_fingerprint", 4), ("service_tier", {}), ("created", None),
     ):  # fmt: skip
         reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body
-        chat = parse_reply(reply | {name: odd}, RUBRIC)
+        chat = parse_chat_reply(reply | {name: odd}, RUBRIC)
         assert (chat.label, chat.prob_method) == ("2", "logprobs")
         named = {name: odd} if name in ("id", "model", "usage") else {}
-        assert parse_message(message("2").body | named, RUBRIC).label == "2"
+        assert parse_claude_reply(message("2").body | named, RUBRIC).label == "2"
 
 
 @pytest.mark.parametrize("odd", [None, "high", {}, [None], float("nan")])
@@ -174,8 +172,8 @@ def test_an_odd_log_probability_costs_no_label(odd: Any) -> None:
     reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body
     place = reply["choices"][0]["logprobs"]["content"][0]
     place["top_logprobs"][1]["logprob"] = odd
-    assert parse_reply(reply, RUBRIC).label == "2"
+    assert parse_chat_reply(reply, RUBRIC).label == "2"
     place["logprob"] = odd
-    assert parse_reply(reply, RUBRIC).label == "2"
+    assert parse_chat_reply(reply, RUBRIC).label == "2"
     reply["choices"][0]["logprobs"] = odd
-    assert parse_reply(reply, RUBRIC).label == "2"
+    assert parse_chat_reply(reply, RUBRIC).label == "2"
