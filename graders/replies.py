@@ -342,8 +342,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-LOW_MASS = 0.8  # A reading with less mass inside the options is flagged
-MAX_UNSEEN = 0.2  # A reading is discarded if an option's probability could be off by more than this
+LOW_MASS = 0.8  # a reading with less mass inside the options is flagged
+MAX_UNSEEN = 0.2  # a reading is discarded if an option's probability could be off by more than this
 MAX_UNFINISHED = 0.1
 """A reading is discarded if beginnings of an answer, such as a bracket on a path that was not
 taken, could move a probability by more than this. The possible shift is kept with the grade."""

@@ -214,7 +214,7 @@ class GraderSummary:
 
 # ---- reservations -------------------------------------------------------------------------------
 MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
-_LONGEST_ANSWERS = 4  # A lowered limit leaves room for this many times the longest answer so far
+_LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer so far
 
 
 class Reservations:

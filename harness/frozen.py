@@ -63,7 +63,7 @@ class Case:
     also: tuple[str, ...] = ()
 
     def steps(self) -> Iterator[tuple[str, list[str]]]:
-        """Each command's name and words."""
+        """Return each command's name and words."""
         for line in filter(None, map(str.strip, self.commands.splitlines())):
             name, _, words = line.partition(": ")
             yield name, shlex.split(words)
@@ -75,8 +75,9 @@ class Case:
 def _drawn(
     keep: Mapping[str, float], units: int = 240, seed: int = 4, per_cluster: int = 3
 ) -> pd.DataFrame:
-    """Ratings (synthetic, yes or no) of raters who keep the truth so often; ann, ben, cy and dee
-    are people. Columns of the units: cluster, topic, side, wording, how likely each was picked.
+    """Return synthetic yes-or-no ratings, in which each rater keeps the truth with a given
+    probability; ann, ben, cy and dee are annotators. Units have cluster, topic, side, wording and
+    inclusion probability.
     """
     rng = np.random.default_rng(seed)
     truth = rng.random(units) < 0.5
@@ -120,7 +121,7 @@ def _rich(folder: Path) -> None:
 
 
 def _gated(folder: Path) -> None:
-    """A grader that passes, one that does not, and one of which a baseline cannot tell."""
+    """Write ratings of a grader that passes, one that fails, and one with an open comparison."""
     ratings = _drawn({"ann": 0.95, "ben": 0.95, "cy": 0.95, "g": 0.96, "worse": 0.5}, 400)
     ratings = ratings[["unit_id", "rater_id", "rater_kind", "label"]]
     own = ratings[ratings["rater_id"] == "g"]
@@ -132,7 +133,7 @@ def _gated(folder: Path) -> None:
 
 
 def _judged(folder: Path) -> None:
-    """A study with looks, leanings, groups, prices; and a new text of its rubric."""
+    """Make a study with interim analyses, leanings, groups, prices and a new rubric text."""
     from harness.judged_study import judged_study
 
     judged_study(folder)
@@ -144,7 +145,7 @@ def _judged(folder: Path) -> None:
 
 
 def _readme(folder: Path) -> None:
-    """The labels that the README has its readers type in."""
+    """Write the labels that the README tells its readers to type in."""
     text = (ROOT / "README.md").read_text("utf-8")
     labels = re.search(r"cat > labels.csv <<'END'\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
     assert labels
@@ -152,7 +153,7 @@ def _readme(folder: Path) -> None:
 
 
 def _large(folder: Path) -> None:
-    """A file of 250 units and five raters; the same sort of ratings as a folder of Parquet."""
+    """Write a file of 250 units and five raters, and similar ratings as a folder of Parquet."""
     from harness.many_ratings import many_ratings
 
     many_ratings(250).to_csv(folder / "large.csv", index=False)
@@ -433,7 +434,7 @@ def _run(case: Case, folder: Path) -> None:
 
 
 def _library(out: Path) -> None:
-    """What a notebook is shown of `evenhand.check` and `analyse`."""
+    """Write what a notebook shows of `evenhand.check` and `analyse`."""
     import evenhand as eh
     from evenhand.analysis import Scale, analyse
 
@@ -485,7 +486,7 @@ def _write_facts(path: Path, verdicts: Sequence[object], notes: Sequence[str]) -
 
 
 def _names(out: Path) -> None:
-    """The public names of `evenhand` and `evenhand.analysis`, with their signatures and fields."""
+    """Return the public names of `evenhand` and `evenhand.analysis`, with signatures and fields."""
     import evenhand
     import evenhand.analysis
 
@@ -495,7 +496,7 @@ def _names(out: Path) -> None:
 
 
 def _described(module: object, name: str) -> Iterator[str]:
-    """A public name; of a class also what it has."""
+    """Return the description of a public name, and of a class's members."""
     value = getattr(module, name)
     if not callable(value):
         yield name
@@ -515,7 +516,7 @@ def _described(module: object, name: str) -> Iterator[str]:
 
 
 def normalised(text: str, home: str, days: Sequence[str]) -> str:
-    """The text without what changes from run to run by its nature; `days` are those of the run."""
+    """Return a text without what differs between runs, such as times; `days` are the run's."""
     # The folder of the run, and where this checkout and its Python are.
     for path, shown in ((home, "HOME"), (sys.prefix, "PYTHON"), (str(ROOT), "CHECKOUT")):
         text = text.replace(path, shown)
@@ -551,7 +552,7 @@ def _keep(folder: Path, out: Path, home: str, started: datetime) -> None:
 
 
 def _parquet(path: Path) -> str:
-    """The columns and rows of a Parquet file: its bytes name the versions of libraries."""
+    """Return the columns and rows of a Parquet file, whose bytes name the versions of libraries."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -564,7 +565,7 @@ def _parquet(path: Path) -> str:
 
 
 def differences(before: Path, after: Path) -> list[str]:
-    """A few lines for each file that is not the same in both folders, or in one alone."""
+    """Return a few lines for each file that differs between two folders, or is in only one."""
     names = sorted(
         {
             path.relative_to(home).as_posix()
@@ -578,7 +579,7 @@ def differences(before: Path, after: Path) -> list[str]:
 
 
 def _difference(before: Path, after: Path, name: str) -> str:
-    """The first line that differs, or "" if none does."""
+    """Return the first line that differs, or "" if none does."""
     if not before.is_file() or not after.is_file():
         return f"{name}: only {'after' if after.is_file() else 'before'}"
     old, new = before.read_bytes(), after.read_bytes()

@@ -1,4 +1,4 @@
-"""How much a room's quick tests notice: `python -m harness.mutants ROOM...`.
+"""Mutation testing of a package's quick tests: `python -m harness.mutants ROOM...`.
 
 One place of the room's code is changed at a time (a comparison, a sign, a number, a condition, a
 call or a returned value left out), seeded and 60 times, in a copy of the tree. A change that no
@@ -56,7 +56,7 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 class Mutant(NamedTuple):
-    """One changed place: `path` within the tree, what stood there and what stands there now."""
+    """One changed place: its `path` in the tree, the original text and the new one."""
 
     path: str
     line: int
@@ -134,7 +134,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 class Room:
-    """A room, its quick tests, and which of these run which lines, measured once in a copy."""
+    """A package, its quick tests, and the lines that each test runs, measured once in a copy."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.copies = name, queue.SimpleQueue[Path]()

@@ -1,4 +1,4 @@
-"""One rater at several windows and devices, over lines that break, who does anything.
+"""Fuzz one annotator with several windows and devices, over unreliable connections.
 
 `python -m harness.rater_fuzz --seeds 40` runs seeds 0 to 39, each with a rater of its own, and
 fails where a stored label was on no screen of theirs when it was chosen, or where an answer was
@@ -109,7 +109,7 @@ REFUSALS = ("already answered this one", "study has changed", "no longer open to
 
 @dataclass(frozen=True)
 class Meant:
-    """What the rater meant by what they pressed: this option for this unit, in this window."""
+    """An annotator's intended answer: this option for this unit, in this window."""
 
     unit: str
     option: str
@@ -118,7 +118,7 @@ class Meant:
 
 @dataclass
 class Device:
-    """A browser of the rater's own, with the line on which it is."""
+    """A browser of the annotator, with its connection."""
 
     context: BrowserContext
     line: SlowLine
@@ -127,7 +127,7 @@ class Device:
 
 @dataclass
 class Fuzz:
-    """A rater under one seed. `done` says what was done, for those who look into a fault."""
+    """A fuzzed annotator under one seed. `done` lists the actions, to investigate a fault."""
 
     seed: int
     served: Served
@@ -189,7 +189,7 @@ class Fuzz:
         return NOTHING
 
     def ready(self, page: Page, seconds: float = 1.5) -> str:
-        """The unit on the screen once it may be answered; "" where none is in time."""
+        """Return the unit on the screen once it can be answered, or "" on a timeout."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             shown = self.shown(page)
@@ -271,7 +271,7 @@ class Fuzz:
         self.press(page, "Escape")
 
     def go_on(self, device: Device, page: Page) -> None:
-        """Read what is said, and go on."""
+        """Confirm the message shown, and go on."""
         page.wait_for_timeout(750)
         if self.shown(page).get("phase") == "notice":
             self.press(page, "Enter")
@@ -330,7 +330,7 @@ class Fuzz:
         self.frozen = self.dead = False
 
     def lead_acts(self, device: Device, page: Page) -> None:
-        """The lead pauses the study, or leaves this rater out."""
+        """Pause the study or exclude this annotator, as the lead."""
         if self.frozen:
             return  # it may have been at work in the store
         self.held_up = True
@@ -342,7 +342,7 @@ class Fuzz:
                     exclude(study.store, self.rater, "fuzz")
 
     def lease_ends(self, device: Device, page: Page) -> None:
-        """The leases of what this rater holds are long over."""
+        """Let the leases of this annotator's units expire."""
         if self.frozen:
             return
         with open_study(self.served.folder) as study, study.store.write() as connection:
@@ -381,7 +381,7 @@ class Fuzz:
             getattr(self, name)(device, page)
 
     def _recover(self) -> None:
-        """Nothing is out of order for long: a rater who can do nothing finds nothing."""
+        """End some of the faults at random, so that none of them lasts long."""
         for device in self.devices:
             if self.chance.random() < 0.4:
                 self.mend(device)
@@ -391,7 +391,7 @@ class Fuzz:
             self._let_on()
 
     def _let_on(self) -> None:
-        """The lead hands out units again, to this rater too."""
+        """Let the lead hand out units again, to this annotator too."""
         self.held_up = False
         with open_study(self.served.folder) as study:
             resume(study.store)
@@ -405,7 +405,7 @@ class Fuzz:
         self.new_window(self.chance.choice(self.devices))
 
     def settle(self) -> None:
-        """Everything works again, and every browser has a window: all that was kept is sent."""
+        """Restore everything, with a window in every browser, so that all kept answers are sent."""
         self.revive()
         for device in self.devices:
             self.mend(device)
@@ -486,7 +486,7 @@ def shown_unit(unit_id: str, order: str) -> str:
 
 
 def told_of(sent: dict[str, Any], heard: list[dict[str, Any]]) -> bool:
-    """Whether a refused answer was named to its rater, for long enough to be read."""
+    """Return True if a refused answer was shown to its annotator for long enough to be read."""
     by_load: dict[str, list[dict[str, Any]]] = {}
     for each in heard:
         if each["kind"] == "screen":
@@ -527,7 +527,7 @@ SHOWN = """() => {
 
 @contextmanager
 def fuzzed_study(home: Path) -> Iterator[Served]:
-    """The app on a study of a few units, which may be killed."""
+    """Yield the app on a study of a few units; the app may be killed."""
     home.mkdir(exist_ok=True)
     served = Served(panel_study(home, UNITS), home)
     served.start()
@@ -542,7 +542,7 @@ def fuzz(
     steps: int = STEPS,
     say: Callable[[str], None] = lambda said: None,
 ) -> list[str]:
-    """The faults found under these seeds."""
+    """Return the faults found under these seeds."""
     found = []
     for seed in seeds:
         with ExitStack() as lines:

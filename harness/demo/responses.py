@@ -30,7 +30,7 @@ _SHIPPED_SUBJECT = "synthetic-left-leaning"
 
 @dataclass(frozen=True)
 class DemoResponses:
-    """The synthetic subjects' responses, and the truth about them.
+    """The synthetic subjects' responses and their latent truth.
 
     `responses` has the columns `pair_id, side, subject, response`; `truth` has `unit_id, rubric,
     label`: one row for each pair on "even-handedness" and one for each response on "refusal" and
