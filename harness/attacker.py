@@ -44,7 +44,7 @@ class Screen:
         return title
 
     def features(self, before: Screen | None, after: Screen | None) -> list[float]:
-        """Return the features of a screen: sizes and times of its messages, lengths of its texts."""
+        """Return features of a screen: sizes and times of its messages, lengths of its texts."""
         sizes = [len(raw) for _, raw in self.messages]
         moments = [1000 * at for at, _ in self.messages]
         blocks = self.data["sheet"]["blocks"]
@@ -56,7 +56,7 @@ class Screen:
         return shown
 
     def counters(self) -> list[float]:
-        """Return the figures in the margin, and how far the estimate is from that of all answers."""
+        """Return the figures in the margin, and how far the estimate is off that of all answers."""
         progress = self.data["progress"]
         left = progress["total"] - progress["done"]
         every = [Worked("", seconds_given(n)) for n in range(self.number)]

@@ -486,7 +486,7 @@ def _write_facts(path: Path, verdicts: Sequence[object], notes: Sequence[str]) -
 
 
 def _names(out: Path) -> None:
-    """Return the public names of `evenhand` and `evenhand.analysis`, with signatures and fields."""
+    """Write the public names of `evenhand` and `evenhand.analysis`, with signatures and fields."""
     import evenhand
     import evenhand.analysis
 
@@ -496,7 +496,7 @@ def _names(out: Path) -> None:
 
 
 def _described(module: object, name: str) -> Iterator[str]:
-    """Return the description of a public name, and of a class's members."""
+    """Yield the description of a public name, and of a class's members."""
     value = getattr(module, name)
     if not callable(value):
         yield name
