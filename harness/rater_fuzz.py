@@ -426,6 +426,7 @@ class Fuzz:
     # ---- what must hold ----
 
     def faults(self) -> list[str]:
+        """Return a line for each stored label that nobody chose, and each answer lost silently."""
         found: list[str] = []
         heard = {at: device.pages[0].evaluate(HEARD) for at, device in enumerate(self.devices)}
         sent = {
@@ -461,12 +462,12 @@ class Fuzz:
                 found.append(f"{what}: stored, and nobody meant it: {screen}")
         kept = {event.submit_id for event in stored}
         for submit_id, (at, screen) in sent.items():
-            if submit_id not in kept and not told_of(screen, heard[at]):
+            if submit_id not in kept and not was_shown(screen, heard[at]):
                 found.append(f"{self.rater}: refused without a word: {screen}")
         return found + self._overtaken(stored, sent)
 
     def _overtaken(self, stored: Sequence[Any], sent: dict[str, Any]) -> list[str]:
-        """Answers to a unit that one browser sent later and that another of its own overtook."""
+        """Return a line for each answer that an earlier one of the same browser overwrote."""
         found = []
         last: dict[tuple[int, str], Any] = {}
         for event in stored:
@@ -485,23 +486,23 @@ def shown_unit(unit_id: str, order: str) -> str:
     return " | ".join(f"Response {number}, side {side}" for side in order)
 
 
-def told_of(sent: dict[str, Any], heard: list[dict[str, Any]]) -> bool:
+def was_shown(sent: dict[str, Any], events: list[dict[str, Any]]) -> bool:
     """Return True if a refused answer was shown to its annotator for long enough to be read."""
     by_load: dict[str, list[dict[str, Any]]] = {}
-    for each in heard:
-        if each["kind"] == "screen":
-            by_load.setdefault(each["load"], []).append(each)
+    for event in events:
+        if event["kind"] == "screen":
+            by_load.setdefault(event["load"], []).append(event)
     unit = sent["answer"]["unit"]
     for screens in by_load.values():
-        screens.sort(key=lambda each: each["at"])
-        ends = [each["at"] for each in screens[1:]] + [float("inf")]
+        screens.sort(key=lambda event: event["at"])
+        ends = [event["at"] for event in screens[1:]] + [float("inf")]
         read = 0.0
         for screen, end in zip(screens, ends, strict=True):
             in_view = screen["unit"] == sent["unit"] and any(
-                why in screen.get("notice", "") for why in REFUSALS
+                reason in screen.get("notice", "") for reason in REFUSALS
             )
-            named = re.search(rf"\bItem {unit}:", screen.get("lost", ""))
-            if end >= sent["at"] and (in_view or named):
+            names_item = re.search(rf"\bItem {unit}:", screen.get("lost", ""))
+            if end >= sent["at"] and (in_view or names_item):
                 read += end - max(screen["at"], sent["at"])
         if read >= READ_MS:
             return True
@@ -543,28 +544,28 @@ def fuzz(
     say: Callable[[str], None] = lambda said: None,
 ) -> list[str]:
     """Return the faults found under these seeds."""
-    found = []
+    faults = []
     for seed in seeds:
         with ExitStack() as lines:
-            one = Fuzz(seed, served, browser, lines)
+            fuzzed = Fuzz(seed, served, browser, lines)
             began = time.monotonic()
             try:
-                one.run(steps)
-                one.settle()
-                own = one.faults()
+                fuzzed.run(steps)
+                fuzzed.settle()
+                new_faults = fuzzed.faults()
             except AssertionError as error:
-                own = [str(error)]
+                new_faults = [str(error)]
             finally:
-                for device in one.devices:
+                for device in fuzzed.devices:
                     device.context.close()
-            found += own
-            count = len(served.labels(one.rater))
-            say(f"seed {seed}: {count} labels, {len(own)} faults, {time.monotonic() - began:.0f} s")
-            for each in own:
-                say(f"  {each}")
-            if own:
-                say("\n".join(f"    {each}" for each in one.done))
-    return found
+            faults += new_faults
+            count, seconds = len(served.labels(fuzzed.rater)), time.monotonic() - began
+            say(f"seed {seed}: {count} labels, {len(new_faults)} faults, {seconds:.0f} s")
+            for line in new_faults:
+                say(f"  {line}")
+            if new_faults:
+                say("\n".join(f"    {line}" for line in fuzzed.done))
+    return faults
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -574,17 +575,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=40, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--steps", type=int, default=STEPS, help="of a seed")
-    asked = parser.parse_args(arguments)
-    seeds = range(asked.first, asked.first + asked.seeds)
+    options = parser.parse_args(arguments)
+    seeds = range(options.first, options.first + options.seeds)
     with (
         tempfile.TemporaryDirectory() as home,
         sync_playwright() as playwright,
         fuzzed_study(Path(home) / "fuzz") as served,
     ):
         browser = launched_chromium(playwright)
-        found = fuzz(seeds, served, browser, asked.steps, lambda said: print(said, flush=True))
-    print(f"{len(found)} faults in {asked.seeds} seeds")
-    return 1 if found else 0
+        faults = fuzz(seeds, served, browser, options.steps, lambda said: print(said, flush=True))
+    print(f"{len(faults)} faults in {options.seeds} seeds")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ answer = "this"
 
 def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
     """Return a rubric on responses with these options and their names; `fields` are Rubric's."""
-    usual: dict[str, object] = {
+    defaults: dict[str, object] = {
         "name": "own",
         "title": "Own",
         "unit": "response",
@@ -100,12 +100,12 @@ def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
         "options": [{"key": key, "name": name} for key, name in options.items()],
     }
     if "blocks" not in fields:
-        usual["variables"] = ["response"]
-    return Rubric.model_validate(usual | fields)
+        defaults["variables"] = ["response"]
+    return Rubric.model_validate(defaults | fields)
 
 
 def new_study(folder: Path, plan: StudyPlan) -> None:
-    """`create_study`, done once for plans that say the same, and copied from then on."""
+    """Make a study as `create_study` does, or copy the one made before for an equal plan."""
     if plan.store != StudyPlan.store:  # a database elsewhere
         create_study(folder, plan)
         return
@@ -116,11 +116,11 @@ def new_study(folder: Path, plan: StudyPlan) -> None:
     rest = replace(
         plan, name=name, rubrics=(), pairs=None, propositions=None, wordings=None, responses=None
     )
-    kept = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
-    if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
-        create_study(kept, plan)
-    shutil.copytree(kept, folder)
+    template = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
+    if not template.exists():
+        template.parent.mkdir(exist_ok=True)
+        create_study(template, plan)
+    shutil.copytree(template, folder)
 
 
 @cache
@@ -216,14 +216,14 @@ def with_labels(
 ) -> Study:
     """Return the study with imported labels: one of each rater for each unit, "-" for none.
 
-    Without `units` they are the rubric's, by their ids. Who is in `graders` is a model. `columns`
-    are further ones of the ratings: a value for all, or a list with one for each unit.
+    Without `units` they are all of the rubric's, sorted. Raters in `graders` are models. `columns`
+    are further columns of the ratings: one value for all, or a list with one for each unit.
     """
     units = units or sorted(study.rubric_units(study.rubrics[rubric]))
     rows = [
         {"unit_id": unit, "rubric": rubric, "rater_id": rater, "label": label}
         | {"rater_kind": "model" if rater in graders else "human"}
-        | {name: each[n] if isinstance(each, list) else each for name, each in columns.items()}
+        | {name: value[n] if isinstance(value, list) else value for name, value in columns.items()}
         for rater, labels in given.items()
         for n, (unit, label) in enumerate(zip(units, labels, strict=False))
         if label != "-"
@@ -286,19 +286,18 @@ def label_all(
     most: int = 10_000,
     **fields: Any,
 ) -> list[Task]:
-    """Answer screen after screen until so many tasks are answered; return them in order. `choose`
-    is an option, or a function that returns it for a task and its number from 0.
+    """Answer screen after screen until `most` tasks are answered; return them in order.
 
-    `choose` is an option, or gives it for a task and its number from 0; by default the first one.
+    `choose` is an option, or returns one for a task and its number from 0; by default the first.
     """
-    done: list[Task] = []
-    while len(done) < most and (sheet := desk.next_sheet(rater)):
+    answered: list[Task] = []
+    while len(answered) < most and (sheet := desk.next_sheet(rater)):
         for task in sheet.tasks:
-            option = choose(task, len(done)) if callable(choose) else choose
+            option = choose(task, len(answered)) if callable(choose) else choose
             option = option or task.rubric.categories[0]
             assert submit(desk, rater, task, option, **fields) == "stored"
-            done.append(task)
-    return done
+            answered.append(task)
+    return answered
 
 
 def with_settings(study: Study, text: str) -> Study:
