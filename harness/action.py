@@ -22,9 +22,7 @@ _TERM = re.compile(r"([\w.-]+)\s*(==|!=)\s*'([^']*)'")
 
 @dataclass
 class ActionRun:
-    """The result of an Action: the exit code of the step that failed (0 if none did), and its
-    outputs.
-    """
+    """The result of an Action: the exit code of the step that failed, or 0, and its outputs."""
 
     code: int = 0
     outputs: dict[str, str] = field(default_factory=dict)

@@ -124,9 +124,7 @@ class Annotator:
         self.wait_for_chip("saved")
 
     def all_stored(self) -> bool:
-        """Wait until what is stored is what was given: a unit can be left while its answer is
-        still on its way.
-        """
+        """Wait until the labels given are stored; an answer may be stored after its unit is left."""
         return holds(lambda: self.stored() == self.given)
 
     def stored(self) -> dict[str, str]:

@@ -118,9 +118,7 @@ def guessed_ids(
     rubrics: Mapping[str, str],
     seeds: Iterable[int] = SEEDS,
 ) -> dict[str, str]:
-    """Return the units by the ids that their tasks would have; `rubrics` are names with hashes of
-    texts.
-    """
+    """Return units by the ids that their tasks would have; `rubrics` are (name, hash of text)."""
     return {
         public_digest(seed, "task", rater, unit, *rubric, str(draw))[:24]: unit
         for seed, rater, unit, rubric, draw in product(

@@ -16,9 +16,7 @@ UNIT_MARK = re.compile(r"\[\[(.+?)\]\]")
 
 @dataclass(frozen=True)
 class Call:
-    """One request as received, header names in lower case. `nth` counts the calls with this prompt,
-    from 1.
-    """
+    """A request as received, header names in lower case; `nth` counts calls with this prompt."""
 
     path: str
     headers: Mapping[str, str]
@@ -112,9 +110,7 @@ def completion(
     finish_reason: str = "stop",
     refusal: str | None = None,
 ) -> Reply:
-    """Return a chat completion. `positions` are probabilities of tokens, the chosen one first in
-    each.
-    """
+    """Return a chat completion; `positions` are token probabilities, the chosen one first."""
     choice: dict[str, Any] = {
         "index": 0,
         "finish_reason": finish_reason,

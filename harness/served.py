@@ -1,6 +1,4 @@
-"""The real app in its own process, serving one study on a free port, or several by the real
-command.
-"""
+"""The real app in its own process, serving one study on a free port, or several studies."""
 
 from __future__ import annotations
 
@@ -121,9 +119,7 @@ class ServedTogether:
         return (self.home / "together.log").read_text("utf-8")
 
     def study(self, name: str) -> Served:
-        """Return one of the studies at its annotators' address; only all of them start and stop
-        together.
-        """
+        """Return one of the studies at its annotators' address; they start and stop together."""
         folders = {each.name: each for each in self.folders}
         folder = folders.get(name, self.folders[0].parent / name)
         return Served(folder, self.home, self.port, path=f"/{name}")

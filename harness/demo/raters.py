@@ -185,9 +185,7 @@ def _seconds(
 
 
 def _times(seconds: NDArray[np.float64]) -> list[str]:
-    """Return the times of judgments one after another from a fixed start, so that the same seed
-    gives the same bytes.
-    """
+    """Return the times of consecutive judgments from a fixed start, for reproducible files."""
     elapsed = (np.cumsum(seconds) * 1000).astype("timedelta64[ms]")
     times = np.datetime_as_string(np.datetime64(_START, "ms") + elapsed, unit="ms")
     return [f"{time}+00:00" for time in times]

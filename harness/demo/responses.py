@@ -67,9 +67,7 @@ def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
 
 
 def shipped_responses() -> pd.DataFrame:
-    """Return the responses of one subject to all pairs, for readers of the README: `subject,
-    pair_id, side, response`.
-    """
+    """Return one subject's responses to all pairs: `subject, pair_id, side, response`."""
     from evenhand.study.prompts.pairs import read_pairs
 
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:

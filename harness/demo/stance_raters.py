@@ -99,9 +99,7 @@ def stance_ratings(
 def _with_confidence(
     grades: pd.DataFrame, known: pd.Series, rubric: Rubric, seed: int
 ) -> pd.DataFrame:
-    """Grades with a probability for every option, the label's the largest; `known` is the truth by
-    unit.
-    """
+    """Return grades with a probability for every option; `known` is the truth by unit."""
     rng = generator(seed, "confidence", *sorted(set(grades["rater_id"])), len(grades))
     truth = known[grades["unit_id"]]
     is_clear = truth.ne(LEVELS[-1]).to_numpy()
