@@ -124,7 +124,7 @@ class Annotator:
         self.wait_for_chip("saved")
 
     def all_stored(self) -> bool:
-        """Wait until the labels given are stored; an answer may be stored after its unit is left."""
+        """Wait until the labels given are stored; an answer may be stored once its unit is left."""
         return holds(lambda: self.stored() == self.given)
 
     def stored(self) -> dict[str, str]:

@@ -72,7 +72,7 @@ class Case:
 # The studies
 
 
-def _synthetic(
+def _draw_ratings(
     keep: Mapping[str, float], units: int = 240, seed: int = 4, per_cluster: int = 3
 ) -> pd.DataFrame:
     """Return synthetic yes-or-no ratings, in which each rater keeps the truth with a given
@@ -110,7 +110,7 @@ PEOPLE = {"ann": 0.92, "ben": 0.9, "cy": 0.88}
 
 def _rich(folder: Path) -> None:
     """Ratings with weights; with probabilities in their place; with the units in a file apart."""
-    rich = _synthetic(PEOPLE | {"dee": 0.9, "good": 0.93, "sure": 0.9, "weak": 0.75})
+    rich = _draw_ratings(PEOPLE | {"dee": 0.9, "good": 0.93, "sure": 0.9, "weak": 0.75})
     rich.drop(columns="p_positive").to_csv(folder / "weighted.csv", index=False)
     rich.drop(columns="inclusion_probability").to_csv(folder / "plain.csv", index=False)
     rated = ["unit_id", "rater_id", "rater_kind", "label"]
@@ -122,7 +122,7 @@ def _rich(folder: Path) -> None:
 
 def _gated(folder: Path) -> None:
     """Write ratings of a grader that passes, one that fails, and one with an open comparison."""
-    ratings = _synthetic({"ann": 0.95, "ben": 0.95, "cy": 0.95, "g": 0.96, "worse": 0.5}, 400)
+    ratings = _draw_ratings({"ann": 0.95, "ben": 0.95, "cy": 0.95, "g": 0.96, "worse": 0.5}, 400)
     ratings = ratings[["unit_id", "rater_id", "rater_kind", "label"]]
     grader_ratings = ratings[ratings["rater_id"] == "g"]
     swapped = grader_ratings["label"].map({"yes": "no", "no": "yes"})
@@ -445,7 +445,7 @@ def _library(out: Path) -> None:
             "my-grader": [5, 4, 2, 4, 3, 1] * 20,
         }
     )
-    ratings = _synthetic(PEOPLE | {"good": 0.93, "sure": 0.9})
+    ratings = _draw_ratings(PEOPLE | {"good": 0.93, "sure": 0.9})
     checks = {
         "wide": eh.check(
             wide, human=["ann", "ben"], model="my-grader", categories=range(1, 6), level="ordinal"
