@@ -1433,14 +1433,14 @@ class Rounds:
 
     def grade(
         self,
-        options_of: Sequence[tuple[str, GradingOptions]],
+        gradings: Sequence[tuple[str, GradingOptions]],
         on_ready: Callable[[], None] = lambda: None,
     ) -> RunSummary:
-        """Collect the missing grades of these graders, and return the summary of all rounds so far.
+        """Collect missing grades of (grader, its options); return the summary of all rounds so far.
         Graders run concurrently and share the limit on concurrent requests; graders beyond that
         limit follow after the others. `on_ready` is called just before each group's first request.
         """
-        tasks, concurrency = planned(self.study, options_of), self.limits.concurrency
+        tasks, concurrency = planned(self.study, gradings), self.limits.concurrency
         for start in range(0, len(tasks), concurrency):
             group = tasks[start : start + concurrency]
             n_busy = max(sum(len(task.questions) > 0 for task in group), 1)
@@ -1556,11 +1556,11 @@ class Rounds:
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
 
 
-def planned(study: Study, options_of: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
+def planned(study: Study, gradings: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Return one task for each grader, which may have its own options."""
     scrubber = Scrubber.from_environment(study.config.providers)
     tasks: list[GradingTask] = []
-    for grader, options in options_of:
+    for grader, options in gradings:
         tasks += plan_grading(study, [grader], options, scrubber)
     return tasks
 
