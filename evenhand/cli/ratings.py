@@ -103,8 +103,8 @@ def run_annotate(arguments: argparse.Namespace) -> int:
             warn("terminal.note", note=written("several.left_out", **fields))
             folders.remove(folder)
             continue
-        if (url_path := study_by_secret.setdefault(secret, folder.name)) != folder.name:
-            raise InputError(written("several.copies", name=folder.name, other=url_path))
+        if (copied := study_by_secret.setdefault(secret, folder.name)) != folder.name:
+            raise InputError(written("several.copies", name=folder.name, other=copied))
     check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
