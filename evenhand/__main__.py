@@ -12,7 +12,7 @@ gc.set_threshold(100_000)
 
 
 def start() -> int:
-    """Run the command line. Python would end a broken installation with 1, `gate`'s "not met"."""
+    """Run the command line; return 2 if its import fails (1 would be "not met" of `gate`)."""
     # Our matrices are narrow: BLAS threads would only spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -25,7 +25,7 @@ def start() -> int:
         traceback.print_exc()
         return 2
     finally:
-        gc.freeze()  # nor at the end, when all of it goes
+        gc.freeze()  # no garbage collection at the end either
 
 
 if __name__ == "__main__":

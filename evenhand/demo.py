@@ -1,9 +1,9 @@
-"""The demos: whole synthetic studies, in which all is of known quality, and published labels.
+"""The demos: synthetic studies, and case studies of published labels.
 
-Everything synthetic was made by a program from a seed and is shipped as tables (`data/README.md`),
-so that a demo is the same in every version: shipped prompts, synthetic responses and ratings, a
-real lexical grader. Published labels are labels alone (`data/published.md` has
-their sources and licences), and what they teach: a case study at a look.
+`make_demo` makes a synthetic study from shipped prompts, responses and ratings, with a real lexical
+grader. The synthetic tables were made by a program from a seed (`data/README.md`), so that a demo
+is the same in every version. `analyse_published` analyses published labels (`data/published.md` has
+their sources and licences), and `findings` says what they show.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Published:
-    """Published labels, as `published_labels.toml` declares them."""
+    """A row of `published_labels.toml`: a file of published labels, the options of `evenhand check`
+    for it, and the figures that its case study names.
+    """
 
     file: str
     options: str
@@ -39,9 +41,8 @@ class Published:
     resamples: int | None = None
 
 
-PUBLISHED = {
-    name: Published(**spec) for name, spec in table_of("evenhand", "published_labels.toml").items()
-}
+_TABLE = table_of("evenhand", "published_labels.toml")
+PUBLISHED = {name: Published(**spec) for name, spec in _TABLE.items()}
 
 
 def published_labels(study: str) -> pd.DataFrame:
@@ -52,9 +53,9 @@ def published_labels(study: str) -> pd.DataFrame:
     return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
-    """Judge published labels on the scale that their options declare; write them and the report
-    into a folder, which is made if need be. A labels file that is there already stays.
+def analyse_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
+    """Analyse published labels on a scale, and write them and the report into a folder, which is
+    made if missing. An existing file of labels is not overwritten.
     """
     from evenhand.analysis.report import write_report
     from evenhand.reporting.analysing import analyse_dataset
@@ -74,8 +75,8 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
     return analysis
 
 
-def finding(study: str, analysis: Analysis) -> list[str]:
-    """Return what a case study found, in lines, with the figures of its analysis."""
+def findings(study: str, analysis: Analysis) -> list[str]:
+    """Return the findings of a case study as sentences, with the figures of its analysis."""
     rows: dict[tuple[str, ...], ResultRow] = {
         (row["statistic"], row["rater_a"], row["rater_b"], row["subset"], row["at"]): row
         for row in analysis.rows
@@ -100,9 +101,9 @@ PRICES = {
     "synthetic:grader-one-sided": 0.0006,
     "synthetic:grader-wavering": 0.002,
 }
-"""US dollars for each grade; as synthetic as the graders."""
-_GRADED = {"pairs": None, "stance": ["stance"]}
-"""The rubrics that the lexical grader grades; None for all. It has no cues for those of others."""
+"""Invented prices in US dollars per grade of the synthetic graders."""
+_GRADED_RUBRICS = {"pairs": None, "stance": ["stance"]}
+"""The rubrics that the lexical grader grades in a demo; None for all. Others have no cues."""
 _ITEMS_JUDGE = "synthetic_judge"
 _STEPS = 4
 
@@ -125,14 +126,14 @@ def is_demo(folder: Path) -> bool:
     return settings.get("synthetic") is True
 
 
-def planned(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
+def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
     """Return the plan of a demo in a folder, and the settings of its analysis."""
     from evenhand.rubrics import load_rubric
     from evenhand.study.creation import StudyPlan, usual_rubrics
     from evenhand.study.prompts.items import item_columns, make_items
     from evenhand.study.tables.formats import read_table
 
-    both: dict[str, Any] = {
+    common: dict[str, Any] = {
         "raters_per_unit": 4,  # one more than synthetic annotators: a visitor can label too
         "synthetic": True,
         "name": f"{folder.name} (synthetic demo)",
@@ -140,13 +141,13 @@ def planned(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
     if study == "pairs":
         leanings = table_of("evenhand.data", "demo_leanings.toml")
         pairs, rubrics = _shipped("demo_pairs.csv"), usual_rubrics(propositions=False)
-        plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **both)
+        plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **common)
         return plan, {"leanings": leanings}
     if study == "items":
         path, rubrics = _shipped("demo_items.csv"), [load_rubric("faithfulness")]
         frame = read_table(path)
         items = make_items(frame, item_columns(frame, path.name, judge=_ITEMS_JUDGE), path.name)
-        return StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **both), {}
+        return StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **common), {}
     reworded = load_rubric(_shipped("demo_stance_reworded.toml"))
     plan = StudyPlan(
         propositions=_shipped("demo_propositions.csv"),
@@ -156,18 +157,18 @@ def planned(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
         sample=40,  # prompts; with four subjects 160 responses
         stratify=("leaning", "proposition"),
         seed=STANCE_SEED,
-        **both,
+        **common,
     )
     return plan, {"groups": ["leaning"]}
 
 
 def _shipped(name: str) -> Path:
-    """Return a file that comes along."""
+    """Return the path of a shipped data file."""
     return Path(str(files("evenhand.data") / name))
 
 
 def make_demo(study: str, folder: Path, progress: Progress) -> None:
-    """Make a demo study: whole, or not at all. Raises InputError where the folder is taken."""
+    """Make a demo study, completely or not at all. Raises InputError where the folder exists."""
     import pandas as pd
 
     from evenhand.graders import GradingOptions, grade
@@ -177,27 +178,29 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
 
-    def shipped(what: str) -> pd.DataFrame:
-        return pd.read_parquet(_shipped(f"demo_{study}_{what}.parquet"))
+    def shipped(table: str) -> pd.DataFrame:
+        return pd.read_parquet(_shipped(f"demo_{study}_{table}.parquet"))
 
     parent = unused_folder(folder).parent
     with TemporaryDirectory(dir=parent, prefix=f".{folder.name}.") as scratch:
-        building, (plan, analysis) = Path(scratch) / "study", planned(study, folder)
+        new_folder, (plan, analysis) = Path(scratch) / "study", demo_plan(study, folder)
         progress(0, _STEPS, "sampling prompts")
-        create_study(building, plan)
-        change_config(building, {"analysis": analysis})
-        with open_study(building) as made:
+        create_study(new_folder, plan)
+        change_config(new_folder, {"analysis": analysis})
+        with open_study(new_folder) as demo_study:
             if plan.items is None:
                 progress(1, _STEPS, "adding synthetic responses")
-                made.store.add_responses(shipped("responses"))
+                demo_study.store.add_responses(shipped("responses"))
             else:
                 progress(1, _STEPS, "adding the judge's labels")
-                judged = judge_ratings(plan.items, plan.rubrics[0], _ITEMS_JUDGE, "demo_items.csv")
-                import_ratings(made, judged, "demo_items.csv")
+                file = "demo_items.csv"
+                labels = judge_ratings(plan.items, plan.rubrics[0], _ITEMS_JUDGE, file)
+                import_ratings(demo_study, labels, file)
             progress(2, _STEPS, "adding synthetic ratings")
-            import_ratings(made, shipped("ratings"), "synthetic ratings", PRICES)
-            if study in _GRADED:
+            import_ratings(demo_study, shipped("ratings"), "synthetic ratings", PRICES)
+            if study in _GRADED_RUBRICS:
                 progress(3, _STEPS, f"grading with {LEXICAL}")
-                grade(made, [LEXICAL], GradingOptions(scope="all", rubrics=_GRADED[study]))
-        os.replace(building, folder)
+                options = GradingOptions(scope="all", rubrics=_GRADED_RUBRICS[study])
+                grade(demo_study, [LEXICAL], options)
+        os.replace(new_folder, folder)
         progress(_STEPS, _STEPS, "done")

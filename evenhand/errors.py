@@ -1,4 +1,4 @@
-"""The errors that a user is meant to read, and the reasons why a visitor is not let in."""
+"""Errors whose message is a sentence for the user, and reasons why a visitor is refused."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from evenhand.texts import written
 
 
 class InputError(ValueError):
-    """Input that cannot be used: one sentence naming the place (file, row) and the remedy.
+    """Input that cannot be used: one sentence with the place (file, row) and the remedy.
 
-    The command line prints the sentence and exits with 2; nothing has been written by then.
+    The command line prints the sentence and exits with 2; nothing has been written.
     """
 
 
 class StoreAway(Exception):  # noqa: N818 - nothing was done wrong
-    """The study's store cannot be read or written for now: stopped, full, locked, out of reach.
-
-    The operation was not done. It may be repeated: once the store is back, it succeeds.
+    """The study's store cannot be read or written at present: it is stopped, full, locked or out of
+    reach. The operation was not done, and succeeds if repeated once the store is back.
     """
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The one of the known words that is most like another; "" where none is like it.
+    """Return the known word most similar to another; "" if none is similar.
 
     >>> nearest("reprot", ["report", "respond"])
     'report'
@@ -34,7 +33,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """End a sentence on an unknown word with the one that was probably meant, if there is one.
+    """Return the end of a sentence on an unknown word: the word probably meant, if any.
 
     >>> did_you_mean("humans", ["human", "model"]), did_you_mean("x", ["human"])
     ('; did you mean human?', '')
@@ -53,7 +52,7 @@ Reason = Literal[  # which a page can give in the visitor's language
 
 
 class Refused(InputError):  # noqa: N818 - named for what happened
-    """A visitor's input does not let them in; as a text it is the English sentence."""
+    """A visitor's input that does not let them in; `reason` and `fields` are for their language."""
 
     def __init__(self, reason: Reason, **fields: object) -> None:
         super().__init__(written(f"refused.{reason}", **fields))

@@ -1,6 +1,6 @@
 """A scorer for Inspect (inspect_ai) that grades by a rubric, as `evenhand grade` does.
 
-Needs `pip install 'evenhand[inspect]'`. Inspect finds it by its entry point, too:
+It needs `pip install 'evenhand[inspect]'`. Inspect also finds it by its entry point:
 `inspect score LOG --scorer evenhand/grader -S rubric=refusal -S model=openai/gpt-5`.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["grader"]
 
-_STOPS = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
-"""Why Inspect says that a model stopped, as a chat completion says it."""
-_FACTS = (
+_FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
+"""A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
+_METADATA_FIELDS = (
     "rater_id",
     "rubric",
     "rubric_hash",
@@ -61,9 +61,9 @@ def grader(
 ) -> Scorer:
     """Grade samples by a rubric: a shipped one's name, or a file.
 
-    `model` is the grader; without one it is the model of Inspect's role `grader`, else the model
-    that is evaluated. It gets the prompt of `evenhand grade`, and its answer is read in the same
-    way: the score's value is the label, and an answer without one leaves the sample unscored.
+    `model` is the grader; by default the model of Inspect's role `grader`, else the model that is
+    evaluated. It gets the prompt of `evenhand grade`, and its answer is read in the same way: the
+    score's value is the label, and an answer without one leaves the sample unscored.
 
     A rubric on responses rates the sample's output as the response to its input; metadata `prompt`
     and `response` replace these. A rubric on pairs rates the sample's metadata `prompt_a`,
@@ -71,27 +71,27 @@ def grader(
     the two sides exchanged; the label is always that of the sample's own sides. Any other variable
     of the rubric is metadata of the same name.
 
-    With `probabilities` the options' probabilities are read off the tokens of the answer, where the
+    With `probabilities` the options' probabilities are read from the tokens of the answer, if the
     provider returns them.
 
     The score's metadata has the columns of a rating (`rater_id`, `rater_kind`, `rubric` and so on;
     see data/README.md). Raises InputError where there is no such rubric, or a sample lacks a text.
     """
-    asked = load_rubric(rubric)
-    if order == "ba" and asked.unit == "response":
-        raise InputError(f"rubric {asked.name!r} rates one response, which has no other order")
+    graded = load_rubric(rubric)
+    if order == "ba" and graded.unit == "response":
+        raise InputError(f"rubric {graded.name!r} rates one response, which has no other order")
     config = GenerateConfig(logprobs=True, top_logprobs=20) if probabilities else GenerateConfig()
 
     async def score(state: TaskState, target: Target) -> Score:
-        who = get_model(role="grader") if model is None else get_model(model)
-        prompt = asked.for_prompt(_values(asked, state, order))
-        output = await who.generate(_messages(prompt), config=config)
-        question = Question(str(state.sample_id), asked, order if asked.has_sides else "")
-        outcome = parse_chat_reply(_reply(output), asked)
-        grade = grade_of(str(who), question, outcome, provenance={})
-        facts = {name: getattr(grade, name) for name in _FACTS}
+        grader_model = get_model(role="grader") if model is None else get_model(model)
+        prompt = graded.for_prompt(_shown_values(graded, state, order))
+        output = await grader_model.generate(_messages(prompt), config=config)
+        question = Question(str(state.sample_id), graded, order if graded.has_sides else "")
+        outcome = parse_chat_reply(_reply(output), graded)
+        grade = grade_of(str(grader_model), question, outcome, provenance={})
+        columns = {name: getattr(grade, name) for name in _METADATA_FIELDS}
         metadata = {"rater_kind": "model"}
-        metadata |= {name: value for name, value in facts.items() if value not in ("", None)}
+        metadata |= {name: value for name, value in columns.items() if value not in ("", None)}
         if reason := grade.unscored_reason:
             return Score.unscored(reason=reason, explanation=grade.raw, metadata=metadata)
         label = grade.label
@@ -100,26 +100,28 @@ def grader(
     return score
 
 
-def _values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str]:
-    """The rubric's variables for a sample, in the order in which they are shown."""
-    given = {name: str(state.metadata[name]) for name in rubric.variables if name in state.metadata}
+def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str]:
+    """Return the rubric's variables for a sample, with the sides in the order that is shown."""
+    metadata = state.metadata
+    values = {name: str(metadata[name]) for name in rubric.variables if name in metadata}
     if rubric.unit == "response":
-        cells = {"prompt": state.input_text, **given}
-        texts = {"a": given.get("response", state.output.completion)}
+        cells = {"prompt": state.input_text, **values}
+        texts = {"a": values.get("response", state.output.completion)}
         return presented_values(rubric, ("", "", "a"), order, cells, texts)
     if rubric.unit == "comparison":  # the prompt is the sample's input
-        given = {"prompt": state.input_text, **given}
+        values = {"prompt": state.input_text, **values}
     for name in rubric.variables:
-        if name not in given:
+        if name not in values:
             raise InputError(
                 f"sample {state.sample_id!r} has no metadata {name!r}, which rubric "
                 f"{rubric.name!r} needs"
             )
-    texts = {side: given.get(f"response_{side}", "") for side in "ab"}
-    return presented_values(rubric, ("", "", ""), order, given, texts)
+    texts = {side: values.get(f"response_{side}", "") for side in "ab"}
+    return presented_values(rubric, ("", "", ""), order, values, texts)
 
 
 def _messages(prompt: PromptText) -> list[ChatMessage]:
+    """Return a prompt as Inspect's messages, with each image after its tag."""
     system = [ChatMessageSystem(content=prompt.system)] if prompt.system else []
     if not prompt.images:
         return [*system, ChatMessageUser(content=prompt.user)]
@@ -130,11 +132,11 @@ def _messages(prompt: PromptText) -> list[ChatMessage]:
 
 
 def _reply(output: ModelOutput) -> dict[str, Any]:
-    """Return the model's output as a chat completion, which evenhand's graders read."""
+    """Return the model's output in the form of a chat completion."""
     if output.empty:
         return {"choices": []}
     choice = output.choices[0]
     message = {"content": output.completion}
     logprobs = choice.logprobs.model_dump(exclude_none=True) if choice.logprobs else None
-    stop = _STOPS.get(choice.stop_reason, choice.stop_reason)
+    stop = _FINISH_REASONS.get(choice.stop_reason, choice.stop_reason)
     return {"choices": [{"message": message, "finish_reason": stop, "logprobs": logprobs}]}

@@ -1,6 +1,4 @@
-"""numpy, pandas and pyarrow, loaded on their first use: most commands and pages need none of them,
-and to load them takes as long as all the rest.
-"""
+"""numpy, pandas and pyarrow, imported on first use, since most commands need none of them."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ __all__ = ["np", "pa", "pc", "pd", "pq"]
 
 
 class _LazyModule(ModuleType):
-    """A proxy for the module of its name, which it loads when something of it is used."""
+    """A proxy for a module, which it imports when an attribute is first used."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)

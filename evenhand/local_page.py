@@ -1,4 +1,4 @@
-"""A page that is served on this machine: its port, and the browser that shows it."""
+"""The port of an app that is served on this machine, and a browser that opens its page."""
 
 from __future__ import annotations
 
@@ -9,29 +9,25 @@ from contextlib import suppress
 
 from evenhand.errors import InputError
 
-USUAL_PORT = 8501
+DEFAULT_PORT = 8501
 
 
 def app_port(port: int | None) -> int:
-    """The port asked for, or 8501, or the next one that is free. Raises InputError for one that
-    there cannot be.
-    """
+    """Return the valid port asked for, else the first free one from 8501 on."""
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
         return port
-    for free in range(USUAL_PORT, USUAL_PORT + 100):
+    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + 100):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", free))
-            return free
-    return USUAL_PORT
+            probe.bind(("127.0.0.1", candidate))
+            return candidate
+    return DEFAULT_PORT
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Open a page in the user's browser once the app answers on its port; another process waits,
-    since `serve` gives up this one.
-    """
+    """Open a page in a browser once the app answers on its port, from another process."""
     program = (
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"
@@ -43,7 +39,7 @@ def open_when_up(url: str, port: int) -> None:
         "        webbrowser.open(sys.argv[2])\n"
         "        break\n"
     )
-    nowhere = subprocess.DEVNULL
+    devnull = subprocess.DEVNULL
     subprocess.Popen(
-        [sys.executable, "-c", program, str(port), url], stdout=nowhere, stderr=nowhere
+        [sys.executable, "-c", program, str(port), url], stdout=devnull, stderr=devnull
     )

@@ -1,7 +1,7 @@
-"""The fixture `evenhand_gate`, for a grader that a project's own tests are to keep honest.
+"""The pytest fixture `evenhand_gate`, which checks a grader in a project's own tests.
 
-pytest loads this file in every run where evenhand is installed, so that it may cost nothing until
-the fixture is asked for: it imports no more than pytest has.
+pytest loads this file in every run where evenhand is installed, so it imports nothing more than
+pytest itself until the fixture is used.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ EvenhandGate = Callable[..., "Gate"]
 
 @pytest.fixture(scope="session")
 def evenhand_gate() -> EvenhandGate:
-    """evenhand_gate(ratings, grader, require=..., baseline=..., **options): the test fails where a
-    grader does not meet a rule or has changed, and where we cannot tell yet. Without `require` and
+    """evenhand_gate(ratings, grader, require=..., baseline=..., **options): fail the test where a
+    grader does not meet a rule or has changed, and where that is undecided. Without `require` and
     `baseline` the rule is the verdict.
 
-    With `undecided="skip"` a test is skipped where we cannot tell. Takes what `evenhand.gate`
-    takes, a path or a table with the keywords that say what its labels are, and returns what it
-    found.
+    With `undecided="skip"` an undecided test is skipped. The arguments are those of
+    `evenhand.gate`, whose result is returned.
     """
 
     def check(ratings: Labels, grader: str, *, undecided: str = "fail", **options: Any) -> Gate:

@@ -1,5 +1,8 @@
-"""A published study again, on models and with people of one's own: its price, its steps, and its
-progress. It is made of what `new`, `respond`, `grade` and `report` do.
+"""Reproduction of a published study with the user's own models and annotators.
+
+`Reproduction` holds the user's options, `forecast_costs` estimates the costs before anything is
+sent or written, `prepare_study` makes or opens the study, and `collect` asks its subjects and
+graders, with the functions of `new`, `respond` and `grade`.
 """
 
 from __future__ import annotations
@@ -35,21 +38,19 @@ from evenhand.study.trust import is_trusted, remember
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
-Showing = Callable[[str], AbstractContextManager[Progress]]
-"""Shows the progress of a step by its title."""
+ShowProgress = Callable[[str], AbstractContextManager[Progress]]
+"""Shows the progress of a step, given its title."""
 
-_PRICED = 2_000
+_MAX_PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A `published` study to be done again in a `folder`, with its subjects and graders; None is as
-    in its design.
-
-    `responses` is a file of subjects that were asked elsewhere, `settings` one of providers and
-    prices, `repeats` how often each prompt is put. With `batch` graders are asked by the providers'
-    batch services.
+    """A `published` study to be repeated in a `folder`, with subjects and graders of the user's
+    choice; what is None is as in its design. `responses` is a file with responses of some subjects,
+    `settings` one with providers and prices, and `repeats` the number of responses to each prompt.
+    With `batch` graders are asked by the providers' batch services.
     """
 
     published: PublishedStudy
@@ -85,18 +86,19 @@ class Reproduction:
         return self.published.prompts(pairs=self.pairs, propositions=self.propositions)
 
     def resolved(self, providers: Mapping[str, study_toml.ProviderSettings]) -> Reproduction:
-        """Return it with the full name of every model, with an address that the environment gives:
-        the name under which the study keeps it. Raises InputError where a name is not valid, or two
-        are names of one model.
+        """Return the reproduction with every model's full name, as the study stores it, with the
+        address that the environment gives. Raises InputError where a name is not valid, or two
+        names are of one model.
         """
 
-        def full(name: str) -> str:
+        def full_name(name: str) -> str:
             return graders.parse_spec(name, providers).text
 
+        asked = self.asked_subjects
         return replace(
             self,
-            subjects=[full(name) if name in self.asked else name for name in self.subjects],
-            graders=[full(grader) for grader in self.graders],
+            subjects=[full_name(name) if name in asked else name for name in self.subjects],
+            graders=[full_name(grader) for grader in self.graders],
         )
 
     def plan(self) -> StudyPlan:
@@ -113,93 +115,96 @@ class Reproduction:
         )
 
     @property
-    def reach(self) -> str:
-        """Whether models get the sample, or all."""
+    def chosen_scope(self) -> str:
+        """The prompts that models are asked: "sample" or "all"."""
         return self.scope or self.published.design.scope
 
     def grading(self) -> GradingOptions:
-        """Return how graders are asked."""
+        """Return the options with which graders are asked."""
         orders = ("ab", "ba") if self.orders == "both" else ("ab",)
-        return GradingOptions(scope=self.reach, orders=orders, draws=self.draws)
+        return GradingOptions(scope=self.chosen_scope, orders=orders, draws=self.draws)
 
     @cached_property
-    def asked(self) -> list[str]:
-        """The subjects that are asked: those named whose responses are in no file."""
+    def asked_subjects(self) -> list[str]:
+        """The named subjects without responses in the file, which are to be asked."""
         table = pd.DataFrame() if self.responses is None else read_table(self.responses)
         answered = set(table["subject"]) if "subject" in table else set()
         return [subject for subject in self.subjects if subject not in answered]
 
     @cached_property
-    def models(self) -> study_toml.Changes:
-        """The providers and prices of the `settings`, which study.toml takes over."""
+    def model_settings(self) -> study_toml.Changes:
+        """The providers and prices in the `settings` file, to be copied into study.toml."""
         return study_toml.read_model_settings(self.settings).changes if self.settings else {}
 
 
-def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
-    """Price the whole before anything is sent or written. Raises InputError where a file or a model
-    is not valid, the study in the folder is another or, if it must be `ready` to begin, a key or
-    under a budget a price is missing.
+def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
+    """Forecast the whole reproduction before anything is sent or written. Raises InputError where a
+    file or a model is not valid, where the folder has another study or, if it must be `ready` to
+    begin, where a key or, under a budget, a price is missing.
     """
-    _check_sent(wanted)
-    with _rehearsed(wanted) as (study, real):
-        if real is not None and real.config.published:
-            published_figures(real)
-        providers, batch = study.config.providers, wanted.batch
-        wanted = wanted.resolved(providers)
-        writers = [graders.parse_spec(name, providers) for name in wanted.asked]
-        for spec in writers:
-            if spec.speaks == "baseline":
+    _check_variables_sent(options)
+    with _rehearse(options) as (study, existing):
+        if existing is not None and existing.config.published:
+            published_figures(existing)
+        providers, batch = study.config.providers, options.batch
+        options = options.resolved(providers)
+        asked = options.asked_subjects
+        subject_specs = [graders.parse_spec(name, providers) for name in asked]
+        for spec in subject_specs:
+            if spec.api_format == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
-        sides, missing = sides_of(study.store.pairs()), study.unanswered(wanted.asked, wanted.reach)
-        # Each subject that is asked has a response of the usual length where it has none yet.
+        sides = sides_of(study.store.pairs())
+        missing = study.unanswered(asked, options.chosen_scope)
+        # Graders are priced with filler of the usual length in place of missing responses.
         filler = " ".join(["words"] * USUAL_WORDS)
         rows = [
             {"pair_id": pair, "side": side, "subject": subject, "response": filler}
-            for subject in wanted.asked
+            for subject in asked
             for pair in missing[subject]
             for side in sides
         ]
         if rows:
             study.store.add_responses(pd.DataFrame(rows))
         steps: list[tuple[str, GraderForecast]] = []
-        for name in wanted.asked:
-            answered = ResponseLog(real.store).answered(name) if real else set()
-            priced = graders.forecast_responses(study, name, wanted.reach, answered)
-            steps.append(("responses", priced))
-        if wanted.graders:
-            options = wanted.grading()
-            known: dict[str, int] = {}
-            if real is not None and real.subjects():
-                now = graders.forecast(real, wanted.graders, options, most=1)
-                known = {run.rater_id: run.already for run in now}
-            for run in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(("grades", run.left(known.get(run.rater_id, 0))))
-        spent = spent_so_far(real.store) if real else 0.0
-        work = work_lines(study, usual=0 if wanted.sample else wanted.published.design.sample)
-        whole = Forecast(steps, work, spent, limits.concurrency, batch)
+        for name in asked:
+            answered = ResponseLog(existing.store).answered(name) if existing else set()
+            part = graders.forecast_responses(study, name, options.chosen_scope, answered)
+            steps.append(("responses", part))
+        if options.graders:
+            grading = options.grading()
+            graded: dict[str, int] = {}
+            if existing is not None and existing.subjects():
+                so_far = graders.forecast(existing, options.graders, grading, max_priced=1)
+                graded = {part.rater_id: part.already for part in so_far}
+            names, limit = options.graders, _MAX_PRICED
+            for part in graders.forecast(study, names, grading, batch=batch, max_priced=limit):
+                steps.append(("grades", part.remaining(graded.get(part.rater_id, 0))))
+        spent = spent_so_far(existing.store) if existing else 0.0
+        work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
+        forecast = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
-            if limits.budget is not None and whole.unpriced:
-                raise InputError(written("reproduce.no_price", **whole.unpriced))
-            specs = [graders.parse_spec(name, providers) for name in wanted.graders]
-            graders.check_ready(study, writers, budget=limits.budget)
-            graders.check_ready(study, specs, budget=limits.budget, batch=batch)
-    return whole
+            if limits.budget is not None and forecast.unpriced:
+                raise InputError(written("reproduce.no_price", **forecast.unpriced))
+            grader_specs = [graders.parse_spec(name, providers) for name in options.graders]
+            graders.check_ready(study, subject_specs, budget=limits.budget)
+            graders.check_ready(study, grader_specs, budget=limits.budget, batch=batch)
+    return forecast
 
 
 @contextmanager
-def opened(wanted: Reproduction) -> Iterator[Study]:
-    """Open the study, which is made unless it is there, with all responses of the file."""
-    folder, published = wanted.folder, wanted.published
+def prepare_study(options: Reproduction) -> Iterator[Study]:
+    """Yield the study, made if it does not exist, with the files' responses and providers."""
+    folder, published = options.folder, options.published
     if not (folder / study_toml.FILE_NAME).is_file():
-        make_study(folder, wanted.plan())
+        make_study(folder, options.plan())
     with open_study(folder) as study:
-        if wanted.responses is not None:
+        if options.responses is not None:
             rubrics = study.rubrics.values()
-            table = read_responses(wanted.responses, study.store.pairs(), rubrics)
-            if new := study.store.add_responses(table):
-                note(study, "import", wanted.responses.name, f"responses: {new}")
+            table = read_responses(options.responses, study.store.pairs(), rubrics)
+            if n_new := study.store.add_responses(table):
+                note(study, "import", options.responses.name, f"responses: {n_new}")
         figures = study.config.published or published.figures_file
-        changes = {**wanted.models, "": {"published": figures}}
+        changes = {**options.model_settings, "": {"published": figures}}
         if figures == FIGURES and not (folder / FIGURES).is_file():
             atomic_write(folder / FIGURES, (published.folder / FIGURES).read_bytes())
         with changing_settings(study):
@@ -210,96 +215,100 @@ def opened(wanted: Reproduction) -> Iterator[Study]:
 
 @dataclass(frozen=True)
 class Collected:
-    """The outcome of a run: of all models, of graders alone, and sentences on subjects."""
+    """The summaries of a run, of all models and of graders alone, and sentences on its subjects."""
 
     run: RunSummary
     grades: RunSummary
     lines: Sequence[str]
 
 
-def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Showing) -> Collected:
-    """Ask subjects, then graders, for all that is missing. One budget holds for all that is asked,
-    now and in earlier runs. Graders wait for subjects without all of their responses.
+def collect(
+    study: Study, options: Reproduction, limits: RequestLimits, show: ShowProgress
+) -> Collected:
+    """Ask subjects for missing responses, then graders for missing grades, within one budget for
+    this run and earlier ones. Graders wait for subjects whose responses are incomplete.
     """
-    wanted = wanted.resolved(study.config.providers)
-    limits, reach = replace(limits, spent=spent_so_far(study.store)), wanted.reach
+    options = options.resolved(study.config.providers)
+    limits, scope = replace(limits, spent=spent_so_far(study.store)), options.chosen_scope
     run, grades, lines = RunSummary(()), RunSummary(()), list[str]()
-    for subject in wanted.asked:
+    for subject in options.asked_subjects:
         with show(subject) as progress:
-            summary = graders.respond(study, subject, reach, limits, progress)
+            summary = graders.respond(study, subject, scope, limits, progress)
         limits = replace(limits, spent=float(summary.spent))
         run = RunSummary((*run.graders, summary.run), summary.over_budget)
         lines.append(summary.line)
         if run.over_budget:
             break
-    waits = set()
-    subjects = dict.fromkeys([*wanted.asked, *study.subjects()])
-    for subject, missing in study.unanswered(subjects, reach).items():
+    incomplete = set()
+    subjects = dict.fromkeys([*options.asked_subjects, *study.subjects()])
+    for subject, missing in study.unanswered(subjects, scope).items():
+        if missing and subject in options.asked_subjects:
+            incomplete.add(subject)
         if missing:
-            what = "waits" if subject in wanted.asked else "short"
-            waits |= {subject} & {*wanted.asked}
-            lines.append(written(f"reproduce.{what}", subject=subject, missing=len(missing)))
-    if wanted.graders and not run.over_budget:
-        by_kind = study.units_by_kind(reach)
-        units = {u for all_ in by_kind.values() for u in all_ if parse_unit_id(u)[1] not in waits}
-        options = replace(wanted.grading(), units=units if waits else None)
-        if units:
+            key = "waits" if subject in incomplete else "short"
+            lines.append(written(f"reproduce.{key}", subject=subject, missing=len(missing)))
+    if options.graders and not run.over_budget:
+        every_unit = [unit for units in study.units_by_kind(scope).values() for unit in units]
+        ready = {unit for unit in every_unit if parse_unit_id(unit)[1] not in incomplete}
+        grading = replace(options.grading(), units=ready if incomplete else None)
+        if ready:
+            names, batch = options.graders, options.batch
             with show(written("reproduce.grades")) as progress:
-                how = (options, limits, progress)
-                grades = graders.grade(study, wanted.graders, *how, batch=wanted.batch)
+                grades = graders.grade(study, names, grading, limits, progress, batch=batch)
         run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
     return Collected(run, grades, lines)
 
 
-def _check_sent(wanted: Reproduction) -> None:
-    """Raise InputError where the settings may not send what they name. Trust in the file that was
-    given is trust in the folders that take it over.
+def _check_variables_sent(options: Reproduction) -> None:
+    """Raise InputError where settings name variables that they may not send. Variables trusted in
+    the settings file become trusted in the study's folder, whose study.toml has them from it.
     """
-    given, kept = wanted.settings, wanted.folder / study_toml.FILE_NAME
-    read: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
-    read += [(given, study_toml.read_model_settings(given))] if given else []
-    read += [(kept, study_toml.read_config(wanted.folder))] if kept.is_file() else []
-    for file, settings in read:
-        for name, row in known_providers(settings.providers).items():
+    file, study_file = options.settings, options.folder / study_toml.FILE_NAME
+    sources: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
+    if file is not None:
+        sources.append((file, study_toml.read_model_settings(file)))
+    if study_file.is_file():
+        sources.append((study_file, study_toml.read_config(options.folder)))
+    for source, settings in sources:
+        for name, provider in known_providers(settings.providers).items():
             if name in settings.providers:
-                endpoint_of(row, "")
+                endpoint_of(provider, "")
         declared = study_toml.declarations(settings).values()
-        trusted = [variable for variable in declared if is_trusted(file.parent, variable)]
-        remember(wanted.folder, trusted)
+        trusted = [variable for variable in declared if is_trusted(source.parent, variable)]
+        remember(options.folder, trusted)
 
 
 @contextmanager
-def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
-    """Yield the study as it would be made, in a place of its own that is removed, with the
-    responses that are there already; and the one in the folder, if there is one.
-    """
-    folder = wanted.folder
-    is_there = (folder / study_toml.FILE_NAME).is_file()
-    present = open_study(folder) if is_there else nullcontext()
-    with present as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
-        if real is None:
+def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
+    """Yield a temporary study as it would be made, and the existing one in the folder or None."""
+    folder = options.folder
+    exists = (folder / study_toml.FILE_NAME).is_file()
+    opened = open_study(folder) if exists else nullcontext()
+    with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
+        if existing is None:
             unused_folder(folder)
-        rehearsal = Path(home) / "study"
-        create_study(rehearsal, wanted.plan())
-        config = (rehearsal if real is None else folder) / study_toml.FILE_NAME
+        rehearsal = Path(scratch) / "study"
+        create_study(rehearsal, options.plan())
+        config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
         text = config.read_text("utf-8-sig")
-        text = study_toml.with_values(text, {"": {"store": "study.db"}, **wanted.models})
+        changes = {"": {"store": "study.db"}, **options.model_settings}
+        text = study_toml.with_values(text, changes)
         (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
-        if real is not None:
+        if existing is not None:
             shutil.rmtree(rehearsal / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
         with open_study(rehearsal) as study:
             for subject, missing in study.unanswered(study.subjects(), "sample").items():
-                if missing:  # of the file
-                    about = {"file": wanted.responses, "subject": subject, "first": missing[0]}
+                if missing:  # in the file of responses
+                    fields = {"file": options.responses, "subject": subject, "first": missing[0]}
                     numbers = {"missing": len(missing), "sampled": len(study.store.sample())}
-                    raise InputError(written("reproduce.uneven", **about, **numbers))
-            if real is not None:
-                if not real.store.pairs().equals(study.store.pairs()):
+                    raise InputError(written("reproduce.uneven", **fields, **numbers))
+            if existing is not None:
+                if not existing.store.pairs().equals(study.store.pairs()):
                     raise InputError(written("reproduce.another", folder=folder))
-                raters = real.config.annotation.raters_per_unit
-                if wanted.raters not in (None, raters):
-                    numbers = {"wanted": wanted.raters, "raters": raters}
+                raters = existing.config.annotation.raters_per_unit
+                if options.raters not in (None, raters):
+                    numbers = {"wanted": options.raters, "raters": raters}
                     raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
-                study.store.add_responses(real.store.responses())
-            yield study, real
+                study.store.add_responses(existing.store.responses())
+            yield study, existing

@@ -1,10 +1,9 @@
-"""Texts that people read in a report, on a terminal and on the lead's pages: all sentences in one
-file, and any text in a form that can be printed, drawn and parsed.
+"""Texts of the report, the terminal and the lead's pages.
 
-The sentences are in `texts.toml`, by room and name; `written` fills in their `{fields}`. Errors in
-a user's input are worded where they are found, and what an annotator reads is in `annotate_app`.
-Data keep their characters; what is shown of them goes through `visible`, which marks the invisible
-ones: on a terminal, in charts, LaTeX, HTML, Markdown and XML.
+The sentences are in `texts.toml`, by section and name; `written` fills in their `{fields}`. Errors
+in a user's input are worded where they are raised, and the annotators' texts are in `annotate_app`.
+Data keep their characters; wherever they are shown, `visible` marks invisible ones, so that the
+text can be printed, drawn and parsed: on a terminal, in charts, LaTeX, HTML, Markdown and XML.
 """
 
 from __future__ import annotations
@@ -19,28 +18,30 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-DASH = "—"
-"""The sign for a number that is not known, in sentences and tables."""
+DASH = "—"  # the sign for a number that is not known, in sentences and tables
 
 
 @cache
 def table_of(package: str, file: str) -> dict[str, Any]:
-    """Return what a TOML file declares that comes with a package."""
+    """Return the content of a TOML file in a package."""
     return tomllib.loads(files(package).joinpath(file).read_text("utf-8"))
 
 
 @cache
 def texts() -> dict[str, str]:
-    """All sentences by `room.name`."""
-    rooms = table_of("evenhand", "texts.toml").items()
-    return {f"{room}.{name}": text for room, sentences in rooms for name, text in sentences.items()}
+    """Return all sentences by key, `section.name`."""
+    sections = table_of("evenhand", "texts.toml").items()
+    return {
+        f"{section}.{name}": text for section, texts in sections for name, text in texts.items()
+    }
 
 
 def written(key: str, /, **fields: object) -> str:
-    """The sentence of a key with its fields filled in; KeyError where either is not there.
+    """Return the sentence of a key with its fields filled in. Raises KeyError where the key or a
+    field is missing.
 
-    A field is put in as it is, braces and all, and formatted as its place says; a number that is
-    none, such as NaN, is a dash.
+    Fields are formatted as their placeholders say, and braces in them are kept; None and numbers
+    that are not finite are a dash.
 
     >>> written("recommend.use_at", grader="openai:gpt-5", rubric="hedging", threshold=0.1312)
     'Use openai:gpt-5 for hedging at threshold 0.131, for the binary label.'
@@ -49,7 +50,7 @@ def written(key: str, /, **fields: object) -> str:
 
 
 def number_of(count: int, noun: str) -> str:
-    """Return a count with its noun, in the plural where there is not just one.
+    """Return a count with its noun, in the plural unless the count is 1.
 
     >>> number_of(1, "item"), number_of(1250, "pair")
     ('1 item', '1,250 pairs')
@@ -58,6 +59,8 @@ def number_of(count: int, noun: str) -> str:
 
 
 class _Formatter(string.Formatter):
+    """Formats None and numbers that are not finite as a dash."""
+
     def format_field(self, value: object, format_spec: str) -> str:
         unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
         return DASH if unknown else format(value, format_spec)
@@ -67,8 +70,8 @@ _FORMATTER = _Formatter()
 
 
 def in_pieces(key: str, /, **fields: object) -> list[object]:
-    """The sentence of a key as `written` has it, in pieces: its text, and by turns its fields as
-    they are. A field that is a list brings pieces of its own.
+    """Return the sentence of a key as a list of its texts and, between them, its fields' values. A
+    field that is a list contributes its members.
 
     >>> in_pieces("report.threshold_kept", threshold=0.5, graders=["a", ", ", "b"])[:6]
     ['Keep ', 0.5, ' for ', 'a', ', ', 'b']
@@ -77,8 +80,8 @@ def in_pieces(key: str, /, **fields: object) -> list[object]:
     for text, name, _, _ in string.Formatter().parse(texts()[key]):
         out += [text] if text else []
         if name is not None:
-            given = fields[name]
-            out += given if isinstance(given, list) else [given]
+            value = fields[name]
+            out += value if isinstance(value, list) else [value]
     return out
 
 
@@ -86,21 +89,21 @@ def in_pieces(key: str, /, **fields: object) -> list[object]:
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, but for tab and line break
-    "\u061c\u202a-\u202e\u2066-\u2069"  # characters that turn the direction of the text around them
+    "\u061c\u202a-\u202e\u2066-\u2069"  # characters that change the direction of text
     "\u2028\u2029"  # line breaks to some programs
-    "\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff"  # no characters at all, in UTF-8 or XML
+    "\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff"  # not valid in UTF-8 or XML
     + "".join(map(chr, (*range(0x1FFFE, 0x110000, 0x10000), *range(0x1FFFF, 0x110000, 0x10000))))
     + "]|\r(?!\n)"
 )
 
 KEPT = "backslashreplace"
-"""The `errors` with which data are encoded: half a surrogate pair, which UTF-8 has not, is written
-as JSON writes it.
+"""The `errors` argument with which data are encoded: a lone surrogate, which UTF-8 cannot encode,
+is written as in JSON.
 """
 
 
 def visible(text: str) -> str:
-    """The text with each character that cannot be drawn or printed as its number.
+    """Return a text with each character that cannot be drawn or printed as its number.
 
     >>> visible("yes\\x0b"), visible("caf\\u00e9 \\U0001f642"), visible("a\\u2028b")
     ('yes‹U+000B›', 'café 🙂', 'a‹U+2028›b')
@@ -109,7 +112,7 @@ def visible(text: str) -> str:
 
 
 def visible_in(part: Any) -> Any:
-    """Apply `visible` to every text in lists and mappings, keys included."""
+    """Return a value with `visible` applied to every text in lists and mappings, keys included."""
     if isinstance(part, str):
         return visible(part)
     if isinstance(part, dict):
@@ -120,14 +123,14 @@ def visible_in(part: Any) -> Any:
 
 
 def print_anywhere() -> None:
-    """Let stdout and stderr take any text: a character that their encoding lacks becomes "?"."""
+    """Make stdout and stderr print "?" for characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def escaped_json(text: str) -> str:
-    """A JSON text that reads the same, with such characters as JSON's own escapes."""
+    """Return an equivalent JSON text with invisible characters as JSON's escapes."""
 
     def escaped(match: re.Match[str]) -> str:
         halves = match[0].encode("utf-16-be", "surrogatepass").hex()
@@ -137,12 +140,12 @@ def escaped_json(text: str) -> str:
 
 
 def marked(match: re.Match[str]) -> str:
-    """The number of a character that was found."""
+    """Return the mark for an invisible character, such as ‹U+000B›."""
     return f"‹U+{ord(match[0]):04X}›"
 
 
 def named(key: str) -> str:
-    """A column's or a setting's name as people read it.
+    """Return a column's or a setting's name as users read it.
 
     >>> named("raters_per_unit")
     'Annotators per item'

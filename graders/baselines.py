@@ -1,8 +1,8 @@
-"""`baseline:lexical`: an offline grader that counts words. All its words stand in the rubric file.
+"""`baseline:lexical`: an offline grader that counts words, which are named in the rubric's file.
 
-A floor for the comparison with people, not a serious judge: it needs no key and no network, and a
-grader that agrees with people no better than this one measures little. Words are weighted cues, or
-lists of words for and against.
+It is the lower limit of a comparison with annotators: a grader that agrees with them no better than
+this one measures little. `CueReader` reads weighted cues, `PolarityReader` lists of words for and
+against.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEGATED_WITHIN = 3
 
 
 class LexicalGrader:
-    """Reads units under one rubric. Raises InputError where the rubric has no words it can use."""
+    """Grades units under one rubric. Raises InputError where the rubric has no [lexical] table."""
 
     def __init__(self, rubric: Rubric) -> None:
         words = rubric.lexical
@@ -59,7 +59,7 @@ class CueReader:
     def __init__(self, rubric: Rubric, cues: LexicalCues) -> None:
         self._rubric = rubric
         self._cues = cues
-        self._patterns = [(re.compile(c.pattern, re.IGNORECASE), c.weight) for c in cues.cues]
+        self._patterns = [(re.compile(cue.pattern, re.IGNORECASE), cue.weight) for cue in cues.cues]
         if cues.kind == "contrast":
             self._sides = _contrast_options(rubric)
         elif rubric.has_sides:
@@ -71,14 +71,14 @@ class CueReader:
     def read(self, values: Mapping[str, str]) -> Outcome:
         """Return a label and a probability for every option."""
         if self._cues.kind == "ordinal":
-            probabilities = self._place(self._score(values["response"]))
+            probabilities = self._probabilities_on_scale(self._score(values["response"]))
         else:
             cues, helpfulness = self._cues, []
             for text in (values["response_a"], values["response_b"]):
-                levelled = cues.scale * math.tanh(self._score(text) / cues.scale)
+                bounded_score = cues.scale * math.tanh(self._score(text) / cues.scale)
                 length = cues.length_weight * math.log2(1 + len(text.split()))
-                helpfulness.append(levelled + length)
-            probabilities = self._compare(helpfulness[0] - helpfulness[1])
+                helpfulness.append(bounded_score + length)
+            probabilities = self._probabilities_of_sides(helpfulness[0] - helpfulness[1])
         label = max(probabilities, key=lambda key: probabilities[key])
         return Outcome(label=label, probabilities=probabilities)
 
@@ -89,18 +89,18 @@ class CueReader:
             score *= self._cues.per_words / max(len(text.split()), 1)
         return score
 
-    def _place(self, score: float) -> dict[str, float]:
-        """Return the options' probabilities: a score of 0 is placed at the first option, a score of
-        `scale` three quarters up the scale.
+    def _probabilities_on_scale(self, score: float) -> dict[str, float]:
+        """Return the options' probabilities for a score: 0 is at the first option, `scale` at three
+        quarters of the way to the last.
         """
         keys = self._rubric.categories
         centre = (len(keys) - 1) * math.tanh(max(score, 0.0) / self._cues.scale)
         masses = discretised_normal(centre, self._cues.spread, len(keys))
         return dict(zip(keys, masses, strict=True))
 
-    def _compare(self, difference: float) -> dict[str, float]:
-        """Return the options' probabilities: a difference beyond the tolerance favours a side, with
-        normal noise of standard deviation `spread`.
+    def _probabilities_of_sides(self, difference: float) -> dict[str, float]:
+        """Return the options' probabilities for a difference of two responses: beyond the tolerance
+        it favours a side, with normal noise of standard deviation `spread`.
         """
         cues, (first, second, same) = self._cues, self._sides
         p_first = _NORMAL.cdf((difference - cues.tolerance) / cues.spread)
@@ -111,7 +111,8 @@ class CueReader:
 
 
 def discretised_normal(centre: float, spread: float, count: int) -> Sequence[float]:
-    """Probabilities of the integers 0..count-1 under a normal; the ends take the tails.
+    """Return the probabilities of the integers 0..count-1 under a normal distribution, shape
+    (count,); the first and last include the tails.
 
     >>> [round(p, 3) for p in discretised_normal(1.0, 0.5, 3)]
     [0.159, 0.683, 0.159]
@@ -122,7 +123,7 @@ def discretised_normal(centre: float, spread: float, count: int) -> Sequence[flo
 
 
 def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
-    """The options for the first side, for the second, and for neither, by what they swap to."""
+    """Return the options for the first side, the second and neither, or raise InputError."""
     swaps = rubric.swaps
     sided = [key for key in rubric.categories if swaps[key] != key]
     neither = [key for key in rubric.categories if swaps[key] == key]
@@ -143,7 +144,7 @@ class Masses:
 
     @property
     def share(self) -> float:
-        """The positive part of the two, 0 to 1; only where there is any mass."""
+        """The positive share of both, 0 to 1; undefined if both are 0."""
         return self.positive / (self.positive + self.negative)
 
 
@@ -165,7 +166,7 @@ class PolarityReader:
 
     def read(self, values: Mapping[str, str]) -> Outcome:
         """Return a label, with the two masses' shares as probabilities."""
-        masses = self._counted(values["response"])
+        masses = self._count_words(values["response"])
         if (table := _word_table(values["response"])) is not None:
             folded = [(word.strip().casefold(), p) for word, p in table.items()]
             positive, negative = (
@@ -175,7 +176,7 @@ class PolarityReader:
             masses = Masses(positive, negative)
         strongly_against, against, for_it, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
-        label = self.place(masses)
+        label = self.label_of(masses)
         if label == neither:
             probabilities[neither] = 1.0
         else:
@@ -184,26 +185,27 @@ class PolarityReader:
             probabilities[opposite] = 1.0 - masses.share
         return Outcome(label=label, probabilities=probabilities)
 
-    def place(self, masses: Masses) -> str:
-        """Return the option for a balance of masses; equal or no masses give neutral."""
+    def label_of(self, masses: Masses) -> str:
+        """Return the option for a balance of masses; equal or no masses give the neutral one."""
         strongly_against, against, for_it, strongly_for, neither = self._words.scale
         if masses.positive == masses.negative:
             return neither
-        # Rounded: 0.65 - 0.35 is 0.3, not a hair over it.
+        # Rounded, since 0.65 - 0.35 is slightly above 0.3.
         difference = round(2.0 * masses.share - 1.0, 9)
         if difference > 0:
             return strongly_for if difference > self._words.strong else for_it
         return strongly_against if -difference > self._words.strong else against
 
-    def _counted(self, text: str) -> Masses:
+    def _count_words(self, text: str) -> Masses:
+        """Return the numbers of words for and against; a negation before a word reverses it."""
         words = [match.replace("’", "'").casefold() for match in _WORD.findall(text)]
-        sides = [0, 0]
-        for at, word in enumerate(words):
+        counts = [0, 0]
+        for index, word in enumerate(words):
             if word in self._positive or word in self._negative:
-                before = words[max(at - _NEGATED_WITHIN, 0) : at]
-                turned = any(earlier in _NEGATIONS or earlier.endswith("n't") for earlier in before)
-                sides[(word in self._negative) != turned] += 1
-        return Masses(float(sides[0]), float(sides[1]))
+                preceding = words[max(index - _NEGATED_WITHIN, 0) : index]
+                is_negated = any(each in _NEGATIONS or each.endswith("n't") for each in preceding)
+                counts[(word in self._negative) != is_negated] += 1
+        return Masses(float(counts[0]), float(counts[1]))
 
 
 def _word_table(text: str) -> dict[str, float] | None:

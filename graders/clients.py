@@ -1,7 +1,10 @@
-"""A grader behind a network as a run sees it, whoever provides it: with which keys and headers it
-is asked, how its answer is held to the rubric's keys, how requests travel - by the SDKs' clients
-over aiohttp, which spend a third less time on each - and its batch service, Anthropic's Message
-Batches or OpenAI's Batch API; then Claude, chat servers, and providers with a form of their own.
+"""Clients of the graders behind a network: from a prompt to the outcome of the model's reply.
+
+Read in this order. `ClaudeBatches` and `OpenAIBatches` are the two providers' batch services.
+`Grader` is what a run sees of any model, and `client_options` and `http_client` its connection: the
+SDKs' clients over aiohttp, which spend a third less time on a request. `CONSTRAINTS` are the ways
+to hold an answer to the rubric's keys. Then come the graders: `ClaudeGrader`, `OpenAIGrader` for
+OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +30,7 @@ from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
 from evenhand.graders.money import charged_by
-from evenhand.graders.options import GraderSettings, about_retirement, probabilities_need_no_effort
+from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
 from evenhand.graders.providers import (
     GraderSpec,
     Scrubber,
@@ -36,9 +40,9 @@ from evenhand.graders.providers import (
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
     CONNECT,
-    DECLINED,
     FILTERED,
-    LITELLM_DECLINED,
+    LITELLM_NO_CACHE,
+    NO_CACHE_HEADERS,
     NOT_LOGPROBS,
     SPARE,
     GraderFailure,
@@ -49,11 +53,11 @@ from evenhand.graders.replies import (
     Rejected,
     Stopped,
     Transient,
-    asked,
     error_words,
     failure_of,
     json_object,
     outcome_of,
+    prompt_for_method,
     refused,
 )
 from evenhand.rubrics import PromptText, Rubric
@@ -72,7 +76,7 @@ UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
-_ENDED = ("completed", "expired", "cancelled", "failed")
+_ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _NO_KEY = "none"  # servers without keys still want the header
 
@@ -100,10 +104,9 @@ class BatchResult:
 
 
 class _Batches:
-    """A provider's batch service. Each call raises a `failures.GraderFailure`.
-
-    The largest batch to send is below the providers' own limits, because the replies of a batch are
-    held in memory, and because little should be lost when a batch expires or exceeds a budget.
+    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The largest
+    batch to send is below the providers' own limits, because the replies of a batch are held in
+    memory, and because little should be lost when a batch expires or exceeds a budget.
     """
 
     most_requests = 10_000
@@ -117,7 +120,7 @@ class _Batches:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Raise the SDK's errors within as a GraderFailure."""
+        """Raise the SDK's errors in the block as a GraderFailure."""
         try:
             yield
         except self._errors as error:
@@ -125,10 +128,9 @@ class _Batches:
 
 
 class ClaudeBatches(_Batches):
-    """Anthropic's batch service behind one client. `pause` waits between looks at a batch.
-
-    These batches carry no name of ours, so one whose id was never noted is recognised by its time,
-    its size and, once it has ended, by its custom ids.
+    """Anthropic's batch service. `pause` waits between two queries for a batch's state. Batches
+    there carry no name of ours. One whose id was never noted is recognised by its time, its size
+    and, once it has ended, its custom ids.
     """
 
     most_bytes = 200_000_000
@@ -144,14 +146,14 @@ class ClaudeBatches(_Batches):
         self._pause = pause
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
-        """Send (custom_id, request) pairs as one batch; returns the batch's id."""
+        """Send (custom_id, request) pairs as one batch; return the batch's id."""
         lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
         with self._failures():
             return (await self._batches.create(requests=lines)).id
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
         """Return the id of the batch that a chunk without an id was sent as, or None."""
-        names = {request.custom_id for request in chunk.requests}
+        chunk_ids = {request.custom_id for request in chunk.requests}
         earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
         candidates = []
         with self._failures():
@@ -164,8 +166,8 @@ class ClaudeBatches(_Batches):
         for batch_id in candidates:
             while not (await self.state(batch_id)).ended:
                 await self._pause()  # custom ids are readable only in the results
-            read = {result.custom_id for result in await self.results(batch_id)}
-            if read and read <= names:  # a line that cannot be read names no request
+            result_ids = {result.custom_id for result in await self.results(batch_id)}
+            if result_ids and result_ids <= chunk_ids:  # unreadable lines name no request
                 return batch_id
         return None
 
@@ -188,22 +190,21 @@ class ClaudeBatches(_Batches):
             await self._batches.cancel(batch_id)
 
     def _read(self, line: Json) -> BatchResult:
+        """Return the result in a line, with the failure that a live request would have raised."""
         name, result = str(line["custom_id"]), line["result"]
         if result["type"] == "succeeded":
             return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
         codes, message = error_words(result.get("error"))
-        live = table_of("evenhand.graders", "refusals.toml")["claude_status"]
-        status = next((live[code] for code in codes.split() if code in live), None)
+        statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
+        status = next((statuses[code] for code in codes.split() if code in statuses), None)
         failure = refused(status, codes, message or codes, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 
 
 class OpenAIBatches(_Batches):
-    """OpenAI's batch service behind one client: a file of requests, one batch over it, a file of
-    replies, one of errors.
-    """
+    """OpenAI's batch service: a batch has a file of requests, one of replies and one of errors."""
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
         from openai import OpenAIError
@@ -218,9 +219,8 @@ class OpenAIBatches(_Batches):
         ]
         content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
         with self._failures():
-            file = await self._client.files.create(
-                file=(f"{chunk}.jsonl", content), purpose="batch"
-            )
+            content_file = (f"{chunk}.jsonl", content)
+            file = await self._client.files.create(file=content_file, purpose="batch")
             batch = await self._client.batches.create(
                 input_file_id=file.id,
                 endpoint=_CHAT_ENDPOINT,
@@ -245,7 +245,7 @@ class OpenAIBatches(_Batches):
             words = "; ".join(error.message or "" for error in errors)
             failed = self._scrubber.message(words) or "no reason given"
         return BatchState(
-            ended=batch.status in _ENDED,
+            ended=batch.status in _ENDED_STATUSES,
             done=counts.completed + counts.failed if counts else 0,
             total=counts.total if counts else 0,
             failed=failed,
@@ -288,10 +288,10 @@ BatchService = ClaudeBatches | OpenAIBatches
 
 
 def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[BatchResult]:
-    r"""Return the results in a file of JSON lines, without those that cannot be read: their
-    requests count as not answered. Only a line feed ends a line; texts may hold U+2028 and such.
+    r"""Return the results in a file of JSON lines. Lines that cannot be read are left out: their
+    requests count as not answered. Only a line feed ends a line, since texts may hold U+2028.
 
-    Raises Transient where nothing names a request, as in a page that a proxy sent instead.
+    Raises Transient where no line has a custom id, as in a page that a proxy sent instead.
 
     >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
     >>> [result.custom_id for result in _read_lines(lines, lambda line: BatchResult(**line))]
@@ -309,22 +309,26 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 # ---- one grader ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answered request: the request as finally sent, and the outcome of its reply."""
+    """An answered request, as finally sent, with an outcome for each draw that came. `charged` is
+    the cost in US dollars that a gateway reported, if any.
+    """
 
     request: Json
     request_id: str
-    outcome: Outcome
-    more: tuple[Outcome, ...] = ()
-    """The further outcomes, where several draws came in one reply."""
+    outcomes: Sequence[Outcome]
     charged: float | None = None
-    """The cost in US dollars that a gateway reported, if any."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The first outcome."""
+        return self.outcomes[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt to be asked, with several `draws` where `Grader.draws_at_once` allows them. Without
-    a rubric the reply is read as a text. Where `constrained` the server itself holds the answer to
-    the rubric's keys.
+    """A prompt to be sent, for several `draws` where `Grader.draws_at_once` allows them. Without a
+    rubric the reply is read as a text. If `constrained`, the server is asked to restrict the answer
+    to the rubric's keys.
     """
 
     prompt: PromptText
@@ -335,15 +339,15 @@ class Ask:
 
 Pause = Callable[[], Awaitable[None]]
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
-"""Awaited with every request just before it is sent. It may lower the limit on output, and raises
-where the request must not be sent.
+"""Awaited with every request just before it is sent. It may lower the request's limit on output,
+and raises an exception if the request must not be sent.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The facts to open a client with: the grader, its settings, and the seconds that a request may
-    take. `no_reasoning` says that it is known to give probabilities without reasoning.
+    """The arguments of `open_grader`: the model, its settings, and the seconds that a request may
+    take. `no_reasoning` is True if it is known to give probabilities only without reasoning.
     """
 
     spec: GraderSpec
@@ -354,9 +358,7 @@ class Access:
 
 
 class Grader:
-    """A grader behind a network, with one client for all requests. `ask` raises a
-    `failures.GraderFailure`.
-    """
+    """One model behind a network. `ask` raises a `GraderFailure` where no reply comes."""
 
     _id_header = "x-request-id"
     _path = ""
@@ -399,19 +401,17 @@ class Grader:
         raise NotImplementedError
 
     def batches(self, pause: Pause) -> BatchService:
-        """Return the provider's batch service; `pause` waits between two looks at a batch. Raises
-        InputError where it has none.
-        """
+        """Return the provider's batch service. Raises InputError where it has none."""
         raise InputError(written("provider.no_batches", provider=self.spec.provider))
 
     async def lifecycle(self) -> list[str]:
-        """Return warnings about the model's retirement, from our own table as most APIs say
-        nothing about it, and about what study.toml sends; never raises.
+        """Return warnings about the model's retirement, from our own table since most APIs do not
+        report it, and about secrets that study.toml sends; never raises.
         """
-        return told_by_study(self.spec) + about_retirement(self.spec)
+        return warnings_about_secrets(self.spec) + retirement_warnings(self.spec)
 
     def constrains(self, request: Json) -> bool:
-        """Return True if an unreadable answer can be asked for again, constrained to the keys."""
+        """Return True if a request, answered unreadably, can be repeated with a constraint."""
         return False
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
@@ -419,36 +419,35 @@ class Grader:
         request = self.request(ask.prompt)
         await before(request)
         try:
-            raw = await self._post(request)
+            response = await self._post(request)
         except self._errors as error:
             raise failure_of(error, self.spec, self._scrubber) from None
-        return self._reply(raw, request, ask.rubric)
+        return self._reply(response, request, ask.rubric)
 
     async def _post(self, request: Json, **more: Any) -> httpx2.Response:
-        """Return the server's answer. The request goes out as it was built: the SDKs' methods would
-        copy it by its types, which takes a third of a request's time.
+        """Return the server's response. The request is posted as it was built, since the SDKs' own
+        methods would copy it by its types, which takes a third of a request's time.
         """
         import httpx2
 
         post: Any = self._client.post
         try:
             async with asyncio.timeout(self._timeout):
-                answer: httpx2.Response = await post(
-                    self._path, body=request, cast_to=httpx2.Response, **more
-                )
+                arguments = {"body": request, "cast_to": httpx2.Response, **more}
+                answer: httpx2.Response = await post(self._path, **arguments)
         except TimeoutError:
-            raise Transient(f"no answer within {self._timeout:g} s", hung=True) from None
+            raise Transient(f"no answer within {self._timeout:g} s", is_timeout=True) from None
         return answer
 
     async def close(self) -> None:
         """Close the client."""
         await self._client.close()
 
-    def _reply(self, raw: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
-        """Return the one answer in a server's reply."""
-        (outcome,) = self.read(json_object(raw.text, self.spec, self._scrubber), rubric)
-        request_id = raw.headers.get(self._id_header) or ""
-        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+    def _reply(self, response: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
+        """Return the reply in a response with one answer."""
+        outcomes = self.read(json_object(response.text, self.spec, self._scrubber), rubric)
+        request_id = response.headers.get(self._id_header) or ""
+        return Reply(request, request_id, outcomes, charged_by(response.headers))
 
 
 # ---- connections --------------------------------------------------------------------------------
@@ -457,11 +456,10 @@ class Grader:
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
-    """Return what both SDKs' clients take, without the key.
-
-    Every request has the headers that study.toml names for this address. The SDK adds those of its
-    `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for its provider's own address;
-    anywhere else they are left out, by the SDK's `Omit`.
+    """Return the keyword arguments of both SDKs' clients, without the key. Every request has the
+    headers that study.toml names for this address. The SDK adds those of its `variable`
+    (ANTHROPIC_CUSTOM_HEADERS) to requests to any address. They are meant for its provider's own
+    address; anywhere else they are left out, by the SDK's `Omit`.
     """
     endpoint, omit = spec.endpoint, sdk.Omit()
     headers: dict[str, Any] = {}
@@ -475,7 +473,7 @@ def client_options(
         "base_url": endpoint.address,
         "max_retries": 0,
         "timeout": sdk.Timeout(timeout + SPARE, connect=CONNECT),
-        "http_client": pooled(sdk.DefaultAioHttpClient, scrubber),
+        "http_client": http_client(sdk.DefaultAioHttpClient, scrubber),
         "default_headers": headers,
     }
 
@@ -490,27 +488,24 @@ def key_for(spec: GraderSpec) -> str | None:
     return key
 
 
-def told_by_study(spec: GraderSpec) -> list[str]:
-    """Return one sentence for each secret that study.toml sends to an address, because a study may
-    come from somebody else.
-    """
-    endpoint, names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
+def warnings_about_secrets(spec: GraderSpec) -> list[str]:
+    """Return one sentence for each secret that study.toml, perhaps a stranger's, sends."""
+    endpoint, grader_names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
     sentences = []
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
-        sentences.append(written("provider.key_goes", variable=endpoint.key_env, **names))
-    sent = {name for text in endpoint.headers.values() for name in NAMED.findall(text)}
-    for name in sorted(sent):
-        sentences.append(written("provider.header_goes", variable=name, **names))
+        sentences.append(written("provider.key_goes", variable=endpoint.key_env, **grader_names))
+    variables = {name for text in endpoint.headers.values() for name in NAMED.findall(text)}
+    for name in sorted(variables):
+        sentences.append(written("provider.header_goes", variable=name, **grader_names))
     return sentences
 
 
-def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
-    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's.
-
-    The SDKs' own translation leaves some out, such as a reply that is not HTTP, and any that it
-    leaves out would end the whole run. Redirects are not followed: they would take keys and prompts
-    to a host that the user did not name. `scrubber` learns the credentials that requests carry.
-    Raises InputError where the environment names a SOCKS proxy.
+def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
+    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's. The
+    SDKs' own translation misses some, such as a reply that is not HTTP, and each of these would end
+    the whole run. Redirects are not followed: they would take keys and prompts to a host that the
+    user did not name. `scrubber` learns the credentials that requests carry. Raises InputError
+    where the environment names a SOCKS proxy.
     """
     import aiohttp
     import httpx2
@@ -540,7 +535,7 @@ def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2
                     limit=transport.limits.max_connections or 0,
                     keepalive_timeout=transport.limits.keepalive_expiry,
                     ssl=transport.ssl_context,
-                    socket_factory=_kept_alive,
+                    socket_factory=_keep_alive_socket,
                 )
             )
             return transport
@@ -556,75 +551,77 @@ def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2
             try:
                 response: httpx2.Response = await super().send(request, **options)
             except (aiohttp.ClientError, ValueError) as error:
-                # Its own text holds the address, and with it what an address may hold of secrets.
-                words = getattr(error, "message", type(error).__name__)
-                raise httpx2.RemoteProtocolError(words, request=request) from None
+                # The error's own text has the address, which may hold secrets.
+                message = getattr(error, "message", type(error).__name__)
+                raise httpx2.RemoteProtocolError(message, request=request) from None
             return response
 
     return Client()
 
 
-def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
-    """A socket that shows life every minute: routers forget connections on which nothing moves, and
-    a long answer would then be paid for and never come.
+def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Return a socket that sends a keep-alive probe every minute: routers drop idle connections,
+    and a long answer would then be billed but never come.
     """
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    family, socket_type, protocol, *_ = address
+    connection = socket.socket(family, socket_type, protocol)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5)):
         if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
 
 
-# ---- a provider's own means of holding an answer to the rubric's keys ---------------------------
-WAYS: tuple[str, ...] = ("json_schema", "tool")
+# ---- constraints of an answer to the rubric's keys ----------------------------------------------
+CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
-PLAIN = "plain"
-"""The bare question, whose answer is read as free text."""
+FREE_TEXT = "plain"  # the bare question, whose answer is read as free text
 
 TOOL = "rate"
-_REFUSED = re.compile(
+_ABOUT_CONSTRAINT = re.compile(
     r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
     r"tool|function|enum\b"
 )
 
 
-def way_of(request: Json) -> str:
-    """Return the way in which a request, to any provider, constrains its answer, or "plain".
+def constraint_of(request: Json) -> str:
+    """Return the constraint that a request, to any provider, puts on its answer, or "plain".
 
-    >>> way_of({"response_format": {}}), way_of({"tools": []}), way_of({"logprobs": True})
-    ('json_schema', 'tool', 'plain')
+    >>> [constraint_of(request) for request in ({"response_format": {}}, {"tools": []}, {})]
+    ['json_schema', 'tool', 'plain']
     """
     output = request.get("output_config")
     if "response_format" in request or (isinstance(output, Mapping) and "format" in output):
-        return WAYS[0]
-    return WAYS[1] if "tools" in request else PLAIN
+        return CONSTRAINTS[0]
+    return CONSTRAINTS[1] if "tools" in request else FREE_TEXT
 
 
 def refuses_constraint(complaint: str) -> bool:
     """Return True if a server's complaint is about the constraint on the answer."""
-    return bool(_REFUSED.search(complaint.casefold()))
+    return bool(_ABOUT_CONSTRAINT.search(complaint.casefold()))
 
 
 # ---- Claude -------------------------------------------------------------------------------------
 _CLAUDE_TOKENS = 16_000
-_LOOKING_UP = 2.0  # seconds for what a run can do without
-_CLAUDE = GraderSettings("label")
+_LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
+_CLAUDE_DEFAULTS = GraderSettings("label")
 _TOOL_IS_FOR = "Takes the answer."
-_WHY = {
+_REASON_OF_STOP = {
     "refusal": "refusal",
     **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
 }
-_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
+_CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
 
 
 def build_claude_request(
-    model: str, prompt: PromptText, settings: GraderSettings = _CLAUDE, way: str = "json_schema"
+    model: str,
+    prompt: PromptText,
+    settings: GraderSettings = _CLAUDE_DEFAULTS,
+    constraint: str = "json_schema",
 ) -> dict[str, Any]:
     """Return the arguments of `messages.create`: the rubric first, marked for caching; unit last.
-    `way` is one of `WAYS`, or plain.
+    `constraint` is one of `CONSTRAINTS`, or "plain".
     """
     common: dict[str, Any] = {
         "model": model,
@@ -645,11 +642,11 @@ def build_claude_request(
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
     else:
-        prompt, schema = asked(prompt, settings)
+        prompt, schema = prompt_for_method(prompt, settings)
         common["system"] = [_cached(prompt.system)]
-        if way == "json_schema":
+        if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
-        elif way == "tool":
+        elif constraint == "tool":
             common["tools"] = [{"name": TOOL, "description": _TOOL_IS_FOR, "input_schema": schema}]
             common["tool_choice"] = {"type": "tool", "name": TOOL}
     if settings.effort:
@@ -658,20 +655,21 @@ def build_claude_request(
 
 
 def _cached(text: str) -> dict[str, Any]:
+    """Return a block of text that is marked for Anthropic's prompt cache."""
     return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
 
 
 def _claude_content(prompt: PromptText) -> str | list[dict[str, Any]]:
-    """Return the unit's part of the prompt, in one piece or cut where a part may be cached."""
+    """Return the unit's part of the prompt: its images, and its text cut into cacheable parts."""
     if not prompt.cuts and not prompt.images:
         return prompt.user
     parts: list[dict[str, Any]] = []
-    for name, image in prompt.images:  # each after the tag that it belongs to
+    for name, image in prompt.images:  # each after its tag
         source = {"type": "base64", "media_type": image.media, "data": image.data}
         parts += [{"type": "text", "text": f"<{name}>:"}, {"type": "image", "source": source}]
-    ends = (0, *prompt.cuts)
-    parts += [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
-    return [*parts, {"type": "text", "text": prompt.user[ends[-1] :]}]
+    cuts = (0, *prompt.cuts)
+    parts += [_cached(prompt.user[start:end]) for start, end in pairwise(cuts)]
+    return [*parts, {"type": "text", "text": prompt.user[cuts[-1] :]}]
 
 
 class _ClaudeBlock(BaseModel):
@@ -711,24 +709,22 @@ def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label"
         return Outcome.unreadable(reply)
     evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
     evidence |= {"id": str(message.id or ""), "model": message.model or ""}
-    unscored = _WHY.get(message.stop_reason or "", "")
+    unscored = _REASON_OF_STOP.get(message.stop_reason or "", "")
     return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
-    """Return the SDK client for a grader's address. Raises InputError where a key, a region, a
-    project or the cloud's own library is missing.
-    """
+    """Return Anthropic's client. Raises InputError where a key, region or library is missing."""
     import anthropic
 
     options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
     cloud = spec.endpoint.provider.client
     key = key_for(spec)
-    if key is None and not (cloud in _LIBRARIES and spec.endpoint.has_account):
-        key = _NO_KEY  # the SDK must not look for one itself, which would be for another address
+    if key is None and not (cloud in _CLOUD_LIBRARIES and spec.endpoint.has_account):
+        key = _NO_KEY  # else the SDK would look for one, which is for another address
     if key is None:
-        try:  # now: the SDK would fail only at the first request
-            import_module(_LIBRARIES[cloud])
+        try:  # the SDK would fail only at the first request
+            import_module(_CLOUD_LIBRARIES[cloud])
         except ImportError:
             sentence = written("provider.no_library", grader=spec.text, extra=cloud)
             raise InputError(sentence) from None
@@ -741,7 +737,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     }[cloud]
     try:
         client: AsyncAnthropic = client_class(**options)
-    except ValueError as error:  # such as a region that nothing names
+    except ValueError as error:  # for example a missing region
         raise InputError(f"grader {spec.text!r}: {scrubber.message(str(error))}") from None
     if cloud == "vertex" and not getattr(client, "project_id", None):
         raise InputError(written("provider.no_project", grader=spec.text))
@@ -749,7 +745,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
 
 
 class ClaudeGrader(Grader):
-    """Asks one Claude model through the Messages API: for a hard label or a stated distribution, as
+    """Asks one Claude model through the Messages API, for a hard label or a stated distribution as
     structured output.
 
     The API gives no token probabilities, and current models refuse temperature, prefill and a
@@ -773,26 +769,27 @@ class ClaudeGrader(Grader):
         form = {"endpoint": "messages", "api_version": version}
         sdk = f"anthropic {anthropic.__version__}"
         super().__init__(access, client, anthropic.AnthropicError, **form, sdk=sdk)
-        self._ways = WAYS
+        self._constraints = CONSTRAINTS
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        way = self._ways[0] if self._ways else PLAIN
-        return build_claude_request(self.spec.model, prompt, self.settings, way)
+        constraint = self._constraints[0] if self._constraints else FREE_TEXT
+        return build_claude_request(self.spec.model, prompt, self.settings, constraint)
 
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         return [parse_claude_reply(reply, rubric, self.settings.reading)]
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         while True:
-            ways = self._ways
+            constraints = self._constraints
             try:
                 return await super().ask(ask, before)
             except Rejected as failure:
                 taught = failure.status in _TEACHING and refuses_constraint(str(failure))
-                if not (ways and taught and way_of(self.request(ask.prompt)) != PLAIN):
+                is_free = constraint_of(self.request(ask.prompt)) == FREE_TEXT
+                if is_free or not (constraints and taught):
                     raise
-                if self._ways == ways:  # else another request has learnt it meanwhile
-                    self._ways = ways[1:]
+                if self._constraints == constraints:  # else another request has dropped it already
+                    self._constraints = constraints[1:]
 
     async def _post(self, request: Json, **more: Any) -> httpx2.Response:
         try:
@@ -803,23 +800,23 @@ class ClaudeGrader(Grader):
             if not self.spec.endpoint.provider.client:
                 raise
             # The clouds' own libraries look for credentials at the first request.
-            why, provider = self._scrubber.message(str(error)), self.spec.provider
-            sentence = written("provider.no_credentials", provider=provider, why=why)
+            message, provider = self._scrubber.message(str(error)), self.spec.provider
+            sentence = written("provider.no_credentials", provider=provider, why=message)
             raise Stopped(sentence) from None
 
     def batches(self, pause: Pause) -> BatchService:
-        if self.spec.endpoint.provider.client:  # no cloud's client offers them
+        if self.spec.endpoint.provider.client:  # the clouds' clients have no batches
             return super().batches(pause)
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
         """Return warnings about the model's retirement, from the provider if it answers, else from
-        our own table, and about what study.toml sends.
+        our own table, and about secrets that study.toml sends.
         """
-        model, warnings = self.spec.model, told_by_study(self.spec)
+        model, warnings = self.spec.model, warnings_about_secrets(self.spec)
         try:
-            info = await self._client.models.retrieve(model, timeout=_LOOKING_UP)
-            if info.lifecycle == "retired":  # its words are never quoted: they are a server's text
+            info = await self._client.models.retrieve(model, timeout=_LOOKUP_SECONDS)
+            if info.lifecycle == "retired":  # a server's own text is never quoted
                 return [*warnings, written("grade.retired", model=model)]
             if isinstance(info.retires_at, datetime):
                 day = info.retires_at.date()
@@ -828,30 +825,29 @@ class ClaudeGrader(Grader):
                 return [*warnings, written("grade.deprecated", model=model)]
             return warnings
         except Exception:  # a warning that cannot be had must not stop a run
-            return warnings + about_retirement(self.spec)
+            return warnings + retirement_warnings(self.spec)
 
 
 # ---- chat servers -------------------------------------------------------------------------------
 _CHAT_TOKENS = 4_096  # one token is wanted, but thinking counts too
 LONG_ANSWER = 16_000
-_CHAT = GraderSettings("logprobs")
+_CHAT_DEFAULTS = GraderSettings("logprobs")
 _ABOUT_N = re.compile(r"[`'\"]n[`'\"]")
-_TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
-_FILTERED = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
+_EXCESS = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
+_FILTER_REASONS = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
     "content_filter",
     *("safety", "prohibited_content", "recitation", "blocklist", "spii"),
     "guardrail_intervened",
 )
-_KEPT = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
+_EVIDENCE_FIELDS = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The parameters that a request carries besides the model and the messages.
-
-    Each field is what is left to try, the present choice first; empty means the parameter is left
-    out. Temperature 1 keeps reported probabilities the model's own, even on servers that report
-    them after temperature. Some models give probabilities only with effort "none".
+    """The parameters of a chat request that servers may refuse. Each field lists the values left to
+    try, the present one first; if empty, the parameter is left out. Temperature 1 keeps reported
+    probabilities the model's own, even on servers that report them after temperature. Some models
+    give probabilities only with effort "none".
     """
 
     limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
@@ -862,20 +858,18 @@ class Shape:
     draws: tuple[int, ...] = (128, 8)
 
     @property
-    def at_once(self) -> int:
+    def max_draws(self) -> int:
         """The most draws that one request may ask for."""
         return self.draws[0] if self.draws else 1
 
     @classmethod
     def for_server(cls) -> Shape:
-        """Return the first shape to try on a compatible server: the older name of the token limit
-        first, and no reasoning effort.
-        """
+        """Return the first shape for a compatible server: an older limit name, no effort."""
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
 
 def _chat_content(prompt: PromptText) -> str | list[dict[str, Any]]:
-    """Return the unit's part of the prompt, after its images and the tags that they belong to."""
+    """Return the unit's part of the prompt: its images, each after its tag, and then its text."""
     parts: list[dict[str, Any]] = []
     for name, image in prompt.images:
         parts.append({"type": "text", "text": f"<{name}>:"})
@@ -884,22 +878,23 @@ def _chat_content(prompt: PromptText) -> str | list[dict[str, Any]]:
 
 
 HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
+"""The fields of a shape that asks for a label without probabilities."""
 
 
 def build_chat_request(
-    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _CHAT
+    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _CHAT_DEFAULTS
 ) -> dict[str, Any]:
     """Return the arguments of `chat.completions.create`."""
     method = settings.method
-    prompt, schema = asked(prompt, settings)
-    turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    prompt, schema = prompt_for_method(prompt, settings)
+    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
-        "messages": [*turns, {"role": "user", "content": _chat_content(prompt)}],
+        "messages": [*system, {"role": "user", "content": _chat_content(prompt)}],
     }
     if shape.limit_names:
-        usual = LONG_ANSWER if method == "text" else _CHAT_TOKENS
-        request[shape.limit_names[0]] = settings.max_tokens or usual
+        default_limit = LONG_ANSWER if method == "text" else _CHAT_TOKENS
+        request[shape.limit_names[0]] = settings.max_tokens or default_limit
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
     if settings.temperature:
@@ -914,33 +909,33 @@ def build_chat_request(
         request["service_tier"] = settings.service_tier
     if not shape.formats or prompt.verbatim:
         return request
-    if (way := shape.formats[0]) == "tool":
+    if (constraint := shape.formats[0]) == "tool":
         function = {"name": TOOL, "strict": True, "parameters": schema}
-        chosen = {"type": "function", "function": {"name": TOOL}}
+        tool_choice = {"type": "function", "function": {"name": TOOL}}
         tools = [{"type": "function", "function": function}]
-        return request | {"tools": tools, "tool_choice": chosen}
-    named = {"name": "options", "strict": True, "schema": schema}
-    return request | {"response_format": {"type": way, "json_schema": named}}
+        return request | {"tools": tools, "tool_choice": tool_choice}
+    json_schema = {"name": "options", "strict": True, "schema": schema}
+    return request | {"response_format": {"type": constraint, "json_schema": json_schema}}
 
 
-def learn(shape: Shape, complaint: str) -> Shape | None:
+def adapt(shape: Shape, complaint: str) -> Shape | None:
     """Return the shape to try after a server's complaint, or None if it is not about the shape.
 
-    >>> learn(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
+    >>> adapt(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
     ('max_tokens',)
-    >>> learn(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
+    >>> adapt(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
     (5,)
-    >>> refused = learn(Shape(), "'logprobs' is not supported with this model")
-    >>> refused.efforts, learn(refused, "'reasoning_effort' does not support 'none'").top_logprobs
+    >>> refused = adapt(Shape(), "'logprobs' is not supported with this model")
+    >>> refused.efforts, adapt(refused, "'reasoning_effort' does not support 'none'").top_logprobs
     (('none',), ())
     """
     complaint = complaint.casefold()
-    too_much = bool(_TOO_MUCH.search(complaint))
+    exceeds_limit = bool(_EXCESS.search(complaint))
     if shape.draws and _ABOUT_N.search(complaint):
-        return replace(shape, draws=shape.draws[1:] if too_much else ())
-    if shape.top_logprobs and "top_logprobs" in complaint and too_much:
-        rest = shape.top_logprobs[1:]
-        return replace(shape, top_logprobs=rest) if rest else replace(shape, **HARD_LABEL)
+        return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
+    if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
+        smaller = shape.top_logprobs[1:]
+        return replace(shape, top_logprobs=smaller) if smaller else replace(shape, **HARD_LABEL)
     if shape.top_logprobs and re.search(r"log_?prob", complaint):
         efforts = shape.efforts[1:]
         return replace(shape, efforts=efforts) if efforts else replace(shape, **HARD_LABEL)
@@ -952,23 +947,23 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
         return replace(shape, temperatures=shape.temperatures[1:])
     if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
         # A limit that does not fit together with the prompt is left to the server, not renamed.
-        return replace(shape, limit_names=() if too_much else shape.limit_names[1:])
+        return replace(shape, limit_names=() if exceeds_limit else shape.limit_names[1:])
     return None
 
 
 def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
-    """Return the shape of a grader's first request: with token probabilities for "logprobs"; else
-    without them and, except for "text", with the answer constrained to the keys. For probabilities
-    reasoning is switched off at once with `no_reasoning` and for models that are known by name to
-    give them only without it, behind a gateway too; for others only after they have given none.
+    """Return the shape of a grader's first request. It asks for token probabilities with the method
+    "logprobs"; else it constrains the answer to the keys, except with "text". Reasoning is switched
+    off from the start for models that are known to give probabilities only without it, by
+    `no_reasoning` or by name; else after they gave none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
-        formats = {"verbalised": WAYS[:1], "text": ()}.get(settings.method, WAYS)
+        formats = {"verbalised": CONSTRAINTS[:1], "text": ()}.get(settings.method, CONSTRAINTS)
         return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
-    off = no_reasoning or probabilities_need_no_effort(spec)
+    off = no_reasoning or needs_no_effort(spec)
     return replace(shape, efforts=("none",) if off else Shape().efforts)
 
 
@@ -984,13 +979,11 @@ class _ChatMessage(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer: the content, joined where a server sends it in parts, or the arguments of a
-        single tool call.
-        """
-        called = [call.get("function") for call in self.tool_calls or ()]
-        calls = [function.get("arguments") for function in called if isinstance(function, dict)]
-        if len(calls) == 1 and calls[0] and isinstance(calls[0], str):
-            return calls[0]
+        """The content, of which some servers send parts; or the arguments of a single tool call."""
+        functions = [call.get("function") for call in self.tool_calls or ()]
+        inputs = [each.get("arguments") for each in functions if isinstance(each, dict)]
+        if len(inputs) == 1 and inputs[0] and isinstance(inputs[0], str):
+            return inputs[0]
         if isinstance(self.content, list):
             texts = (part.get("text") for part in self.content)
             return "".join(text for text in texts if isinstance(text, str))
@@ -1037,13 +1030,13 @@ def parse_chat_reply(
         choice = _ChatChoice.model_validate(completion.choices[nth])
     except (ValidationError, IndexError):
         return Outcome.unreadable(reply)
-    evidence = completion.model_dump(include=_KEPT)
+    evidence = completion.model_dump(include=_EVIDENCE_FIELDS)
     evidence |= {"id": str(completion.id or ""), "stop_reason": choice.finish_reason}
     if nth:
         evidence["choice"] = nth
     stopped = (choice.finish_reason or "").casefold()
     unscored = "truncated" if stopped == "length" else ""
-    unscored = FILTERED if stopped.startswith(_FILTERED) else unscored
+    unscored = FILTERED if stopped.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
     text = choice.message.text
     return outcome_of(
@@ -1057,16 +1050,14 @@ def parse_chat_reply(
     )
 
 
-_TIMES_AS_LATE = 4  # each next time; a server that refuses them always is asked 6 times in 1,000
-_PUT_OFF = 3  # so often a trial may fail for another reason
-INSISTENCE = 2  # times that a refused prompt is tried again before the refusal is believed
-_NOT_ITS_FAULT = (None, 408, 409, 429)  # what has nothing to do with a request's parameters
+_TRIAL_FACTOR = 4  # of the replies before the next trial: at most 6 trials in 1,000 requests
+_MAX_POSTPONED = 3  # times that a trial may fail for an unrelated reason
+MAX_REFUSALS = 2  # times that a prompt without its probabilities is asked again
+_UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's parameters
 
 
 def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
-    """Return a client of OpenAI's SDK for the grader's server. Raises InputError where its key is
-    missing.
-    """
+    """Return OpenAI's client for a grader's server. Raises InputError where its key is missing."""
     import openai
 
     options = client_options(spec, scrubber, timeout, openai, "OPENAI_CUSTOM_HEADERS")
@@ -1080,13 +1071,12 @@ class OpenAIGrader(Grader):
     """Asks one model at OpenAI or a compatible server.
 
     Which parameters a server takes differs between models and servers, and none says so beforehand.
-    A request therefore has a shape that a rejection can teach: a parameter is renamed or dropped,
-    and what was learnt holds for all later requests of this grader.
+    A request therefore has a shape: after a rejection a parameter is renamed or dropped, for all
+    later requests of this grader.
 
-    A server that gave no probabilities may be asked for them again. One refusal may be of the
-    moment, and a gateway may drop the wish for them without a word where the model reasons. So
-    before a run is settled on labels another unit is asked: after a refusal as the run began, after
-    a reply without any with reasoning off.
+    A server that gave no probabilities is asked for them again with another unit before the run
+    settles on labels. A refusal may have been temporary, and a gateway may drop the request for
+    probabilities silently where the model reasons: then the next request switches reasoning off.
     """
 
     _client: AsyncOpenAI
@@ -1099,192 +1089,202 @@ class OpenAIGrader(Grader):
         form = {"endpoint": "chat/completions", "api_version": "v1"}
         sdk = f"openai {openai.__version__}"
         super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
-        self._ways = WAYS
-        first = first_shape(self.spec, self.settings, no_reasoning=access.no_reasoning)
-        self._probing = Probing(first)
-        self._refused: Counter[str] = Counter()
-        self._litellm = False
+        self._constraints = CONSTRAINTS
+        shape = first_shape(self.spec, self.settings, no_reasoning=access.no_reasoning)
+        self._probing = Probing(shape)
+        self._refusals_by_prompt: Counter[str] = Counter()
+        self._is_litellm = False
 
     def constrains(self, request: Json) -> bool:
-        return bool(self._ways) and way_of(request) == PLAIN
+        return bool(self._constraints) and constraint_of(request) == FREE_TEXT
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, with several draws at once where the server takes
         that. After a rejected parameter the request is changed and sent again.
         """
-        if ask.constrained:  # to the keys, whatever the method; refused ways are remembered
-            shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
-            raw, request, ended = await self._answered(shape, None, ask, before)
-            self._ways = ended.formats
-            return self._reply(raw, request, ask.rubric)
-        usual, trial = self._probing.usual, self._probing.take()
-        began, instead = (trial, usual) if trial else (usual, None)
+        if ask.constrained:  # whatever the method; refused constraints are remembered
+            shape = replace(self._probing.shape, **HARD_LABEL, formats=self._constraints)
+            response, request, shape = await self._post_until_accepted(shape, None, ask, before)
+            self._constraints = shape.formats
+            return self._reply(response, request, ask.rubric)
+        shape, trial = self._probing.shape, self._probing.take_trial()
+        sent_shape, fallback = (trial, shape) if trial else (shape, None)
         try:
-            raw, request, ended = await self._answered(began, instead, ask, before)
-            reply = json_object(raw.text, self.spec, self._scrubber)
+            accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
+            response, request, final_shape = accepted
+            reply = json_object(response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
-            if trial and failure.status in _NOT_ITS_FAULT:
-                self._probing.failed(trial)
+            if trial and failure.status in _UNRELATED_STATUSES:
+                self._probing.postpone(trial)
             raise
-        self._litellm |= any(name.lower().startswith("x-litellm-") for name in raw.headers)
-        asked = request.get("n", 1)
-        outcome, *more = self.read(reply, ask.rubric, asked)
+        self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in response.headers)
+        n_requested = request.get("n", 1)
+        outcomes = self.read(reply, ask.rubric, n_requested)
+        outcome = outcomes[0]
         fault = outcome.evidence.get(NOT_LOGPROBS)
-        if fault and self.settings.method == "logprobs" and not self._probing.gave:
+        if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
             raise Stopped(sentence, may_be_billed=True)
-        if 1 + len(more) < asked:
-            ended = replace(ended, draws=(1 + len(more),))  # the server gives no more at once
-        self._probing.replied(began, ended, outcome, tried=trial is not None)
-        request_id = raw.headers.get("x-request-id") or ""
-        return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
+        if len(outcomes) < n_requested:  # the server gives no more at once
+            final_shape = replace(final_shape, draws=(len(outcomes),))
+        self._probing.learn_from_reply(sent_shape, final_shape, outcome, is_trial=trial is not None)
+        request_id, charged = response.headers.get("x-request-id"), charged_by(response.headers)
+        return Reply(request, request_id or "", outcomes, charged)
 
-    async def _answered(
-        self, shape: Shape, instead: Shape | None, ask: Ask, before: BeforeSending
+    async def _post_until_accepted(
+        self, shape: Shape, fallback: Shape | None, ask: Ask, before: BeforeSending
     ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
-        """Return the server's answer, the request that it answers, and the shape of that request.
-        A shape on trial is replaced by `instead` where the server does not take it.
+        """Return the server's response, the request that it answers, and that request's shape.
+        After a rejection the request is sent again in a shape without the rejected parameter. A
+        shape on trial is replaced by its `fallback` where the server does not take it.
         """
         from openai import APIStatusError
 
         while True:
             request = build_chat_request(self.spec.model, ask.prompt, shape, self.settings)
-            if (n := min(ask.draws, shape.at_once)) > 1:
-                request["n"] = n
+            if (n_draws := min(ask.draws, shape.max_draws)) > 1:
+                request["n"] = n_draws
             await before(request)
             try:
-                return await self._post(request, options=self._no_replay()), request, shape
+                response = await self._post(request, options=self._no_cache_options())
+                return response, request, shape
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
-                taught = _lesson(failure, f"{error} {error.body}", shape)
-                # A trial ends where probabilities are refused, or a rejection teaches nothing.
-                is_over = not taught.top_logprobs if taught else isinstance(failure, Rejected)
-                if instead and is_over:
-                    taught, instead = instead, None
-                elif taught is None:
+                next_shape = _shape_to_try(failure, f"{error} {error.body}", shape)
+                # A trial ends where probabilities are refused, or no parameter is at fault.
+                is_rejected = isinstance(failure, Rejected)
+                ends_trial = not next_shape.top_logprobs if next_shape else is_rejected
+                if fallback and ends_trial:
+                    next_shape, fallback = fallback, None
+                elif next_shape is None:
                     raise failure from None
-                elif self._probing.gave and (
-                    (shape.top_logprobs, shape.efforts) != (taught.top_logprobs, taught.efforts)
+                elif self._probing.has_probabilities and (
+                    (shape.top_logprobs, shape.efforts)
+                    != (next_shape.top_logprobs, next_shape.efforts)
                 ):
-                    # Asked again after a pause; a prompt that is still refused, for a label alone.
-                    self._refused[ask.prompt.user] += 1
-                    if self._refused[ask.prompt.user] <= INSISTENCE:
+                    # Ask again after a pause; if the prompt is still refused, for a label alone.
+                    self._refusals_by_prompt[ask.prompt.user] += 1
+                    if self._refusals_by_prompt[ask.prompt.user] <= MAX_REFUSALS:
                         raise Transient(str(failure), status=failure.status) from None
-                    taught = replace(taught, **HARD_LABEL)
-                shape = taught
+                    next_shape = replace(next_shape, **HARD_LABEL)
+                shape = next_shape
             except self._errors as error:
                 raise failure_of(error, self.spec, self._scrubber) from None
 
-    def _no_replay(self) -> RequestOptions:
-        """Return options that decline answers from caches: a repeated answer is no new draw."""
-        if is_openai(self.spec) and not self.spec.endpoint.in_name:
+    def _no_cache_options(self) -> RequestOptions:
+        """Return options that decline answers from caches: a cached answer is no new draw."""
+        if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
             return {}
-        declined: RequestOptions = {"headers": DECLINED}
-        if self._litellm:
-            declined["extra_json"] = LITELLM_DECLINED
+        declined: RequestOptions = {"headers": NO_CACHE_HEADERS}
+        if self._is_litellm:
+            declined["extra_json"] = LITELLM_NO_CACHE
         return declined
 
     @property
     def draws_at_once(self) -> int:
         """The most draws that one request may ask for; 1 at servers that may take no `n`."""
-        draws = is_openai(self.spec) and self.settings.method == "draws"
-        return self._probing.usual.at_once if draws else 1
+        has_n = is_openai(self.spec) and self.settings.method == "draws"
+        return self._probing.shape.max_draws if has_n else 1
 
     @property
     def settled(self) -> bool:
         return self._probing.settled
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_chat_request(self.spec.model, prompt, self._probing.usual, self.settings)
+        return build_chat_request(self.spec.model, prompt, self._probing.shape, self.settings)
 
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         choices, method = reply.get("choices"), self.settings.reading
-        came = min(len(choices), draws) if isinstance(choices, list) else 0
+        n_choices = min(len(choices), draws) if isinstance(choices, list) else 0
         # OpenAI's tokenizers have one for every number up to 999.
-        whole = is_openai(self.spec) and not self.spec.endpoint.in_name
-        nths = range(max(came, 1))
-        return [parse_chat_reply(reply, rubric, method, n, whole_numbers=whole) for n in nths]
+        whole_numbers = is_openai(self.spec) and not self.spec.endpoint.address_in_name
+        parse = partial(parse_chat_reply, reply, rubric, method, whole_numbers=whole_numbers)
+        return [parse(nth=nth) for nth in range(max(n_choices, 1))]
 
     def batches(self, pause: Pause) -> BatchService:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
 
-def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
+def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
     """Return the shape to try instead, or None if the refusal is not about parameters."""
-    # A 500 is one where the table of refusals says that the request is at fault, as llama.cpp's is.
-    at_fault = failure.status == 500 and isinstance(failure, Rejected)
-    about_account = failure.means in ("credit", "key", "model", "path")
-    teaches = (failure.status in _TEACHING or at_fault) and not about_account
-    return learn(shape, complaint) if teaches else None
+    if failure.means in ("credit", "key", "model", "path"):
+        return None
+    # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
+    is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
+    is_about_request = failure.status in _TEACHING or is_rejected_500
+    return adapt(shape, complaint) if is_about_request else None
 
 
 class Probing:
-    """The choice of shape for a grader's next request: `usual`, or for a single request a shape on
-    trial that asks for probabilities and becomes the usual one only if it brings some.
+    """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
+    which asks for probabilities and replaces `shape` only if the reply has some.
     """
 
     def __init__(self, shape: Shape) -> None:
-        self.usual = shape
-        self.gave = False
+        self.shape = shape
+        self.has_probabilities = False
         """True once probabilities have come."""
-        self._first = shape
+        self._first_shape = shape
         self._trial: Shape | None = None
-        self._replies = self._refusals = self._failed = 0
-        self._due = math.inf
+        self._n_replies = self._n_refusals = self._n_postponed = 0
+        self._trial_due = math.inf
         self._tried_effort = False
 
     @property
     def settled(self) -> bool:
-        """True if the next request has the usual shape."""
+        """True if no shape is on trial."""
         return self._trial is None
 
-    def take(self) -> Shape | None:
+    def take_trial(self) -> Shape | None:
         """Return the shape on trial, if any, for the next request alone."""
         trial, self._trial = self._trial, None
         return trial
 
-    def failed(self, trial: Shape | None) -> None:
+    def postpone(self, trial: Shape | None) -> None:
         """Put a shape back on trial after a request without a reply, at most 3 times."""
-        self._failed += 1
-        if self._failed <= _PUT_OFF:
+        self._n_postponed += 1
+        if self._n_postponed <= _MAX_POSTPONED:
             self._trial = trial
 
-    def replied(self, began: Shape, ended: Shape, outcome: Outcome, *, tried: bool) -> None:
-        """Learn from a reply to a request that began with one shape and ended with another."""
-        self._replies += 1
+    def learn_from_reply(
+        self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
+    ) -> None:
+        """Learn from a reply: the shape in which its request was first sent, and the final one."""
+        self._n_replies += 1
         if outcome.prob_method == "logprobs":
-            self.gave, self.usual = True, ended
-            self._trial, self._due = None, math.inf
+            self.has_probabilities, self.shape = True, final_shape
+            self._trial, self._trial_due = None, math.inf
             return
-        if self.gave:
-            if ended.top_logprobs and not tried:
-                self.usual = ended
+        if self.has_probabilities:
+            if final_shape.top_logprobs and not is_trial:
+                self.shape = final_shape
             return
-        refused = bool(began.top_logprobs and not ended.top_logprobs)
-        if refused and (tried or self.usual.top_logprobs):  # of many at once the first counts
-            self._due = _TIMES_AS_LATE**self._refusals
-            self._refusals += 1
-        if not tried:
-            self.usual = ended
-            bare = bool(outcome.label) and "unseen" not in outcome.evidence
-            if bare and ended.top_logprobs and ended.efforts[1:] and not self._tried_effort:
-                self._tried_effort = True  # the next one, once
-                self._trial = replace(ended, efforts=ended.efforts[1:])
-        if self._replies >= self._due:
-            self._due = math.inf
-            asked = {name: getattr(self._first, name) for name in HARD_LABEL}
-            self._trial = replace(self.usual, **asked)
+        is_refused = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
+        if is_refused and (is_trial or self.shape.top_logprobs):  # counted once if concurrent
+            self._trial_due = _TRIAL_FACTOR**self._n_refusals
+            self._n_refusals += 1
+        if not is_trial:
+            self.shape = final_shape
+            has_label_only = bool(outcome.label) and "unseen" not in outcome.evidence
+            can_try_effort = bool(final_shape.top_logprobs and final_shape.efforts[1:])
+            if has_label_only and can_try_effort and not self._tried_effort:
+                self._tried_effort = True
+                self._trial = replace(final_shape, efforts=final_shape.efforts[1:])
+        if self._n_replies >= self._trial_due:
+            self._trial_due = math.inf
+            parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
+            self._trial = replace(self.shape, **parameters)
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------
-_NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def build_form_request(
     spec: GraderSpec, prompt: PromptText, settings: GraderSettings
 ) -> dict[str, Any]:
-    """Return the request in the provider's form."""
-    prompt, schema = asked(prompt, settings)
+    """Return the body of a request in the form of the provider's API."""
+    prompt, schema = prompt_for_method(prompt, settings)
     question = Question(
         model=spec.model,
         system=prompt.system,
@@ -1292,7 +1292,7 @@ def build_form_request(
         max_tokens=settings.max_tokens or LONG_ANSWER,
         schema=schema if settings.method == "verbalised" else None,
     )
-    return form_of(spec.speaks).request(question)
+    return form_of(spec.api_format).request(question)
 
 
 def parse_form_reply(speaks: str, reply: Json, rubric: Rubric | None, method: str) -> Outcome:
@@ -1300,7 +1300,7 @@ def parse_form_reply(speaks: str, reply: Json, rubric: Rubric | None, method: st
     try:
         answer = form_of(speaks).read(reply)
         text, usage = str(answer.text), dict(answer.usage)
-    except _NOT_AS_PROMISED:
+    except _MALFORMED:
         return Outcome.unreadable(reply)
     evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
     return outcome_of(text, rubric, method, evidence, unscored=answer.unscored)
@@ -1316,32 +1316,32 @@ class OtherGrader(Grader):
     def __init__(self, access: Access) -> None:
         from openai import OpenAIError
 
-        self._path = form_of(access.spec.speaks).PATH
+        self._path = form_of(access.spec.api_format).PATH
         client = chat_client(access.spec, access.scrubber, access.timeout)
-        form = {"endpoint": self._path.strip("/"), "api_version": "", "sdk": access.spec.speaks}
+        form = {"endpoint": self._path.strip("/"), "api_version": "", "sdk": access.spec.api_format}
         super().__init__(access, client, OpenAIError, **form)
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         return build_form_request(self.spec, prompt, self.settings)
 
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
-        return [parse_form_reply(self.spec.speaks, reply, rubric, self.settings.reading)]
+        return [parse_form_reply(self.spec.api_format, reply, rubric, self.settings.reading)]
 
     async def _post(self, request: Json, **more: Any) -> httpx2.Response:
-        return await super()._post(request, options={"headers": DECLINED}, **more)
+        return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **more)
 
 
 # ---- any grader ---------------------------------------------------------------------------------
 def open_grader(access: Access) -> Grader:
     """Return a client for one model. Raises InputError where its key is missing."""
     classes = {"messages": ClaudeGrader, "chat": OpenAIGrader}
-    return classes.get(access.spec.speaks, OtherGrader)(access)
+    return classes.get(access.spec.api_format, OtherGrader)(access)
 
 
 def first_request(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -> Json:
     """Return the request that a model would be sent first."""
-    if spec.speaks == "messages":
+    if spec.api_format == "messages":
         return build_claude_request(spec.model, prompt, settings)
-    if spec.speaks == "chat":
+    if spec.api_format == "chat":
         return build_chat_request(spec.model, prompt, first_shape(spec, settings), settings)
     return build_form_request(spec, prompt, settings)

@@ -1,9 +1,12 @@
-"""What a request used, what it costs at most and did cost, and a budget that is never exceeded.
+"""Prices of requests, and a budget that is never exceeded.
 
-Prices are those that the study names, else those of the genai-prices package, as shipped with it:
-nothing is looked up over the network. A model that neither knows has no tariff. Usage is read in
-either provider's words; a test walks both SDKs' types: a field that is new there fails it until it
-is read here or known to cost nothing.
+`Tokens` and `Terms` are read from a reply's usage in either provider's form. `Tariff` turns them
+into US dollars, and bounds the price of a request before it is sent. `Budget` reserves and settles
+these amounts for several graders.
+
+Prices are those that the study names, else those shipped with the genai-prices package; nothing is
+looked up over the network. A model without either has no tariff. A test compares the fields read
+here with both SDKs' types, and fails for a new field until it is read or known to cost nothing.
 """
 
 from __future__ import annotations
@@ -24,26 +27,26 @@ from evenhand.graders.replies import Stopped
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.texts import written
 
-_MOST_TOKENS = 10**9  # more is no count of anything
-_HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
-_UNLIMITED_OUTPUT = 128_000  # tokens that a request without a limit of its own may bring
+_MAX_TOKENS = 10**9  # larger values are not counts
+_ADDED_INPUT = 2_000  # tokens that a provider adds: schema, frame of the conversation
+_UNLIMITED_OUTPUT = 128_000  # most tokens of an answer to a request without a limit
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
-_MOST_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
-_CLAUDES_IMAGE, _DEAREST_IMAGE, _USUAL_IMAGE = 5_000, 26_000, 1_600
+_MAX_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
+_CLAUDE_IMAGE, _MAX_IMAGE, _USUAL_IMAGE = 5_000, 26_000, 1_600
 """Tokens of an image of at most 1568 pixels a side: at most with Anthropic, at most anywhere
-(gpt-4o-mini), and usually.
+(gpt-4o-mini), and for estimates.
 """
-_IN_THE_US = Decimal("1.1")  # Claude, where a workspace keeps it there
-_DEAREST_HEADER = 1e6
+_US_FACTOR = Decimal("1.1")  # price of Claude restricted to the US
+_MAX_HEADER_USD = 1e6
 _COST_HEADER = "x-litellm-response-cost"
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens billed. `input` includes those read from a cache (`cached`) and written to one
-    (`written`, which includes those kept for an hour, `written_1h`); `searches` counts web
-    searches.
+    """Numbers of tokens billed. `input` includes those read from a cache (`cached`) and those
+    written to one (`written`, which includes those kept for an hour, `written_1h`); `searches` is a
+    number of web searches.
     """
 
     input: int = 0
@@ -54,65 +57,68 @@ class Tokens:
     searches: int = 0
 
     @classmethod
-    def of(cls, usage: Mapping[str, Any]) -> Tokens:
-        """Read from either provider's usage.
+    def from_usage(cls, usage: Mapping[str, Any]) -> Tokens:
+        """Return the tokens in either provider's usage object.
 
-        >>> Tokens.of({"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 7})
+        >>> Tokens.from_usage({"input_tokens": 5, "cache_read_input_tokens": 90,
+        ...                    "output_tokens": 7})
         Tokens(input=95, cached=90, written=0, output=7, written_1h=0, searches=0)
-        >>> Tokens.of({"prompt_tokens": 95, "completion_tokens": 7,
+        >>> Tokens.from_usage({"prompt_tokens": 95, "completion_tokens": 7,
         ...            "prompt_tokens_details": {"cached_tokens": 90}})
         Tokens(input=95, cached=90, written=0, output=7, written_1h=0, searches=0)
         """
-        by_life = _part(usage, "cache_creation")
-        written_1h = _count(by_life, "ephemeral_1h_input_tokens")
+        by_lifetime = _object(usage, "cache_creation")
+        written_1h = _count(by_lifetime, "ephemeral_1h_input_tokens")
         written = max(
             _count(usage, "cache_creation_input_tokens"),
-            _count(by_life, "ephemeral_5m_input_tokens") + written_1h,
+            _count(by_lifetime, "ephemeral_5m_input_tokens") + written_1h,
         )
         if "prompt_tokens" in usage:
-            read, details = _count(usage, "prompt_tokens"), _part(usage, "prompt_tokens_details")
+            n_input = _count(usage, "prompt_tokens")
+            details = _object(usage, "prompt_tokens_details")
             cached = _count(details, "cached_tokens")
             written = max(written, _count(details, "cache_write_tokens"))
-            # Some servers count thinking in the total alone.
-            beyond = _count(usage, "total_tokens") - read
-            return cls(
-                read, cached, written, max(_count(usage, "completion_tokens"), beyond), written_1h
-            )
+            # Some servers count thinking only in the total.
+            n_other = _count(usage, "total_tokens") - n_input
+            output = max(_count(usage, "completion_tokens"), n_other)
+            return cls(n_input, cached, written, output, written_1h)
         cached = _count(usage, "cache_read_input_tokens")
-        read = _count(usage, "input_tokens") + cached + written
-        searches = _count(_part(usage, "server_tool_use"), "web_search_requests")
-        return cls(read, cached, written, _count(usage, "output_tokens"), written_1h, searches)
+        n_input = _count(usage, "input_tokens") + cached + written
+        searches = _count(_object(usage, "server_tool_use"), "web_search_requests")
+        return cls(n_input, cached, written, _count(usage, "output_tokens"), written_1h, searches)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of service that change a request's price; empty where the reply names none."""
+    """The service tier, speed and region that change a request's price; "" where not reported."""
 
     tier: str = ""
     speed: str = ""
-    place: str = ""
+    region: str = ""
 
     @classmethod
-    def of(cls, evidence: Mapping[str, Any]) -> Terms:
-        """Read from a reply's `usage` and, with OpenAI, from its `service_tier`.
+    def from_reply(cls, evidence: Mapping[str, Any]) -> Terms:
+        """Return the terms in a reply's `usage` and, with OpenAI, its `service_tier`.
 
-        >>> Terms.of({"usage": {"speed": "fast"}, "service_tier": "flex"})
-        Terms(tier='flex', speed='fast', place='')
+        >>> Terms.from_reply({"usage": {"speed": "fast"}, "service_tier": "flex"})
+        Terms(tier='flex', speed='fast', region='')
         """
-        usage = _part(evidence, "usage")
+        usage = _object(evidence, "usage")
         tier = evidence.get("service_tier") or usage.get("service_tier")
-        terms = (tier, usage.get("speed"), usage.get("inference_geo"))
-        return cls(*(word if isinstance(word, str) else "" for word in terms))
+        service_terms = (tier, usage.get("speed"), usage.get("inference_geo"))
+        return cls(*(word if isinstance(word, str) else "" for word in service_terms))
 
 
-def _part(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _object(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a field that is an object, else {}."""
     part = fields.get(name)
     return part if isinstance(part, Mapping) else {}
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
+    """Return a field that is a plausible count, else 0."""
     value = usage.get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_TOKENS:
         return value
     return 0
 
@@ -122,13 +128,13 @@ class OverBudget(Stopped):
 
 
 @lru_cache(maxsize=100_000)
-def _listed(
+def _listed_price(
     model: str,
-    by: tuple[tuple[str, Any], ...],
+    provider: tuple[tuple[str, Any], ...],
     context: tuple[tuple[str, str], ...],
     tokens: Tokens,
 ) -> Decimal:
-    """Look up the price of these tokens in US dollars; cached, because the lookup is slow."""
+    """Return the price of these tokens in US dollars by genai-prices; the lookup is slow."""
     from genai_prices import Usage, calc_price
 
     usage = Usage(
@@ -139,20 +145,18 @@ def _listed(
         output_tokens=tokens.output,
         web_searches=tokens.searches,
     )
-    price = calc_price(usage, model, price_context=dict(context), **dict(by))
+    price = calc_price(usage, model, price_context=dict(context), **dict(provider))
     return Decimal(price.total_price)
 
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The prices of one model, asked live or in a batch, in a service tier. `named` are the study's
-    own prices, which apply in every case.
-    """
+    """The prices of one model; `study_prices` are the study's own, for every tier and batch."""
 
     spec: GraderSpec
     batch: bool = False
     tier: str = ""
-    named: ModelPrices | None = None
+    study_prices: ModelPrices | None = None
 
     @classmethod
     def find(
@@ -163,10 +167,10 @@ class Tariff:
         tier: str = "",
         prices: Mapping[str, ModelPrices] | None = None,
     ) -> Tariff | None:
-        """Return the model's tariff, or None if it has no known price. `prices` are the study's
-        own, by grader, with or without an address, or by model.
+        """Return the model's tariff, or None if no price is known. `prices` are the study's own, by
+        the grader's name, with or without an address, or by the model's.
         """
-        if spec.speaks == "baseline":
+        if spec.api_format == "baseline":
             return None
         prices = prices or {}
         names = (spec.text, f"{spec.provider}:{spec.model}", spec.model)
@@ -181,48 +185,47 @@ class Tariff:
     @property
     def source(self) -> str:
         """The name of the source of these prices."""
-        return "study.toml" if self.named else f"genai-prices {version('genai-prices')}"
+        return "study.toml" if self.study_prices else f"genai-prices {version('genai-prices')}"
 
     def cost(self, tokens: Tokens, terms: Terms | None = None) -> Decimal:
         """Return the price of the tokens in US dollars. Raises LookupError if it is not known."""
-        if self.named:
-            return self.named.cost(tokens.input, tokens.cached, tokens.written, tokens.output)
+        if prices := self.study_prices:
+            return prices.cost(tokens.input, tokens.cached, tokens.written, tokens.output)
         terms = terms or Terms()
         context = {
             "processing": "batch" if self.batch else "",
             "service_tier": terms.tier or self.tier,
             "speed": terms.speed,
         }
-        given = tuple((name, value) for name, value in context.items() if value)
-        price = _listed(self.spec.model, tuple(self.spec.endpoint.prices.items()), given, tokens)
-        return price * _IN_THE_US if terms.place == "us" else price
+        named_context = tuple((name, value) for name, value in context.items() if value)
+        provider = tuple(self.spec.endpoint.prices.items())
+        price = _listed_price(self.spec.model, provider, named_context, tokens)
+        return price * _US_FACTOR if terms.region == "us" else price
 
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
-        """Return an upper bound on the bill for a request, in US dollars: every byte of text a
-        token, every image as many as a provider counts at most, all input written to the dearest
-        cache, and as many tokens of output as the request allows (or `output`) for each of its
-        draws.
+        """Return an upper bound on the bill for a request, in US dollars. It counts a token for
+        every byte of text, the most tokens of any provider for every image, all input written to
+        the most expensive cache, and for each draw as many tokens of output as the request allows,
+        or `output`.
         """
-        claude = self.spec.speaks == "messages"
-        bare, images = _without_images(request)
-        size = len(json.dumps(bare, ensure_ascii=False).encode()) + _HIDDEN_INPUT
-        size += images * (_CLAUDES_IMAGE if claude else _DEAREST_IMAGE)
+        is_claude = self.spec.api_format == "messages"
+        without_images, n_images = _without_images(request)
+        n_input = len(json.dumps(without_images, ensure_ascii=False).encode()) + _ADDED_INPUT
+        n_input += n_images * (_CLAUDE_IMAGE if is_claude else _MAX_IMAGE)
         limit = output_limit(request) if output is None else output
-        out = limit * int(request.get("n", 1))
-        kinds = (
-            Tokens(input=size, output=out),
-            Tokens(input=size, written=size, output=out),
-            Tokens(input=size, written=size, written_1h=size, output=out),
+        n_output = limit * int(request.get("n", 1))
+        cases = (
+            Tokens(input=n_input, output=n_output),
+            Tokens(input=n_input, written=n_input, output=n_output),
+            Tokens(input=n_input, written=n_input, written_1h=n_input, output=n_output),
         )
-        return max(self.cost(kind, Terms(place="us" if claude else "")) for kind in kinds)
+        return max(self.cost(tokens, Terms(region="us" if is_claude else "")) for tokens in cases)
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:
-        """Return a lower estimate of the bill in US dollars: the prompt in long tokens, all read
-        from the cache, and an answer of one token.
-        """
+        """Return a low estimate of the bill in US dollars: a cached prompt, one token of output."""
         prompt = _text_of([request.get("system", ""), request.get("messages", "")])
-        size = len(prompt.encode()) // _MOST_BYTES_PER_TOKEN
-        return self.cost(Tokens(input=size, cached=size, output=1))
+        n_input = len(prompt.encode()) // _MAX_BYTES_PER_TOKEN
+        return self.cost(Tokens(input=n_input, cached=n_input, output=1))
 
 
 def _text_of(part: object) -> str:
@@ -236,29 +239,30 @@ def _text_of(part: object) -> str:
 
 def input_estimate(request: Mapping[str, Any]) -> int:
     """Return a rough number of tokens for a request of English text, with its images."""
-    bare, images = _without_images(request)
-    text = len(json.dumps(bare, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
-    return text + images * _USUAL_IMAGE
+    without_images, n_images = _without_images(request)
+    text = len(json.dumps(without_images, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
+    return text + n_images * _USUAL_IMAGE
 
 
 def _without_images(request: Mapping[str, Any]) -> tuple[Any, int]:
-    """Return the request without what its images hold, and their number."""
-    images = 0
+    """Return the request without the data of its images, and the number of images."""
+    n_images = 0
 
-    def bare(part: Any) -> Any:
-        nonlocal images
+    def strip(part: Any) -> Any:
+        nonlocal n_images
         if isinstance(part, Mapping):
-            held = part.get("type") == "base64"
-            images += held
-            return {name: bare(value) for name, value in part.items() if not held or name != "data"}
+            is_image = part.get("type") == "base64"
+            n_images += is_image
+            names = [name for name in part if not is_image or name != "data"]
+            return {name: strip(part[name]) for name in names}
         if isinstance(part, list):
-            return [bare(item) for item in part]
+            return [strip(item) for item in part]
         if isinstance(part, str) and part.startswith("data:image/"):
-            images += 1
+            n_images += 1
             return ""
         return part
 
-    return bare(request), images
+    return strip(request), n_images
 
 
 def output_limit(request: Mapping[str, Any]) -> int:
@@ -267,20 +271,20 @@ def output_limit(request: Mapping[str, Any]) -> int:
 
 
 def usage_facts(
-    evidence: Mapping[str, Any], tariff: Tariff | None, charged: float | None = None
+    evidence: Mapping[str, Any], tariff: Tariff | None, charged_usd: float | None = None
 ) -> dict[str, Any]:
-    """Return the usage and, where known, the cost for a grade's provenance. The cost is the amount
-    that the gateway reports, else the price of the tokens used.
+    """Return the usage and, if known, the cost for a grade's provenance. The cost is `charged_usd`,
+    as a gateway reports it, else the price of the tokens used.
     """
     facts: dict[str, Any] = {}
     if isinstance(usage := evidence.get("usage"), Mapping) and usage:
-        tokens = Tokens.of(usage)
+        tokens = Tokens.from_usage(usage)
         facts["tokens"] = asdict(tokens)
         if tariff:
-            price = tariff.cost(tokens, Terms.of(evidence))
+            price = tariff.cost(tokens, Terms.from_reply(evidence))
             facts |= {"cost_usd": float(price), "price_data": tariff.source}
-    if charged is not None:
-        facts |= {"cost_usd": charged, "price_data": _COST_HEADER}
+    if charged_usd is not None:
+        facts |= {"cost_usd": charged_usd, "price_data": _COST_HEADER}
     return facts
 
 
@@ -294,59 +298,58 @@ def charged_by(headers: Mapping[str, str]) -> float | None:
     (0.0021, None, None)
     """
     try:
-        charged = float(headers[_COST_HEADER])
+        usd = float(headers[_COST_HEADER])
     except (KeyError, ValueError):
         return None
-    return charged if math.isfinite(charged) and 0 < charged < _DEAREST_HEADER else None
+    return usd if math.isfinite(usd) and 0 < usd < _MAX_HEADER_USD else None
 
 
 class Budget:
-    """The money in US dollars that several graders may spend together. Without a limit everything
-    is granted.
-    """
+    """The US dollars that several graders may spend together; without a limit, any amount."""
 
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = None if limit is None else Decimal(str(limit))
         self.spent = Decimal(str(spent))
         self.lost = Decimal(0)
-        """The part of `spent` for requests whose reply never came and may not have been billed."""
+        """The part of `spent` for requests without a reply, which may not have been billed."""
         self.exhausted = False
         self._reserved = Decimal(0)
         self._waiting: list[anyio.Event] = []
 
     @property
-    def _room(self) -> Decimal:
+    def _available(self) -> Decimal:
         """The amount that is neither spent nor reserved."""
         return (Decimal("inf") if self.limit is None else self.limit) - self.spent - self._reserved
 
-    async def reserve(self, amount: Decimal, least: Decimal | None = None) -> Decimal:
-        """Set an amount aside, or as much of it as is free if that is at least `least`; return the
-        amount set aside. Where `least` does not fit, wait for other reservations to be settled.
-        Raises OverBudget where it never will fit.
+    async def reserve(self, amount: Decimal, min_amount: Decimal | None = None) -> Decimal:
+        """Reserve an amount, or what is available if that is at least `min_amount`, and return the
+        reserved amount. Where `min_amount` is not available, wait until other reservations are
+        settled. Raises OverBudget where it never will be.
         """
-        least = amount if least is None else least
-        while not self.fits(least):
+        min_amount = amount if min_amount is None else min_amount
+        while not self.fits(min_amount):
             if self._reserved == 0:
                 self.exhausted = True
                 name = "over_budget_with_lost" if self.lost else "over_budget"
-                sums = {"limit": self.limit, "spent": self.spent, "lost": self.lost}
-                raise OverBudget(written(f"grade.{name}", **sums, least=least))
-            settled = anyio.Event()
-            self._waiting.append(settled)
-            await settled.wait()
-        granted = min(amount, self._room)
+                amounts = {"limit": self.limit, "spent": self.spent, "lost": self.lost}
+                raise OverBudget(written(f"grade.{name}", **amounts, least=min_amount))
+            has_settled = anyio.Event()
+            self._waiting.append(has_settled)
+            await has_settled.wait()
+        granted = min(amount, self._available)
         self._reserved += granted
         return granted
 
     def fits(self, amount: Decimal) -> bool:
-        return amount <= self._room
+        """Return True if an amount is available."""
+        return amount <= self._available
 
     def hold(self, amount: Decimal) -> None:
-        """Set an amount aside for what is under way already, whether it fits or not."""
+        """Reserve an amount for requests that are under way, even if it is not available."""
         self._reserved += amount
 
     def settle(self, reserved: Decimal, spent: Decimal, *, lost: bool = False) -> None:
-        """Turn a reservation into what was spent, or may have been where the reply was `lost`."""
+        """Replace a reservation by the amount spent, or assumed if the reply was `lost`."""
         self._reserved -= reserved
         self.spent += spent
         self.lost += spent if lost else 0

@@ -1,7 +1,9 @@
-"""The options of a run: what is graded and how, within which limits, and which part of it; how each
-grader is asked under them; warnings before a run, from a small table: what a model cannot give, and
-when it retires; and the plan of a run: every grader's open questions (everything chosen minus what
-is finished), from what a user types, without any network or key.
+"""Options of a grading run, and the plan made from them, without network or key.
+
+`GradingOptions`, `RequestLimits` and `Shard` are what the user chooses for a run. `GraderSettings`
+are one grader's settings under these options, and `rater_id` its name with them. `warnings_about`
+looks up in a small table what a model cannot give and when it retires. `plan_grading` returns every
+grader's open questions: those that the options choose, without those that are answered.
 """
 
 from __future__ import annotations
@@ -30,18 +32,16 @@ if TYPE_CHECKING:
 
 BOTH_ORDERS = ("ab", "ba")
 """Orders in which each pair is shown by default: many graders favour what they read first."""
-TIMEOUT = 300.0
-"""Seconds for one answer, about the time that 16,000 tokens take."""
-MOST = 1000
+TIMEOUT = 300.0  # seconds for one answer, about the time that 16,000 tokens take
+MAX_SHARDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The `index`-th, from 1, of `of` parts of the units, for machines that collect grades side by
-    side. All questions about a unit are in one part, on every machine and whatever is added to the
-    study.
+    """Part number `index`, from 1, of `of` parts of the units, for machines that collect grades
+    side by side. A unit stays in its part on every machine, whatever is added to the study.
 
-    >>> [sum(Shard(part, 3).holds(f"p{unit}|s") for unit in range(300)) for part in (1, 2, 3)]
+    >>> [sum(Shard(part, 3).contains(f"p{unit}|s") for unit in range(300)) for part in (1, 2, 3)]
     [94, 105, 101]
     """
 
@@ -53,14 +53,15 @@ class Shard:
         """Read a shard written as "2/8". Raises InputError where the text is not valid."""
         match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
         index, of = (int(match[1]), int(match[2])) if match else (0, 0)
-        if not 1 <= index <= of <= MOST:
+        if not 1 <= index <= of <= MAX_SHARDS:
             raise InputError(
                 f"--shard is {text!r}; write which part of how many, such as 2/8 for the second of "
-                f"eight (at most {MOST})"
+                f"eight (at most {MAX_SHARDS})"
             )
         return cls(index, of)
 
-    def holds(self, unit_id: str) -> bool:
+    def contains(self, unit_id: str) -> bool:
+        """Return True if a unit is in this part."""
         number = int.from_bytes(blake2b(unit_id.encode(), digest_size=8).digest())
         return number % self.of == self.index - 1
 
@@ -78,12 +79,13 @@ WHOLE = Shard()
 
 @dataclass(frozen=True, kw_only=True)
 class GradingOptions:
-    """The user's options for a run: what to grade, and how to ask. `rubrics` None means all;
-    `orders` are those in which pairs are shown; `method` to `seed` become each grader's
-    `GraderSettings`; with `retry_unscored` outcomes without a label are asked again. `text` is a
-    new version of one of the study's rubrics: only this version is tried, on pairs that did not
-    inform it. `prompt` replaces the text of the one rubric chosen, or its instructions. Only units
-    in `shard` are asked about, and only these `units` where some are named.
+    """The user's options for a run: what to grade, and how to ask.
+
+    `rubrics` None means all. `orders` are those in which pairs are shown. `draws` to `seed` become
+    each grader's `GraderSettings`. With `retry_unscored` items without a label are asked again.
+    `text` is a new version of one of the study's rubrics: only this version is tried, on pairs that
+    did not inform it. `prompt` replaces the text of the one rubric chosen, or its instructions.
+    Only units in `shard` are graded, and only these `units` unless None.
     """
 
     rubrics: Sequence[str] | None = None
@@ -105,9 +107,9 @@ class GradingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """The limits of a run: concurrent requests, seconds that one may take, a factor on all waits,
-    and the most to spend, in US dollars (None: no limit), of which `spent` were spent before.
-    Raises InputError where one is not valid.
+    """The limits of a run: concurrent requests, the seconds that one may take, a factor on all
+    waits, and the budget in US dollars (None: no limit), of which `spent` were spent before. Raises
+    InputError where one is not valid.
     """
 
     concurrency: int = 32
@@ -127,23 +129,23 @@ class RequestLimits:
 REASON_FIRST = "reason-then-label"
 METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
 
-LEAST_THINKING, MOST_THINKING = 1_024, 100_000
+MIN_THINKING, MAX_THINKING = 1_024, 100_000
 """Tokens. The API refuses fewer, and more would not leave room for an answer."""
 
-_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
+_PROVIDER_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
 _DEFAULT_METHOD = {"chat": "logprobs", "baseline": ""}
-_OTHER_METHOD = "label"
+_OTHERWISE = "label"
 
 
 @dataclass(frozen=True, slots=True)
 class GraderSettings:
-    """The way a grader is asked. `method` is "label", "logprobs", "verbalised" or "draws"; empty
-    for a baseline, which has its own way. With `reason` the grader gives a reason before its label.
+    """The settings with which one grader is asked.
 
-    `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
-    `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
-    `thinking` is Claude's: "off", "adaptive" or a number of tokens. `temperature` and `seed` are
-    numbers as they are written; empty, nothing is sent, so the model's own hold.
+    `method` is "label", "logprobs", "verbalised", "draws", or "text" for a free text; empty for a
+    baseline. With `reason` the grader gives a reason before its label. `max_tokens` limits an
+    answer, thinking included (0: the provider's default). `effort` and `service_tier` are words of
+    the provider's own, sent as they are. `thinking` is Claude's: "off", "adaptive" or a number of
+    tokens. `temperature` and `seed` are numbers as text. What is empty is not sent.
     """
 
     method: str = ""
@@ -165,95 +167,93 @@ class GraderSettings:
     def for_grader(cls, spec: GraderSpec, options: GradingOptions) -> GraderSettings:
         """Return one grader's settings under the user's options.
 
-        Repeats of a hard label are draws; repeats of another method are means of that method.
-        Raises InputError where the provider cannot do it.
+        Several draws of a hard label become the method "draws"; of another method they are averaged
+        later. Raises InputError where the provider does not support an option.
 
         >>> from evenhand.graders.providers import parse_spec
         >>> GraderSettings.for_grader(parse_spec("anthropic:m"), GradingOptions(draws=10)).method
         'draws'
         """
-        by_label = isinstance(options.prompt, JudgePrompt)
-        draws, method = options.draws, options.method or ("label" if by_label else "")
+        has_judge_prompt = isinstance(options.prompt, JudgePrompt)
+        draws, method = options.draws, options.method or ("label" if has_judge_prompt else "")
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
-        if spec.speaks == "baseline":
-            return cls()  # it would say the same every time
+        if spec.api_format == "baseline":
+            return cls()  # a baseline has no options
         if method not in ("", *METHODS):
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-        if method == "logprobs" and spec.speaks != "chat":
-            api = "the Anthropic API" if spec.speaks == "messages" else f"{spec.provider}"
+        if method == "logprobs" and spec.api_format != "chat":
+            api = "the Anthropic API" if spec.api_format == "messages" else f"{spec.provider}"
             raise InputError(
                 f"grader {spec.text!r}: {api} gives no token probabilities; use "
                 "--draws K or --method verbalised"
             )
         if options.max_tokens < 0:
             raise InputError(f"max-tokens is {options.max_tokens}; it must be at least 1")
-        _check_words(spec, effort=options.effort, service_tier=options.service_tier)
+        _check_provider_words(spec, effort=options.effort, service_tier=options.service_tier)
         temperature, seed = options.temperature, options.seed
-        if temperature is not None and spec.speaks not in ("chat", "messages"):
+        if temperature is not None and spec.api_format not in ("chat", "messages"):
             raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")
         if temperature is not None and not 0 <= temperature <= 2:
             raise InputError(f"temperature is {temperature:g}; it must be from 0 to 2")
-        if seed is not None and spec.speaks != "chat":
+        if seed is not None and spec.api_format != "chat":
             raise InputError(f"{spec.provider} takes no seed; leave out --seed")
         if seed is not None and draws > 1:
             raise InputError("with a seed all draws would be one; leave out --seed or --draws")
-        reason = method == REASON_FIRST
-        if draws > 1 and (reason or method in ("", "label")):
+        gives_reason = method == REASON_FIRST
+        if draws > 1 and (gives_reason or method in ("", "label")):
             method = "draws"
-        elif reason:
+        elif gives_reason:
             method = "label"
         return cls(
-            method=method or _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD),
+            method=method or _DEFAULT_METHOD.get(spec.api_format, _OTHERWISE),
             draws=draws,
             max_tokens=options.max_tokens,
             effort=options.effort,
             service_tier=options.service_tier,
             temperature="" if temperature is None else f"{temperature:g}",
             seed="" if seed is None else str(seed),
-            reason=reason,
+            reason=gives_reason,
         )
 
     @classmethod
     def for_subject(
         cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
     ) -> GraderSettings:
-        """Return the settings for asking a subject for its response. Raises InputError where its
-        provider does not take them.
-        """
-        _check_words(spec, effort=effort)
-        if thinking and spec.speaks != "messages":
+        """Return a subject's settings. Raises InputError where its provider does not take them."""
+        _check_provider_words(spec, effort=effort)
+        if thinking and spec.api_format != "messages":
             raise InputError(
                 f"subject {spec.text!r}: --thinking is for Claude; use --effort with other models"
             )
         if thinking not in ("", "off", "adaptive"):
             tokens = int(thinking) if re.fullmatch(r"[0-9]{1,6}", thinking) else 0
-            if not LEAST_THINKING <= tokens <= MOST_THINKING:
+            if not MIN_THINKING <= tokens <= MAX_THINKING:
                 raise InputError(
                     f"thinking is {thinking[:40]!r}; it must be off, adaptive or a number of "
-                    f"tokens from {LEAST_THINKING} to {MOST_THINKING}"
+                    f"tokens from {MIN_THINKING} to {MAX_THINKING}"
                 )
             thinking = str(tokens)
         return cls("text", effort=effort, thinking=thinking)
 
 
-def _check_words(spec: GraderSpec, **words: str) -> None:
-    """Raise InputError where what is to be sent is not one word, or the provider takes none."""
+def _check_provider_words(spec: GraderSpec, **words: str) -> None:
+    """Raise InputError where an option is not one word, or the provider does not take it."""
     for option, word in words.items():
         name = option.replace("_", " ")
-        if word and not _WORD.fullmatch(word):
+        if word and not _PROVIDER_WORD.fullmatch(word):
             raise InputError(f"{name} is {word[:40]!r}; it must be one word, such as low or flex")
-        if word and spec.speaks not in ("chat", "messages"):
+        if word and spec.api_format not in ("chat", "messages"):
             raise InputError(
                 f"{spec.provider} takes no {name}; leave out --{option.replace('_', '-')}"
             )
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
-    """Return the grader's name, plus a short hash where it is not asked in the usual way and
-    another of the user's own prompt, if any. With an own prompt the usual way is a label.
+    """Return the grader's name, plus a short hash of settings that are not the defaults, and one of
+    the user's own prompt, if any. With an own prompt the default method is "label".
 
-    The number of draws is not part of it: more draws later add to the same rater.
+    The number of draws is left out, so that more draws later add to the same rater.
 
     >>> from evenhand.graders.providers import parse_spec
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("label"))
@@ -263,23 +263,24 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     >>> rater_id(parse_spec("openai:m"), GraderSettings("label"), "0123456789abcdef")
     'openai:m#prompt-01234567'
     """
-    usual = _OTHER_METHOD if own_prompt else _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD)
-    prompt = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
-    asked = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
-    if asked | {"method": settings.method} == {"method": usual}:
-        return spec.text + prompt
-    text = json.dumps(asked | {"method": settings.method}, sort_keys=True)
-    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{prompt}"
+    formats = {} if own_prompt else _DEFAULT_METHOD
+    default_method = formats.get(spec.api_format, _OTHERWISE)
+    suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
+    sent = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
+    if sent | {"method": settings.method} == {"method": default_method}:
+        return spec.text + suffix
+    text = json.dumps(sent | {"method": settings.method}, sort_keys=True)
+    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{suffix}"
 
 
 # ---- what models can do -------------------------------------------------------------------------
-_FEW_DRAWS = 30
+_MIN_DRAWS = 30
 
 
 def warnings_about(
     spec: GraderSpec, settings: GraderSettings, today: date | None = None
 ) -> list[str]:
-    """Return the warnings that a user should read before paying, one sentence each.
+    """Return warnings to show before a run, one sentence each.
 
     >>> from evenhand.graders.providers import parse_spec
     >>> for sentence in warnings_about(
@@ -290,54 +291,50 @@ def warnings_about(
     gpt-5 gives no token probabilities. Expect hard labels, or use --draws or --method verbalised.
     """
     today = today or datetime.now(UTC).date()
-    warnings = about_retirement(spec, today)
+    warnings = retirement_warnings(spec, today)
     if settings.method == "logprobs":
-        entry = _entry(spec)
-        rule, until = entry.get("probabilities", ""), entry.get("probabilities_until")
+        capabilities = _capabilities(spec)
+        rule, until = capabilities.get("probabilities", ""), capabilities.get("probabilities_until")
         if rule == "never" or (until and date.fromisoformat(until) <= today):
             warnings.append(written("grade.no_probabilities", model=spec.model))
         elif rule:
             warnings.append(written("grade.probabilities_if", model=spec.model, rule=rule))
         elif until:
             warnings.append(written("grade.probabilities_until", model=spec.model, day=until))
-    if spec.speaks == "messages" and settings.method == "label":
+    if spec.api_format == "messages" and settings.method == "label":
         warnings.append(written("grade.hard_label", model=spec.model))
-    if settings.method == "draws" and settings.draws < _FEW_DRAWS:
+    if settings.method == "draws" and settings.draws < _MIN_DRAWS:
         from scipy.stats import binomtest  # which takes half a second to load
 
         draws = settings.draws
-        half, none = (
-            binomtest(count, draws).proportion_ci(method="wilson")
-            for count in (round(draws / 2), 0)
-        )
-        warnings.append(
-            written("grade.coarse_draws", draws=draws, low=half.low, high=half.high, rare=none.high)
-        )
+        half = binomtest(round(draws / 2), draws).proportion_ci(method="wilson")
+        rare = binomtest(0, draws).proportion_ci(method="wilson").high
+        bounds = {"low": half.low, "high": half.high, "rare": rare}
+        warnings.append(written("grade.coarse_draws", draws=draws, **bounds))
     return warnings
 
 
-def probabilities_need_no_effort(spec: GraderSpec) -> bool:
-    """Return True if a model gives token probabilities only without reasoning. A gateway's
-    `openai/NAME` is looked up as NAME.
-    """
+def needs_no_effort(spec: GraderSpec) -> bool:
+    """Return True if a model, even behind a gateway, gives probabilities only without reasoning."""
     name = spec.model.rpartition("/")[2]
     rows = table_of("evenhand.graders", "capabilities.toml")["models"]
     return any(row.get("effort") == "none" and re.search(row["match"], name) for row in rows)
 
 
-def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
-    """Return a warning where the table knows that the model retires or has retired, else []."""
-    entry = _entry(spec)
-    if entry.get("retired"):
+def retirement_warnings(spec: GraderSpec, today: date | None = None) -> list[str]:
+    """Return a warning if the model retires or has retired by our table, else []."""
+    capabilities = _capabilities(spec)
+    if capabilities.get("retired"):
         return [written("grade.retired", model=spec.model)]
-    if not (retires := entry.get("retires")):
+    if not (retires := capabilities.get("retires")):
         return []
     if date.fromisoformat(retires) <= (today or datetime.now(UTC).date()):
         return [written("grade.retired_on", model=spec.model, day=retires)]
     return [written("grade.retires_on", model=spec.model, day=retires)]
 
 
-def _entry(spec: GraderSpec) -> dict[str, Any]:
+def _capabilities(spec: GraderSpec) -> dict[str, Any]:
+    """Return the model's row in `capabilities.toml`, or {}."""
     if not spec.endpoint.is_own:
         return {}
     rows: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
@@ -350,9 +347,9 @@ def _entry(spec: GraderSpec) -> dict[str, Any]:
 # ---- the plan of a run --------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingTask:
-    """A grader, the way it is asked, and its open questions. `rubrics` have the texts that are
-    asked, by name; `already` counts the questions that it has answered; `attacked` is True for the
-    questions of an injection audit.
+    """One grader with its settings and its open questions. `rubrics` are those asked, by name, in
+    the version that is asked; `already` is the number of questions that the grader has answered;
+    `attacked` is True for the questions of an injection audit.
     """
 
     spec: GraderSpec
@@ -367,9 +364,9 @@ class GradingTask:
 def plan_grading(
     study: Study, grader_specs: Sequence[str], options: GradingOptions, scrubber: Scrubber
 ) -> list[GradingTask]:
-    """Plan every grader's open questions: those that it has not answered under a text of their
-    rubric that counts (`Study.accepted_hashes`). Raises InputError where a grader, a rubric or
-    another option is not valid.
+    """Return one task for each grader, with its open questions: those that it has not answered
+    under an accepted version of their rubric (`Study.accepted_hashes`). Raises InputError where a
+    grader, a rubric or another option is not valid.
     """
     if not grader_specs:
         raise InputError("name at least one grader")
@@ -380,36 +377,36 @@ def plan_grading(
     prompt, text = options.prompt, options.text
     if prompt:
         _check_own_prompt(specs, options)
-    ways = [GraderSettings.for_grader(spec, options) for spec in specs]
+    settings_by_grader = [GraderSettings.for_grader(spec, options) for spec in specs]
     if text is None:
-        units, accepted = _chosen(study, options), study.accepted_hashes()
+        units_by_rubric, hashes = _units_by_rubric(study, options), study.accepted_hashes()
     else:
-        units, accepted = {text: _held_out(study, text)}, {text.name: (text.hash,)}
-    only = None if options.units is None else set(options.units)
-    units = {
-        rubric: [u for u in all_ if options.shard.holds(u) and (only is None or u in only)]
-        for rubric, all_ in units.items()
-    }
-    _check_rubrics(list(units), specs, options.method)
+        units_by_rubric, hashes = {text: _held_out_units(study, text)}, {text.name: (text.hash,)}
+    chosen = None if options.units is None else set(options.units)
+    for rubric, units in units_by_rubric.items():
+        if chosen is not None:
+            units = [unit for unit in units if unit in chosen]
+        units_by_rubric[rubric] = [unit for unit in units if options.shard.contains(unit)]
+    _check_rubrics(list(units_by_rubric), specs, options.method)
     tasks = []
-    for spec, settings in zip(specs, ways, strict=True):
-        rater = rater_id(spec, settings, prompt.hash if prompt else "")
-        rater = rater if text is None else tried_rater(rater, text.hash)
+    for spec, settings in zip(specs, settings_by_grader, strict=True):
+        grader_id = rater_id(spec, settings, prompt.hash if prompt else "")
+        grader_id = grader_id if text is None else tried_rater(grader_id, text.hash)
         questions, already = list[Question](), 0
-        for rubric, asked in units.items():
+        for rubric, units in units_by_rubric.items():
             finished = study.store.finished_grades(
-                rater, rubric.name, accepted[rubric.name], labelled_only=options.retry_unscored
+                grader_id, rubric.name, hashes[rubric.name], labelled_only=options.retry_unscored
             )
             for order in options.orders if rubric.has_sides else ("",):
-                wanted = [(unit, order, draw) for unit in asked for draw in range(settings.draws)]
-                missing = [key for key in wanted if key not in finished]
-                already += len(wanted) - len(missing)
-                questions += [Question(unit, rubric, order, draw) for unit, _, draw in missing]
+                asked = [(unit, order, draw) for unit in units for draw in range(settings.draws)]
+                unanswered = [key for key in asked if key not in finished]
+                already += len(asked) - len(unanswered)
+                questions += [Question(unit, rubric, order, draw) for unit, _, draw in unanswered]
         task = GradingTask(
             spec=spec,
             settings=settings,
-            rater_id=rater,
-            rubrics={rubric.name: rubric for rubric in units},
+            rater_id=grader_id,
+            rubrics={rubric.name: rubric for rubric in units_by_rubric},
             questions=questions,
             already=already,
         )
@@ -418,9 +415,9 @@ def plan_grading(
 
 
 def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], method: str) -> None:
-    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method,
-    its answer is a number, which has no probabilities, or it shows images to a grader that is known
-    to take none. (A server may still refuse one, and the run then stops at its first reply.)
+    """Raise InputError where a rubric cannot be graded: its answer has no options whose probability
+    could be stated, its own prompt cannot serve the method, or it shows images to a grader that is
+    known to take none. (A server may still refuse images; the run stops at its first reply.)
     """
     for rubric in rubrics:
         if not rubric.kind.is_choice and method == "verbalised":
@@ -433,26 +430,27 @@ def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], metho
                 f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
                 f"--draws, or leave out --method {method}"
             )
-    shown = [rubric.name for rubric in rubrics if rubric.images]
-    for spec in specs if shown else ():
-        if spec.speaks not in ("messages", "chat") or not _entry(spec).get("images", True):
-            raise InputError(written("grade.no_images", grader=spec.text, rubric=shown[0]))
+    with_images = [rubric.name for rubric in rubrics if rubric.images]
+    for spec in specs if with_images else ():
+        has_images = spec.api_format in ("messages", "chat")
+        if not (has_images and _capabilities(spec).get("images", True)):
+            raise InputError(written("grade.no_images", grader=spec.text, rubric=with_images[0]))
 
 
 def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> None:
-    """Raise InputError where the user's own prompt cannot be combined with the other choices."""
+    """Raise InputError where the user's own prompt cannot be combined with another option."""
     if options.text is not None:
         raise InputError(written("judge_prompt.with_text"))
     if isinstance(options.prompt, JudgePrompt) and options.method not in ("", "label"):
         raise InputError(written("judge_prompt.with_method", method=options.method))
     for spec in specs:
-        if spec.speaks == "baseline":
+        if spec.api_format == "baseline":
             raise InputError(written("judge_prompt.with_baseline", grader=spec.text))
 
 
-def _held_out(study: Study, text: Rubric) -> list[str]:
-    """Return the units on which a new version of a rubric's text is tried. Raises InputError where
-    the study has no such rubric, the text is not a new version of it, or no units are left.
+def _held_out_units(study: Study, text: Rubric) -> list[str]:
+    """Return the units on which a new version of a rubric is tried. Raises InputError where the
+    study has no such rubric, the text is not a new version of it, or no units are left.
     """
     rubric = study.rubrics.get(text.name)
     if rubric is None:
@@ -480,20 +478,19 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
     )
 
 
-def _chosen(study: Study, options: GradingOptions) -> dict[Rubric, list[str]]:
-    """Return the units of the rubrics that are named; where none is, of all but a wording that is
-    only tried among people, whose grades nothing reads.
+def _units_by_rubric(study: Study, options: GradingOptions) -> dict[Rubric, list[str]]:
+    """Return the unit ids to grade, by rubric: for the rubrics that the options name, else for all
+    rubrics except a wording that is tried among annotators only, whose grades would not be used.
     """
-    tried = study.config.rewording
-    only_tried = {tried.rubric} if tried else set()
-    only_tried -= {rubric.name for rubric in study.labelled_rubrics()}
-    usual = [name for name in study.rubrics if name not in only_tried]
-    names = list(dict.fromkeys(usual if options.rubrics is None else options.rubrics))
+    rewording = study.config.rewording
+    tried_names = {rewording.rubric} if rewording else set()
+    tried_names -= {rubric.name for rubric in study.labelled_rubrics()}
+    default_names = [name for name in study.rubrics if name not in tried_names]
+    names = list(dict.fromkeys(default_names if options.rubrics is None else options.rubrics))
     for name in names:
         if name not in study.rubrics:
-            raise InputError(
-                f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)
-            )
+            known = ", ".join(study.rubrics)
+            raise InputError(f"the study has no rubric {name!r}; it has {known}")
     rubrics: list[Rubric] = [study.rubrics[name] for name in names]
     if prompt := options.prompt:
         if len(rubrics) > 1:
@@ -506,10 +503,10 @@ def _chosen(study: Study, options: GradingOptions) -> dict[Rubric, list[str]]:
             )
     if options.scope not in ("sample", "all"):
         raise InputError(f"scope is {options.scope!r}; it must be sample or all")
-    by_kind = study.units_by_kind(options.scope)
-    if not any(by_kind[rubric.unit] for rubric in rubrics):
+    units_by_kind = study.units_by_kind(options.scope)
+    if not any(units_by_kind[rubric.unit] for rubric in rubrics):
         raise InputError(
             "the study has no responses to grade; add some with "
             "`evenhand import DIR FILE --kind responses`"
         )
-    return {rubric: by_kind[rubric.unit] for rubric in rubrics}
+    return {rubric: units_by_kind[rubric.unit] for rubric in rubrics}

@@ -1,16 +1,16 @@
-"""A run of a study's graders: plan what is missing, ask, keep every grade, say how it went; or say,
-without network or key, what would be asked and what it would cost. A study, or a part of it, has
-one runner: two at once would ask, and pay for, the same twice.
+"""Run a study's graders: send the requests that are missing, store every grade, summarise; or
+forecast requests and costs, without network or key.
 
-What all graders of a run share; how much its budget sets aside for a request; the questions that it
-puts and what is kept of the replies; and each grader's part of it: live, many questions at once,
-every grade kept as it comes, or by batches, the same requests and keys at half the price. Every
-chunk of a batch is written down before it is sent, so that a run may end at any instant. The next
-run first looks for what is under way at the provider, collects it, and sends only what is missing.
+Read in this order. `Reservations` sets money of the budget aside for a request. `Job` turns
+questions into requests and replies into stored records. `LiveRun` asks one grader with concurrent
+requests, `BatchRun` by the provider's batch service, at half the price. `only_runner` locks the
+study, since two runners would pay for the same grades twice. `grade` and `Rounds` run several
+graders within one budget. Then come forecasts, and the two other uses of the runner: `respond`
+collects responses of the models under test, `propose` new texts for a grader's prompt.
 
-The same runner collects texts by models: responses to the study's prompts, and proposals of words
-for a grader. A request for a proposal that was answered is not sent again: what was sent and what
-came back stand in the study's log before anybody reads them.
+A run may end at any instant: each record is stored as it comes, and each chunk of a batch is
+written to a journal before it is sent. The next run collects what is under way at the provider and
+sends only what is missing.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from evenhand.graders.clients import (
     BeforeSending,
     Grader,
     Reply,
+    constraint_of,
     first_request,
     open_grader,
-    told_by_study,
-    way_of,
+    warnings_about_secrets,
 )
 from evenhand.graders.options import (
     TIMEOUT,
@@ -79,7 +79,7 @@ from evenhand.graders.replies import (
     ASKED_AGAIN,
     ATTEMPTS,
     FILTERED,
-    MOST_KEPT,
+    MAX_RAW_CHARS,
     REPEATED,
     Facts,
     Filtered,
@@ -128,72 +128,72 @@ if TYPE_CHECKING:
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
 
-MOST_WORDS = 120
-"""The most characters of a server's message that are shown while waiting for it."""
-PATIENCE = 10.0
-"""Seconds without progress after which the display says what the run waits for."""
+MAX_MESSAGE = 120  # the most characters of a server's message that are shown while waiting for it
+IDLE_SECONDS = 10.0  # seconds without progress after which the display says what the run waits for
 
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
 
 
 class ProgressCounter:
-    """A counter of what a run has collected, which reports to the caller's `progress`."""
+    """Count the grades that a run has collected and report them to the caller's `progress`."""
 
     def __init__(self, progress: Progress | None) -> None:
-        self._done = self._total = 0
+        self._n_collected = self._n_expected = 0
         self._progress = progress
-        self._moved = time.monotonic()
-        self._waits: Callable[[], str] | None = None
+        self._reported_at = time.monotonic()
+        self._describe_retry: Callable[[], str] | None = None
 
-    def expect(self, more: int) -> None:
-        self._total += more
+    def expect(self, n_questions: int) -> None:
+        self._n_expected += n_questions
 
     def add(self, label: str) -> None:
-        self._done += 1
-        self._waits = None
+        self._n_collected += 1
+        self._describe_retry = None
         self.say(label)
 
     def say(self, label: str) -> None:
-        self._moved = time.monotonic()
+        """Report the count, with a grader's name or a sentence as its label."""
+        self._reported_at = time.monotonic()
         self._report(label)
 
-    def waits(self, rater_id: str, failure: GraderFailure, attempt: int, seconds: float) -> None:
+    def note_retry(self, label: str, failure: GraderFailure, attempt: int, seconds: float) -> None:
         """Note that a request failed and will be tried again in this many seconds."""
-        next_at, status = time.monotonic() + seconds, failure.status
+        retry_at, status = time.monotonic() + seconds, failure.status
 
-        def sentence() -> str:
-            left = next_at - time.monotonic()
+        def describe_retry() -> str:
+            seconds_left = retry_at - time.monotonic()
             return written(
-                "grade.waits_to_retry" if left > 0 else "grade.tries_again",
-                grader=rater_id,
+                "grade.waits_to_retry" if seconds_left > 0 else "grade.tries_again",
+                grader=label,
                 what=written("grade.no_answer") if status is None else status,
-                words=str(failure)[:MOST_WORDS],
+                words=str(failure)[:MAX_MESSAGE],
                 attempt=attempt + 1,
                 attempts=ATTEMPTS,
-                seconds=max(math.ceil(left), 0),
+                seconds=max(math.ceil(seconds_left), 0),
             )
 
-        self._waits = sentence
+        self._describe_retry = describe_retry
 
-    async def watch(self) -> None:
+    async def report_waiting(self) -> None:
         """Report what the run waits for, until cancelled."""
         while self._progress:
-            await anyio.sleep(min(PATIENCE, 1.0))
-            idle = time.monotonic() - self._moved
-            if idle >= PATIENCE:
-                silence = written("grade.waits_for_reply", seconds=round(idle))
-                self._report(self._waits() if self._waits else silence)
+            await anyio.sleep(min(IDLE_SECONDS, 1.0))
+            idle_seconds = time.monotonic() - self._reported_at
+            if idle_seconds >= IDLE_SECONDS:
+                no_reply = written("grade.waits_for_reply", seconds=round(idle_seconds))
+                self._report(self._describe_retry() if self._describe_retry else no_reply)
 
     def _report(self, label: str) -> None:
         if self._progress:
-            self._progress(self._done, self._total, label)
+            self._progress(self._n_collected, self._n_expected, label)
 
 
 @dataclass(slots=True, kw_only=True)
 class GraderSummary:
-    """The summary of one grader's part of a run, filled in as it goes. `stopped` is the reason if
-    it was stopped early, else "".
+    """One grader's part of a run, counted in grades and updated as they come. `already` were graded
+    before this run; `planned` are to be graded. `unscored` counts grades without a label by reason.
+    `stopped` is the reason if the grader was stopped early, else "".
     """
 
     rater_id: str
@@ -208,126 +208,128 @@ class GraderSummary:
 
     @property
     def unasked(self) -> int:
+        """The number of planned grades that have not come."""
         return self.planned - self.scored - sum(self.unscored.values())
 
 
 # ---- reservations -------------------------------------------------------------------------------
-ENOUGH = 1_024
-"""Tokens. No limit on output is set below this."""
-_TIMES_THE_LONGEST = 4
+MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
+_LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer so far
 
 
 class Reservations:
-    """The amounts that one grader sets aside from the budget for its requests."""
+    """Sets amounts of the run's budget aside for the requests of one grader."""
 
     def __init__(self, budget: money.Budget, tariff: money.Tariff | None) -> None:
         self._budget, self._tariff = budget, tariff
-        self.longest = 0
+        self.longest_answer = 0
         """The tokens of the longest answer so far."""
 
     async def set_aside(self, request: Facts) -> Decimal:
         """Reserve a request's worst price in US dollars and return it. The request's limit on
-        output is lowered where that is too much, or where replies were lost: a lost reply counts in
-        full, so the next request should cost little. Raises OverBudget where not even a low limit
-        fits.
+        output is lowered where the budget has less left, or where replies were lost: a lost reply
+        counts in full, so the next request should cost little. Raises OverBudget where not even a
+        low limit fits.
         """
         if self._tariff is None:
             return Decimal(0)
-        most, least = self._tariff.at_most(request), self.least(request)
-        careful = self._budget.limit is not None and self._budget.lost and self.longest
-        granted = await self._budget.reserve(least if careful else most, least)
-        if granted < most:
-            _lower(self._tariff, request, granted)
+        worst_price, lowest_price = self._tariff.at_most(request), self.lowest_price(request)
+        spends_least = self._budget.limit is not None and self._budget.lost and self.longest_answer
+        wanted_price = lowest_price if spends_least else worst_price
+        granted = await self._budget.reserve(wanted_price, lowest_price)
+        if granted < worst_price:
+            _lower_output_limit(self._tariff, request, granted)
         return granted
 
-    def fit(self, request: Facts, taken: Decimal, among: int) -> Decimal | None:
-        """Return the worst price in US dollars of the next of `among` requests of a batch. Its
-        limit on output is lowered where they would not all fit in addition to what is `taken`; None
-        where the request does not fit even so.
+    def price_in_batch(self, request: Facts, reserved: Decimal, n_waiting: int) -> Decimal | None:
+        """Return the worst price in US dollars of the next of `n_waiting` requests of a batch. The
+        request's limit on output is lowered if the batch would not fit into the budget in addition
+        to the amount `reserved`. None if the request does not fit even so.
         """
         if self._tariff is None:
             return Decimal(0)
-        most = self._tariff.at_most(request)
-        if self._budget.fits(taken + most * among):
-            return most
-        least = self.least(request)
-        if not self._budget.fits(taken + least):
+        worst_price = self._tariff.at_most(request)
+        if self._budget.fits(reserved + worst_price * n_waiting):
+            return worst_price
+        lowest_price = self.lowest_price(request)
+        if not self._budget.fits(reserved + lowest_price):
             return None
-        if least < most:
-            _lower(self._tariff, request, least)
-        return least
+        if lowest_price < worst_price:
+            _lower_output_limit(self._tariff, request, lowest_price)
+        return lowest_price
 
-    def least(self, request: Json) -> Decimal:
-        """Return the amount in US dollars that must be free before a request is sent."""
+    def lowest_price(self, request: Json) -> Decimal:
+        """Return a request's worst price in US dollars at the lowest acceptable output limit."""
         if self._tariff is None:
             return Decimal(0)
-        most = self._tariff.at_most(request)
+        worst_price = self._tariff.at_most(request)
         if not any(name in request for name in money.LIMIT_NAMES):
-            return most
-        limit = max(ENOUGH, _TIMES_THE_LONGEST * self.longest)
-        return min(self._tariff.at_most(request, limit), most)
+            return worst_price
+        limit = max(MIN_OUTPUT_LIMIT, _LONGEST_ANSWERS * self.longest_answer)
+        return min(self._tariff.at_most(request, limit), worst_price)
 
-    def learn(self, reply: Reply, asked: int) -> Reply:
-        """Remember the tokens that a reply used, and return the reply. Where a lower limit than
-        `asked` (tokens) has cut it short, its outcome says so.
+    def record_usage(self, reply: Reply, requested_limit: int) -> Reply:
+        """Remember the tokens and service tier that a reply used, and return the reply. An outcome
+        that an output limit below `requested_limit` (tokens) truncated becomes `CUT_SHORT`.
         """
-        outcomes = (reply.outcome, *reply.more)
         usage = reply.outcome.evidence.get("usage")
         if isinstance(usage, Mapping):
-            self.longest = max(self.longest, money.Tokens.of(usage).output // len(outcomes))
-        tier = money.Terms.of(reply.outcome.evidence).tier
+            answer_tokens = money.Tokens.from_usage(usage).output // len(reply.outcomes)
+            self.longest_answer = max(self.longest_answer, answer_tokens)
+        tier = money.Terms.from_reply(reply.outcome.evidence).tier
         if self._tariff and tier and tier != self._tariff.tier:
             self._tariff = replace(self._tariff, tier=tier)
-        if money.output_limit(reply.request) >= asked:
+        if money.output_limit(reply.request) >= requested_limit:
             return reply
-        first, *more = (
+        outcomes = [
             replace(outcome, unscored_reason=CUT_SHORT)
             if outcome.unscored_reason == "truncated"
             else outcome
-            for outcome in outcomes
-        )
-        return replace(reply, outcome=first, more=tuple(more))
+            for outcome in reply.outcomes
+        ]
+        return replace(reply, outcomes=outcomes)
 
 
-def _lower(tariff: money.Tariff, request: Facts, granted: Decimal) -> None:
-    """Lower a request's limit on output so that it costs no more than was granted."""
+def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) -> None:
+    """Lower a request's limit on output so that it costs at most `granted` US dollars."""
     limit = money.output_limit(request)
-    bare = tariff.at_most(request, 0)
-    per_token = (tariff.at_most(request, limit) - bare) / limit
-    name = next(name for name in money.LIMIT_NAMES if name in request)
-    request[name] = max(int((granted - bare) / per_token), 1)
+    input_price = tariff.at_most(request, 0)
+    per_token = (tariff.at_most(request, limit) - input_price) / limit
+    limit_name = next(name for name in money.LIMIT_NAMES if name in request)
+    request[limit_name] = max(int((granted - input_price) / per_token), 1)
 
 
 # ---- grades -------------------------------------------------------------------------------------
 def grade_key(identity: Mapping[str, str], request: Json, draw: int) -> str:
-    """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256.
-
-    The hash covers the final request, the service it went to, the prompt's version and the draw;
-    not timeouts or concurrency, which change nothing about the answer.
+    """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256. The
+    hash covers the final request, the service it went to, the prompt's version and the draw; not
+    timeouts or concurrency, which change nothing about the answer.
     """
     service = {name: text for name, text in identity.items() if name != "sdk"}
-    parts = service | {"prompt_version": PROMPT_VERSION, "draw": draw, "request": request}
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    hashed = service | {"prompt_version": PROMPT_VERSION, "draw": draw, "request": request}
+    text = json.dumps(hashed, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def sent(identity: Mapping[str, str], prompt: PromptText, request: Json, draw: int) -> Facts:
-    """Return the facts about a request, live or in a batch: its key, the hash of its words, its
-    settings.
+def request_provenance(
+    identity: Mapping[str, str], prompt: PromptText, request: Json, draw: int
+) -> Facts:
+    """Return the provenance of a request, live or in a batch: its key, the hash of its prompt, its
+    settings, and the way in which probabilities were requested.
     """
-    shown = "".join(image.uri for _, image in prompt.images)
-    words = hashlib.sha256(f"{prompt.system}\0{prompt.user}{shown}".encode()).hexdigest()
-    settings = request.keys() - {"model", "system", "messages"}
+    image_uris = "".join(image.uri for _, image in prompt.images)
+    prompt_text = f"{prompt.system}\0{prompt.user}{image_uris}"
+    contents = ("model", "system", "messages")
     return {
         "grade_key": grade_key(identity, request, draw),
-        "prompt_hash": words[:16],
-        "settings": {name: value for name, value in request.items() if name in settings},
-        "asked_by": way_of(request),
+        "prompt_hash": hashlib.sha256(prompt_text.encode()).hexdigest()[:16],
+        "settings": {name: value for name, value in request.items() if name not in contents},
+        "asked_by": constraint_of(request),
     }
 
 
-def replied(outcome: Outcome, request_id: str) -> Facts:
-    """Return the facts that a reply adds: ids, the model that answered, usage, probabilities."""
+def reply_provenance(outcome: Outcome, request_id: str) -> Facts:
+    """Return the provenance of a reply: its ids, the model that answered, and its evidence."""
     evidence = dict(outcome.evidence)
     returned = {"returned_model": evidence.pop("model", ""), "reply_id": evidence.pop("id", "")}
     return returned | {"request_id": request_id, **evidence}
@@ -337,17 +339,16 @@ def grade_of(
     rater_id: str,
     question: Question,
     outcome: Outcome,
-    *,
     provenance: Json,
     seconds: float | None = None,
 ) -> GradeAttempt:
-    """Return the grade of an outcome; order "ba" swaps the options for their counterparts."""
+    """Return the grade of an outcome. Labels of order "ba" are mapped back to order "ab"."""
     rubric = question.rubric
-    turn = rubric.swaps.__getitem__ if question.order == "ba" else str
+    from_shown = rubric.swaps.__getitem__ if question.order == "ba" else str
     probabilities = p_positive = None
     if outcome.probabilities is not None:
-        turned = {turn(key): p for key, p in outcome.probabilities.items()}
-        probabilities = {key: turned[key] for key in rubric.categories}
+        in_own_order = {from_shown(key): p for key, p in outcome.probabilities.items()}
+        probabilities = {key: in_own_order[key] for key in rubric.categories}
         if rubric.affirmative:
             p_positive = min(sum(probabilities[key] for key in rubric.affirmative), 1.0)
     grade = GradeAttempt(
@@ -357,7 +358,7 @@ def grade_of(
         rubric_hash=rubric.hash,
         order=question.order,
         draw=question.draw,
-        label=turn(outcome.label) if outcome.label else "",
+        label=from_shown(outcome.label) if outcome.label else "",
         p_positive=p_positive,
         probabilities=probabilities,
         prob_method=outcome.prob_method,
@@ -367,87 +368,90 @@ def grade_of(
         provenance=storable(dict(provenance)),
     )
     if isinstance(question, AttackedQuestion):  # no rating of the unit: kept apart
-        about = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
-        return AttackedGrade(**vars(grade), **about)
+        trial = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
+        return AttackedGrade(**vars(grade), **trial)
     return grade
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
 _TOOL = f"evenhand {__version__}"
-_PAID_ONCE: Facts = {"tokens": {}, "cost_usd": 0.0}
+_NO_COST: Facts = {"tokens": {}, "cost_usd": 0.0}
 """The cost facts of every draw of a request except the first, which carries the whole cost."""
 
 
 @dataclass
 class Job:
-    """The questions for one model behind a network, which `grader` answers: one request for each
-    that is `asked`, whose reply is read as a text. `attempt` makes the record of a question from
-    its facts and what came of it, an outcome or the reason why there is none; `store` keeps
-    records. `about` are facts of every one.
+    """Questions for one model behind a network, each asked with one prompt and answered by a text.
+    `make_record` makes a question's record from its provenance and its outcome, or the reason why
+    there is no outcome; `store` keeps records. `common_facts` are in every record's provenance.
+    `grader`, the model's client, is set before the job is run.
     """
 
     rater_id: str
-    asked: Mapping[Any, PromptText]
-    attempt: Callable[[Any, Facts, Outcome | str], Any]
+    prompts_by_question: Mapping[Any, PromptText]
+    make_record: Callable[[Any, Facts, Outcome | str], Any]
     store: Callable[[Sequence[Any]], None]
-    about: Json
+    common_facts: Json
     grader: Grader = field(init=False)
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return len(self.prompts_by_question)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.asked)
+        return iter(self.prompts_by_question)
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
-        return [self.asked[question] for question in questions]
+        return [self.prompts_by_question[question] for question in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(Ask(prompt), before)
 
-    def rest(self, question: Any, reply: Reply) -> Any:
-        """Return the part of the question that a reply has left open, if any."""
+    def unanswered_part(self, question: Any, reply: Reply) -> Any:
+        """Return the part of the question that a reply has left open, or None."""
         return None
 
-    def sent(self, question: Any, prompt: PromptText, request: Json) -> Facts:
-        return sent(self.grader.identity, prompt, request, draw=0) | dict(self.about)
+    def request_facts(self, question: Any, prompt: PromptText, request: Json) -> Facts:
+        facts = request_provenance(self.grader.identity, prompt, request, draw=0)
+        return facts | dict(self.common_facts)
 
-    def kept(self, question: Any, reply: Reply, facts: Facts) -> list[Any]:
-        facts |= replied(reply.outcome, reply.request_id)
-        return [self.attempt(question, facts, reply.outcome)]
+    def records_of_reply(self, question: Any, reply: Reply, facts: Facts) -> list[Any]:
+        """Return the records to store for a reply; `facts` are its provenance so far."""
+        facts |= reply_provenance(reply.outcome, reply.request_id)
+        return [self.make_record(question, facts, reply.outcome)]
 
-    def failed(self, question: Any, reason: str, facts: Facts) -> list[Any]:
-        return [self.attempt(question, facts, reason)]
+    def records_of_failure(self, question: Any, reason: str, facts: Facts) -> list[Any]:
+        """Return the records to store for a question that has no reply for this reason."""
+        return [self.make_record(question, facts, reason)]
 
 
 Draws = list[Question]
 """Questions of one prompt, which may be asked for together."""
 
 
-def by_request(questions: Iterable[Question], most: int) -> Iterator[Draws]:
-    """Group consecutive questions that share a prompt, at most `most` to a list."""
+def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[Draws]:
+    """Group consecutive questions that share a prompt, at most `max_draws` to a list."""
     for _, draws in groupby(questions, key=lambda question: question.prompted):
-        while some := list(islice(draws, most)):
-            yield some
+        while group := list(islice(draws, max_draws)):
+            yield group
 
 
 class GradeJob(Job):
-    """The open questions of one grader, and the grades that its replies make. A question is here a
-    list of draws of one prompt: those are asked for together where the grader takes that, so that
-    the prompt is paid for once.
+    """The open questions of one grader, and the grades that its replies make. A job's question is
+    here a list of draws of one prompt. One request asks for all of them if the grader can give
+    several, so that the prompt is paid for once.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
         self.rater_id, self.store = task.rater_id, study.store.add_grades
         self.grader, self.task, self.study = grader, task, study
-        several = grader.settings.draws > 1
-        known = known_replies(study.store, self.rater_id) if several else {}
-        self._seen = {
+        has_repeats = grader.settings.draws > 1
+        replies_by_prompt = known_replies(study.store, self.rater_id) if has_repeats else {}
+        self._seen_replies = {
             (prompted, reply_identity(facts))
-            for prompted, replies in known.items()
+            for prompted, replies in replies_by_prompt.items()
             for facts in replies
         }
-        self._again: set[Question] = set()
+        self._constrained: set[Question] = set()
 
     def __len__(self) -> int:
         """Return the number of draws: the most requests that the job may take."""
@@ -455,385 +459,389 @@ class GradeJob(Job):
 
     def __iter__(self) -> Iterator[Draws]:
         together = self.grader.draws_at_once > 1
-        return by_request(self.task.questions, len(self) if together else 1)
+        return group_by_prompt(self.task.questions, len(self) if together else 1)
 
     def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
-        asked = [draws[0] for draws in questions]
-        shown = self.study.values_of(asked)
-        return [q.rubric.for_prompt(v) for q, v in zip(asked, shown, strict=True)]
+        first_draws = [draws[0] for draws in questions]
+        prompted = zip(first_draws, self.study.values_of(first_draws), strict=True)
+        return [draw.rubric.for_prompt(values) for draw, values in prompted]
 
-    def request(self, question: Draws, prompt: PromptText) -> Facts:
+    def request(self, draws: Draws, prompt: PromptText) -> Facts:
         """Return the request for a batch, with `n` where it asks for several draws."""
-        draws = {"n": len(question)} if len(question) > 1 else {}
-        return self.grader.request(prompt) | draws
+        several = {"n": len(draws)} if len(draws) > 1 else {}
+        return self.grader.request(prompt) | several
 
-    async def ask(self, question: Draws, prompt: PromptText, before: BeforeSending) -> Reply:
-        again = question[0] in self._again
-        return await self.grader.ask(Ask(prompt, question[0].rubric, len(question), again), before)
+    async def ask(self, draws: Draws, prompt: PromptText, before: BeforeSending) -> Reply:
+        constrained = draws[0] in self._constrained
+        return await self.grader.ask(Ask(prompt, draws[0].rubric, len(draws), constrained), before)
 
-    def rest(self, question: Draws, reply: Reply) -> Draws:
-        """Return the draws that did not come; or the question itself, once, where its answer could
-        not be read and can be constrained to the keys.
+    def unanswered_part(self, draws: Draws, reply: Reply) -> Draws:
+        """Return the draws that did not come. If the first answer could not be read, return all
+        draws, once, to be asked with the answer constrained to the rubric's keys.
         """
         if (
             reply.outcome.unscored_reason == "unparseable"
             and self.grader.settings.method in ("label", "logprobs")
-            and question[0].rubric.prompt is None
-            and question[0] not in self._again
+            and draws[0].rubric.prompt is None
+            and draws[0] not in self._constrained
             and self.grader.constrains(reply.request)
         ):
-            self._again.add(question[0])
-            return question
-        return question[1 + len(reply.more) :]
+            self._constrained.add(draws[0])
+            return draws
+        return draws[len(reply.outcomes) :]
 
-    def sent(self, question: Draws, prompt: PromptText, request: Json) -> Facts:
-        """Return the first draw's facts for provenance, and the keys of all draws (`draw_keys`)."""
+    def request_facts(self, draws: Draws, prompt: PromptText, request: Json) -> Facts:
+        """Return the first draw's provenance, and the keys of all draws (`draw_keys`)."""
         identity = self.grader.identity
-        first, *keys = (grade_key(identity, request, draw.draw) for draw in question)
-        facts = sent(identity, prompt, request, question[0].draw)
+        first, *keys = (grade_key(identity, request, draw.draw) for draw in draws)
+        facts = request_provenance(identity, prompt, request, draws[0].draw)
         return facts | {"draw_keys": [first, *keys]}
 
-    def kept(self, question: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
+    def records_of_reply(self, draws: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
         """Return the grades of a reply; a reply that the question has had before is unscored."""
         settings, grades = self.grader.settings, []
-        outcomes, by_draw = (reply.outcome, *reply.more), _by_draw(facts, len(question))
-        for draw, outcome, about in zip(question, outcomes, by_draw, strict=False):
-            seconds = about.pop("seconds", None)
-            about |= replied(outcome, reply.request_id)
-            about |= {"method": settings.reading, "draws": settings.draws}
+        all_facts = _facts_by_draw(facts, len(draws))
+        for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
+            seconds = provenance.pop("seconds", None)
+            provenance |= reply_provenance(outcome, reply.request_id)
+            provenance |= {"method": settings.reading, "draws": settings.draws}
             if isinstance(draw.rubric, Reworded):
-                about["own_prompt"] = draw.rubric.words.hash
-            if self._is_repeat(draw, about):
+                provenance["own_prompt"] = draw.rubric.words.hash
+            if self._is_repeat(draw, provenance):
                 outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
             elif settings.method == "draws":
                 outcome = as_draw(outcome, draw.rubric)
-            grades.append(grade_of(self.rater_id, draw, outcome, provenance=about, seconds=seconds))
+            grades.append(grade_of(self.rater_id, draw, outcome, provenance, seconds))
         return grades
 
-    def _is_repeat(self, question: Question, facts: Facts) -> bool:
-        """Return True if one of several draws brought a reply that came before, and remember it."""
-        reply = (question.prompted, reply_identity(facts))
-        if self.grader.settings.draws == 1 or reply[1] is None:
+    def _is_repeat(self, draw: Question, provenance: Facts) -> bool:
+        """Return True if a draw, one of several, brought a known reply; remember the reply."""
+        identity = reply_identity(provenance)
+        if self.grader.settings.draws == 1 or identity is None:
             return False
-        is_repeat = reply in self._seen
-        self._seen.add(reply)
+        reply = (draw.prompted, identity)
+        is_repeat = reply in self._seen_replies
+        self._seen_replies.add(reply)
         return is_repeat
 
-    def failed(self, question: Draws, reason: str, facts: Facts) -> list[GradeAttempt]:
+    def records_of_failure(self, draws: Draws, reason: str, facts: Facts) -> list[GradeAttempt]:
         outcome = Outcome(unscored_reason=reason)
         return [
-            grade_of(self.rater_id, draw, outcome, provenance=about)
-            for draw, about in zip(question, _by_draw(facts, len(question)), strict=True)
+            grade_of(self.rater_id, draw, outcome, provenance=provenance)
+            for draw, provenance in zip(draws, _facts_by_draw(facts, len(draws)), strict=True)
         ]
 
 
-def _by_draw(facts: Facts, draws: int) -> Iterator[Facts]:
-    """Yield each draw's facts for provenance: its own key; the first carries the cost of all."""
-    keys = [{"grade_key": key} for key in facts.get("draw_keys", ())] or [{}] * draws
+def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
+    """Yield each draw's provenance with its own `grade_key`; the first carries the cost of all."""
+    keys = [{"grade_key": key} for key in facts.get("draw_keys", ())] or [{}] * n_draws
     common = {name: value for name, value in facts.items() if name != "draw_keys"}
     for key in keys:
         yield common | key
-        common |= {name: nothing for name, nothing in _PAID_ONCE.items() if name in common}
+        common |= {name: zero for name, zero in _NO_COST.items() if name in common}
 
 
 # ---- live ---------------------------------------------------------------------------------------
 
 FAILURES_IN_A_ROW = 10
 """The number of failed requests in a row that stops a grader: the units are not at fault."""
-_AHEAD = 32  # prompts rendered at once
-_LONGEST_START = 2.0  # seconds over which a run's requests begin
-_FIRST_CONTACT = 1.0  # seconds after which a server that has never answered is not asked again
-_FAILED = TRANSIENT_REASONS[0]
+_PROMPTS_AT_ONCE = 32  # prompts rendered together
+_MAX_START_SECONDS = 2.0  # over which the workers start
+_MAX_SILENCE = 1.0  # seconds after which a server that has never answered is not asked again
+_NO_REPLY = TRANSIENT_REASONS[0]
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
 _LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")
-_TOO_BUSY = (429, 529)
-_CUT = 0.75
+_BUSY_STATUSES = (429, 529)
+_BUSY_FACTOR = 0.75
 
 
-class Part:
-    """A grader's part of a run, asked live or by batches; `summary` says how it goes."""
+class GraderRun:
+    """One grader's part of a run, asked live or by batches, whose counts go into `summary`."""
 
     def __init__(
-        self, job: Any, context: Rounds, summary: GraderSummary, tariff: money.Tariff | None
+        self, job: Any, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
     ) -> None:
         self._job = job
         self._grader: Grader = job.grader
-        self._origin = {
+        self._common_facts = {
             **self._grader.identity,
             "tool": _TOOL,
             "requested_model": self._grader.spec.model,
             "prompt_version": PROMPT_VERSION,
         }
-        self._context, self._limits, self._budget = context, context.limits, context.budget
+        self._rounds, self._limits, self._budget = rounds, rounds.limits, rounds.budget
         self._summary, self._tariff = summary, tariff
-        self.reservations = Reservations(context.budget, tariff)
+        self.reservations = Reservations(rounds.budget, tariff)
 
     def _retrying(self, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
-        waits = partial(self._context.progress.waits, self._summary.rater_id)
-        return retrying(wait_scale=self._limits.wait_scale, sleep=sleep, on_retry=waits)
+        """Return the retry policy, which reports each wait to the run's progress."""
+        on_retry = partial(self._rounds.progress.note_retry, self._summary.rater_id)
+        return retrying(wait_scale=self._limits.wait_scale, sleep=sleep, on_retry=on_retry)
 
 
-def reason_of(failure: GraderFailure) -> str:
-    """Return the reason for which a question is unscored after this failure."""
+def unscored_reason_for(failure: GraderFailure) -> str:
+    """Return the `unscored_reason` of a question whose request ended with this failure."""
     if isinstance(failure, Filtered):
         return FILTERED
-    return f"request_rejected: {failure.status}" if isinstance(failure, Rejected) else _FAILED
+    return f"request_rejected: {failure.status}" if isinstance(failure, Rejected) else _NO_REPLY
 
 
-class LiveRun(Part):
-    """Asks one model all of its open questions, then closes it; `summary` says how it goes.
-
-    What a grader that is stopped early leaves unasked, and what failed on the way, the next run
-    asks again.
+class LiveRun(GraderRun):
+    """Asks one model all of its open questions with concurrent requests. The next run asks again
+    what a grader that was stopped early left open, and what failed.
     """
 
     async def run(self, *, close: bool = True) -> None:
-        """Ask all open questions."""
-        self._under_way = self._failed_in_a_row = self._replies = 0
-        self._held, self._unwritten = list[Any](), list[Any]()
-        self._write_failed, self._halted = False, anyio.Event()
+        """Ask all open questions; then `close` the model's client."""
+        self._n_under_way = self._failed_in_a_row = self._n_replies = 0
+        self._rejections, self._unwritten = list[Any](), list[Any]()
+        self._write_failed, self._stopped = False, anyio.Event()
         self._throttle = Throttle(self._limits.concurrency)
-        self._prompted = self._with_prompts()
-        self._began = time.monotonic()
+        self._open_questions = self._render_prompts()
+        self._began_at = time.monotonic()
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
-            # The first goes alone: what it teaches about the server holds for the rest, and a wrong
-            # key or address costs one request. Where it leaves open how to ask, so does the next.
-            began, alone = self._began, 0
-            for question, prompt in self._prompted:
-                began, alone = time.monotonic(), alone + 1
-                await self._answer(question, prompt)
+            # The first question goes alone: a wrong key or address costs one request, and the
+            # client learns which parameters the server takes. Until it knows, so do the next ones.
+            sent_at, n_asked_alone = self._began_at, 0
+            for question, prompt in self._open_questions:
+                sent_at, n_asked_alone = time.monotonic(), n_asked_alone + 1
+                await self._ask_and_store(question, prompt)
                 if self._grader.settled or self._summary.stopped:
                     break
-            workers = min(self._limits.concurrency, len(self._job) - alone)
-            # The others follow evenly over the time that it took: requests that start as one bunch
-            # stay one, and wait for each other at every turn.
-            gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
-            async with anyio.create_task_group() as group:
-                for _ in range(0 if self._summary.stopped else workers):
-                    group.start_soon(self._work_through)
-                    await self._pause(gap)
+            n_workers = min(self._limits.concurrency, len(self._job) - n_asked_alone)
+            # The workers start evenly over the time that one request took: requests that start
+            # together stay together, and wait for one another at every turn.
+            start_seconds = min(time.monotonic() - sent_at, _MAX_START_SECONDS)
+            async with anyio.create_task_group() as workers:
+                for _ in range(0 if self._summary.stopped else n_workers):
+                    workers.start_soon(self._answer_open_questions)
+                    await self._pause(start_seconds / n_workers)
         finally:
             with anyio.CancelScope(shield=True):
                 self._write_failed = False  # what could not be written is tried once more
-                if self._held and not self._replies and not self._summary.stopped:
+                if self._rejections and not self._n_replies and not self._summary.stopped:
                     # Nothing was answered, so nothing says that the units are at fault.
-                    why = self._held[-1].provenance["error"]
-                    self._halt(written("grade.all_refused", count=len(self._held), why=why))
+                    count, why = len(self._rejections), self._rejections[-1].provenance["error"]
+                    self._stop(written("grade.all_refused", count=count, why=why))
                 try:
-                    await self._commit(self._release())
+                    await self._commit(self._take_rejections())
                 finally:
                     if close:
                         await self._grader.close()
 
     def interrupt(self) -> int:
-        """Send nothing more; returns how many replies are under way, which are waited for."""
-        self._halt(written("grade.was_interrupted"))
-        return self._under_way
+        """Send nothing more; return the number of requests under way, which are waited for."""
+        self._stop(written("grade.was_interrupted"))
+        return self._n_under_way
 
-    async def _work_through(self) -> None:
-        for question, prompt in self._prompted:  # all workers draw from the same
-            await self._answer(question, prompt)
+    async def _answer_open_questions(self) -> None:
+        """Ask one question after another, as one of several workers that share the iterator."""
+        for question, prompt in self._open_questions:
+            await self._ask_and_store(question, prompt)
             if self._summary.stopped:
                 return
 
-    def _with_prompts(self) -> Iterator[tuple[Any, PromptText]]:
-        """Yield the questions with their prompts, which are rendered some at a time."""
+    def _render_prompts(self) -> Iterator[tuple[Any, PromptText]]:
+        """Yield the questions with their prompts, the first rendered alone, then some at once."""
         questions = iter(self._job)
-        ahead = 1
-        while asked := list(islice(questions, ahead)):
-            yield from zip(asked, self._job.prompts(asked), strict=True)
-            ahead = _AHEAD
+        n_at_once = 1
+        while batch := list(islice(questions, n_at_once)):
+            yield from zip(batch, self._job.prompts(batch), strict=True)
+            n_at_once = _PROMPTS_AT_ONCE
 
-    async def _answer(self, question: Any, prompt: PromptText) -> None:
-        facts = dict(self._origin)
+    async def _ask_and_store(self, question: Any, prompt: PromptText) -> None:
+        """Ask a question and store the reply or the failure; then ask what the reply left open."""
+        facts = dict(self._common_facts)
         try:
-            reply = await self._asked(question, prompt, facts)
+            reply = await self._ask_with_retries(question, prompt, facts)
         except Stopped as failure:
-            self._halt(str(failure))
+            self._stop(str(failure))
             if "held_usd" in facts:
-                facts |= self._job.sent(question, prompt, self._grader.request(prompt))
+                facts |= self._job.request_facts(question, prompt, self._grader.request(prompt))
                 facts |= {"error": str(failure), "status": None, "finished_at": utc_now()}
-                await self._commit(list(self._job.failed(question, _FAILED, facts)))
+                await self._commit(list(self._job.records_of_failure(question, _NO_REPLY, facts)))
         except GraderFailure as failure:
-            facts |= self._job.sent(question, prompt, self._grader.request(prompt))
-            await self._keep_failure(question, failure, facts)
+            facts |= self._job.request_facts(question, prompt, self._grader.request(prompt))
+            await self._store_failure(question, failure, facts)
         else:
-            facts |= self._job.sent(question, prompt, reply.request)
-            rest = self._job.rest(question, reply)
-            facts |= {"finished_at": utc_now()} | ({ASKED_AGAIN: True} if rest == question else {})
+            facts |= self._job.request_facts(question, prompt, reply.request)
+            open_part = self._job.unanswered_part(question, reply)
+            facts["finished_at"] = utc_now()
+            if open_part == question:
+                facts[ASKED_AGAIN] = True
             self._failed_in_a_row = 0
-            self._replies += 1
-            records = self._job.kept(question, reply, facts)
-            await self._commit([*self._release(), *records])
-            if rest:
-                await self._answer(rest, prompt)
+            self._n_replies += 1
+            records = self._job.records_of_reply(question, reply, facts)
+            await self._commit([*self._take_rejections(), *records])
+            if open_part:
+                await self._ask_and_store(open_part, prompt)
 
-    async def _asked(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
-        async def once() -> Reply:
+    async def _ask_with_retries(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
+        """Return the reply, or raise the last failure; add attempts, times and costs to `facts`."""
+
+        async def ask_once() -> Reply:
             try:
                 async with self._throttle.slot():
-                    return await self._paid(question, prompt, facts)
+                    return await self._ask_within_budget(question, prompt, facts)
             except Transient as failure:
-                silent = failure.mend and not self._replies
-                if silent and time.monotonic() - self._began > _FIRST_CONTACT:
-                    raise Stopped(failure.mend) from None
+                is_silent = failure.advice and not self._n_replies
+                if is_silent and time.monotonic() - self._began_at > _MAX_SILENCE:
+                    raise Stopped(failure.advice) from None
                 raise
 
         facts["attempts"] = 1
         try:
-            return await once()
+            return await ask_once()
         except Transient as failure:
-            first = failure
-        # Only now, since to follow the policy costs a twentieth of a request's time.
+            first_failure = failure
+        # Not before a first failure, since the policy costs a twentieth of a request's time.
         async for attempt in self._retrying(self._pause):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
                 if facts["attempts"] == 1:
-                    raise first
-                reply = await once()
+                    raise first_failure
+                reply = await ask_once()
         return reply
 
-    async def _paid(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
-        """Return one reply. Its request's worst price is set aside before the request is sent."""
-        held = spent = Decimal(0)
-        began, limit, lost = 0.0, 0, False
+    async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
+        """Return the reply to one attempt, whose worst price is reserved before it is sent."""
+        reserved = spent = Decimal(0)
+        sent_at, requested_limit, is_lost = 0.0, 0, False
 
-        async def before(request: Facts) -> None:
-            """Set aside the price of the request to be sent, in place of that of a refused one,
-            which cost nothing.
-            """
-            nonlocal held, spent, began, limit
-            self._budget.settle(held, Decimal(0))
-            held = spent = Decimal(0)
-            limit = money.output_limit(request)
+        async def before_sending(request: Facts) -> None:
+            """Reserve the request's price, and release that of a refused request before it."""
+            nonlocal reserved, spent, sent_at, requested_limit
+            self._budget.settle(reserved, Decimal(0))
+            reserved = spent = Decimal(0)
+            requested_limit = money.output_limit(request)
             if not self._summary.stopped:
-                # What is set aside is spent, unless it is known to be less.
-                held = spent = await self.reservations.set_aside(request)
+                # The whole reservation counts as spent until a lower cost is known.
+                reserved = spent = await self.reservations.set_aside(request)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             self._summary.requests += 1
             facts["started_at"] = utc_now()
-            began = time.monotonic()
+            sent_at = time.monotonic()
 
-        self._under_way += 1
+        self._n_under_way += 1
         try:
-            reply = await self._job.ask(question, prompt, before)
-            facts["seconds"] = round(time.monotonic() - began, 3)
-            price = money.usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
-            facts |= price
-            spent = Decimal(str(price.get("cost_usd", held)))
-            reply = self.reservations.learn(reply, limit)
+            reply = await self._job.ask(question, prompt, before_sending)
+            facts["seconds"] = round(time.monotonic() - sent_at, 3)
+            usage = money.usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
+            facts |= usage
+            spent = Decimal(str(usage.get("cost_usd", reserved)))
+            reply = self.reservations.record_usage(reply, requested_limit)
         except GraderFailure as failure:
-            lost = failure.may_be_billed
-            spent = held if lost else Decimal(0)
-            if spent:  # of a reply that never came; later runs of one budget count it too
+            is_lost = failure.may_be_billed
+            spent = reserved if is_lost else Decimal(0)
+            if spent:  # for a reply that never came; later runs within the budget count it too
                 facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             raise
         finally:
-            self._under_way -= 1
-            self._budget.settle(held, spent, lost=lost)
+            self._n_under_way -= 1
+            self._budget.settle(reserved, spent, lost=is_lost)
         return reply
 
     async def _pause(self, seconds: float) -> None:
+        """Sleep, or return at once when the grader is stopped."""
         with anyio.move_on_after(seconds):
-            await self._halted.wait()
+            await self._stopped.wait()
 
-    async def _keep_failure(self, question: Any, failure: GraderFailure, facts: Facts) -> None:
+    async def _store_failure(self, question: Any, failure: GraderFailure, facts: Facts) -> None:
+        """Store a failure, or hold it back if rejected; stop the grader after too many of them."""
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
-        records = self._job.failed(question, reason_of(failure), facts)
+        records = self._job.records_of_failure(question, unscored_reason_for(failure), facts)
         if isinstance(failure, Filtered):
             self._failed_in_a_row = 0
-            self._replies += 1
-            await self._commit([*self._release(), *records])
+            self._n_replies += 1
+            await self._commit([*self._take_rejections(), *records])
             return
         self._failed_in_a_row += 1
         if isinstance(failure, Rejected):
-            self._held += records
+            self._rejections += records
         else:
             await self._commit(list(records))
         if (in_a_row := self._failed_in_a_row) >= FAILURES_IN_A_ROW:
-            self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
-        elif isinstance(failure, Transient) and failure.status is None and not self._replies:
+            self._stop(f"{in_a_row} requests in a row failed, the last with: {failure}")
+        elif isinstance(failure, Transient) and failure.status is None and not self._n_replies:
             address = self._grader.identity["base_url"]
-            self._halt(failure.mend or written("provider.silent", address=address, why=failure))
+            self._stop(failure.advice or written("provider.silent", address=address, why=failure))
 
-    def _release(self) -> list[Any]:
-        """Return the rejections held back until it is known whether the units or the grader caused
-        them.
-
-        After a later reply the units caused them. If the grader was stopped over them they say
-        nothing about the units, and the next run asks again.
+    def _take_rejections(self) -> list[Any]:
+        """Return the records of rejected requests that were held back, and hold none any more. A
+        reply after them shows that the units caused the rejections. If the grader was stopped
+        instead, they say nothing about the units, and the next run asks again.
         """
-        held, self._held = self._held, []
+        rejections, self._rejections = self._rejections, []
         if not self._summary.stopped:
-            return held
-        return [replace(record, unscored_reason=_FAILED) for record in held]
+            return rejections
+        return [replace(record, unscored_reason=_NO_REPLY) for record in rejections]
 
     async def _commit(self, records: list[Any]) -> None:
-        self._unwritten += self._context.scrubbed(records)
+        """Store records, together with those of replies that come at the same time."""
+        self._unwritten += self._rounds.scrubbed(records)
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
-            await anyio.lowlevel.checkpoint()  # replies that come together share one write
+            await anyio.lowlevel.checkpoint()  # lets other replies add their records
             if self._unwritten and not self._write_failed:
-                self._write()
+                self._write_records()
 
-    def _write(self) -> None:
-        """Make records durable.
-
-        Written in the loop's own thread: a second thread would wait for its turn at every step of
-        the database, which with SQLite takes ten times as long. A slow store holds up all requests,
-        but what comes meanwhile shares the next write.
+    def _write_records(self) -> None:
+        """Store all unwritten records, in the event loop's thread. A second thread would wait for
+        its turn at every step of the database, which with SQLite takes ten times as long. A slow
+        store holds up all requests, but replies that come meanwhile share the next write.
         """
         try:
             self._job.store(self._unwritten)
         except BaseException:
-            self._write_failed = True  # the others that wait need not find out for themselves
+            self._write_failed = True  # the other workers need not fail as well
             raise
-        together, self._unwritten = self._unwritten, []
-        self._context.count(together, self._summary)
+        written_records, self._unwritten = self._unwritten, []
+        self._rounds.count(written_records, self._summary)
 
-    def _halt(self, reason: str) -> None:
+    def _stop(self, reason: str) -> None:
+        """Stop the grader; the first reason counts."""
         self._summary.stopped = self._summary.stopped or reason
-        self._halted.set()
+        self._stopped.set()
 
 
-def run_all(parts: Sequence[LiveRun | BatchRun], progress: ProgressCounter) -> None:
-    """Carry out several graders' parts side by side; one that stops does not stop the others."""
+def run_side_by_side(runs: Sequence[LiveRun | BatchRun], progress: ProgressCounter) -> None:
+    """Run several graders concurrently; one that stops does not stop the others."""
     for name in _LOGS_WITH_HEADERS:
         log = logging.getLogger(name)
         log.setLevel(max(log.getEffectiveLevel(), logging.INFO))
 
     interrupted = False
 
-    async def listen(all_: anyio.CancelScope) -> None:
-        """Handle Ctrl-C: the first waits for what is under way, the second ends the run."""
+    async def listen(all_runs: anyio.CancelScope) -> None:
+        """Handle Ctrl-C: the first waits for requests under way, the second ends the run."""
         nonlocal interrupted
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
                 if interrupted:
-                    all_.cancel()
+                    all_runs.cancel()
                 interrupted = True
-                if waits := sum(part.interrupt() for part in parts):
-                    progress.say(written("grade.interrupted", count=waits))
+                if n_under_way := sum(run.interrupt() for run in runs):
+                    progress.say(written("grade.interrupted", count=n_under_way))
 
-    async def side_by_side() -> None:
-        async with anyio.create_task_group() as watch:
-            watch.start_soon(progress.watch)
+    async def run_graders() -> None:
+        async with anyio.create_task_group() as background:
+            background.start_soon(progress.report_waiting)
             if threading.current_thread() is threading.main_thread():
-                watch.start_soon(listen, watch.cancel_scope)
+                background.start_soon(listen, background.cancel_scope)
             async with anyio.create_task_group() as group:
-                for part in parts:
-                    group.start_soon(part.run)
-            watch.cancel_scope.cancel()
+                for run in runs:
+                    group.start_soon(run.run)
+            background.cancel_scope.cancel()
         if interrupted:
             raise KeyboardInterrupt
 
-    gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
+    gc.freeze()  # saves 3% of a run, in which the collector would scan the libraries' objects
     try:
-        anyio.run(side_by_side)
+        anyio.run(run_graders)
     except BaseExceptionGroup as group:
         error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):  # the first, as without concurrency
+        while isinstance(error, BaseExceptionGroup):  # raise the first alone
             error = error.exceptions[0]
         raise error from None
     finally:
@@ -841,16 +849,16 @@ def run_all(parts: Sequence[LiveRun | BatchRun], progress: ProgressCounter) -> N
 
 
 class Throttle:
-    """A limit on concurrent requests that falls by a quarter when the server is too busy and rises
-    by one for every full round of replies. One fall per round: requests that were already under way
-    when the limit fell say nothing new.
+    """A limit on concurrent requests, at most `max_limit`. It falls by a quarter when the server is
+    too busy and rises by one after as many replies as the limit. Refusals of requests that were
+    sent before it fell do not lower it again.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._limiter = anyio.CapacityLimiter(most)
-        self._last_cut = 0.0
-        self._replies = 0
+    def __init__(self, max_limit: int) -> None:
+        self._max_limit = max_limit
+        self._limiter = anyio.CapacityLimiter(max_limit)
+        self._lowered_at = 0.0
+        self._n_replies = 0
 
     @property
     def limit(self) -> int:
@@ -858,38 +866,36 @@ class Throttle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold room for one request."""
+        """Hold one of the places for the time of a request."""
         async with self._limiter:
-            sent = time.monotonic()
+            sent_at = time.monotonic()
             try:
                 yield
             except Transient as failure:
-                if failure.status in _TOO_BUSY and sent >= self._last_cut:
-                    self._set(int(self.limit * _CUT))
-                    self._last_cut = time.monotonic()
+                if failure.status in _BUSY_STATUSES and sent_at >= self._lowered_at:
+                    self._set(int(self.limit * _BUSY_FACTOR))
+                    self._lowered_at = time.monotonic()
                 raise
-            self._replies += 1
-            if self._replies >= self.limit:
+            self._n_replies += 1
+            if self._n_replies >= self.limit:
                 self._set(self.limit + 1)
 
     def _set(self, limit: int) -> None:
-        self._limiter.total_tokens = min(max(limit, 1), self._most)
-        self._replies = 0
+        self._limiter.total_tokens = min(max(limit, 1), self._max_limit)
+        self._n_replies = 0
 
 
 # ---- by batches ---------------------------------------------------------------------------------
 _NO_PROMPT = PromptText(system="", user="")
-_LOOK_EVERY = 20.0
-"""Seconds between looks at a batch."""
+_POLL_SECONDS = 20.0  # seconds between two queries for a batch's state
 T = TypeVar("T")
-_FRAME = 200  # bytes of a request's line in addition to the request
+_LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
 
-class BatchRun(Part):
-    """Asks one grader all of its open questions by batches, then closes it.
-
-    Where the context says `cancel` nothing is sent: what is under way is cancelled, and what came
-    of it is kept.
+class BatchRun(GraderRun):
+    """Asks one grader all of its open questions by batches, each sent as a chunk of requests. If
+    the run is to `cancel`, nothing is sent: batches under way are cancelled, and the grades that
+    they gave are kept.
     """
 
     _job: GradeJob
@@ -897,37 +903,36 @@ class BatchRun(Part):
     def __init__(
         self,
         job: GradeJob,
-        context: Rounds,
+        rounds: Rounds,
         summary: GraderSummary,
         tariff: money.Tariff | None,
         *,
         live_tariff: money.Tariff | None,
     ) -> None:
-        super().__init__(job, context, summary, tariff)
+        super().__init__(job, rounds, summary, tariff)
         self._service = job.grader.batches(self._pause)
         self._journal = BatchJournal(job.study.store)
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
-        self._accepted = job.study.accepted_hashes()
+        self._accepted_hashes = job.study.accepted_hashes()
         self._live_tariff = live_tariff
-        self._again: list[Question] = []
-        self._live: LiveRun | None = None
-        self._scope: anyio.CancelScope | None = None
+        self._to_ask_again: list[Question] = []
+        self._live_run: LiveRun | None = None
+        self._cancel_scope: anyio.CancelScope | None = None
 
     def interrupt(self) -> int:
-        """Stop waiting for batches, which go on without us; return how many replies asked live are
-        under way, which are waited for.
-        """
-        if self._live is not None:
-            return self._live.interrupt()
-        if self._scope is not None:
-            self._scope.cancel()
+        """Stop waiting for batches, which go on; return the number of live requests under way."""
+        if self._live_run is not None:
+            return self._live_run.interrupt()
+        if self._cancel_scope is not None:
+            self._cancel_scope.cancel()
         return 0
 
     async def run(self) -> None:
+        """Send and collect batches; then close the model's client."""
         try:
-            with anyio.CancelScope() as self._scope:
+            with anyio.CancelScope() as self._cancel_scope:
                 self._summary.warnings = tuple(await self._grader.lifecycle())
-                await self._carry_out()
+                await self._send_and_collect_all()
         except Stopped as failure:
             self._summary.stopped = str(failure)
         except GraderFailure as failure:
@@ -936,145 +941,151 @@ class BatchRun(Part):
             with anyio.CancelScope(shield=True):
                 await self._grader.close()
 
-    async def _carry_out(self) -> None:
-        chunks = await self._continued()
+    async def _send_and_collect_all(self) -> None:
+        """Collect the chunks under way, send what is missing, and resend what had no reply."""
+        chunks = await self._chunks_under_way()
         under_way = {
-            (asked.unit_id, asked.rubric, asked.order, *asked.trial[:3], draw)
+            (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
-            for asked in chunk.requests
-            for draw, _ in asked.draws
+            for request in chunk.requests
+            for draw, _ in request.draws
         }
-        questions = self._job.task.questions
-        todo = [asked for asked in questions if (*asked.prompted, asked.draw) not in under_way]
-        if self._context.cancel:
+        draws = self._job.task.questions
+        open_draws = [draw for draw in draws if (*draw.prompted, draw.draw) not in under_way]
+        if self._rounds.cancel:
             for chunk in chunks:
-                await self._surely(partial(self._service.cancel, chunk.batch_id))
+                await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
-        if todo and not chunks:
-            todo = await self._try_live(todo)
+        if open_draws and not chunks:
+            open_draws = await self._try_live(open_draws)
         for _ in range(ATTEMPTS):
-            await self._send_and_collect(todo, chunks)
-            chunks, todo, self._again = [], self._again, []
-            if not todo or self._summary.stopped:
+            await self._send_and_collect(open_draws, chunks)
+            chunks, open_draws, self._to_ask_again = [], self._to_ask_again, []
+            if not open_draws or self._summary.stopped:
                 return
         facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
-        failed = [grade for asked in todo for grade in self._job.failed([asked], _FAILED, facts)]
+        grades_of = self._job.records_of_failure
+        failed = [grade for draw in open_draws for grade in grades_of([draw], _NO_REPLY, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
-        self._context.count(failed, self._summary)
+        self._rounds.count(failed, self._summary)
 
-    async def _try_live(self, todo: list[Question]) -> list[Question]:
-        """Ask the first question live: a wrong key, model or parameter costs one request, not a
-        batch, and what it teaches about the model's parameters holds for the batch. Where it leaves
-        open how to ask, the next goes live too.
+    async def _try_live(self, open_draws: list[Question]) -> list[Question]:
+        """Ask the first question live, and return the draws that are left. A wrong key, model or
+        parameter then costs one request, not a batch, and the client learns which parameters the
+        model takes. Until it knows, the next questions go live too.
         """
-        asked = 0
-        for draws in by_request(todo, self._grader.draws_at_once):
-            asked += len(draws)
+        n_asked = 0
+        for draws in group_by_prompt(open_draws, self._grader.draws_at_once):
+            n_asked += len(draws)
             task = replace(self._job.task, questions=draws, already=0)
             probe = GradeJob(self._job.study, self._grader, task)
-            live = LiveRun(probe, self._context, self._summary, self._live_tariff)
-            self._live = live
-            await live.run(close=False)
-            self._live = None
-            self.reservations.longest = max(self.reservations.longest, live.reservations.longest)
+            live_run = LiveRun(probe, self._rounds, self._summary, self._live_tariff)
+            self._live_run = live_run
+            await live_run.run(close=False)
+            self._live_run = None
+            longest = max(self.reservations.longest_answer, live_run.reservations.longest_answer)
+            self.reservations.longest_answer = longest
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             if self._grader.settled:
                 break
-        return todo[asked:]
+        return open_draws[n_asked:]
 
-    async def _continued(self) -> list[Chunk]:
-        """Return the chunks under way, found again where the provider's id was never noted."""
+    async def _chunks_under_way(self) -> list[Chunk]:
+        """Return the chunks under way, with batch ids looked up where they were not noted."""
         chunks = []
         for chunk in self._journal.under_way(self._job.rater_id):
             if any(request.trial for request in chunk.requests) != self._job.task.attacked:
                 continue  # an audit's batches are its own
             if not chunk.batch_id:
                 find = partial(self._service.find, chunk, self._journal.known_batches())
-                batch_id = await self._surely(find)
+                batch_id = await self._call_with_retries(find)
                 if batch_id is None:
                     self._journal.abandoned(chunk.chunk)
                     continue
                 chunk = replace(chunk, batch_id=batch_id)
                 self._journal.submitted(chunk.chunk, batch_id)
-            self._budget.hold(_at_most(chunk))
+            self._budget.hold(_worst_price(chunk))
             chunks.append(chunk)
         return chunks
 
-    async def _send_and_collect(self, todo: list[Question], chunks: list[Chunk]) -> None:
-        """Send all that fits into the budget, collect it, and go on while more fits, until all is
-        sent or the grader is stopped. Raises OverBudget where more never will fit.
+    async def _send_and_collect(self, open_draws: list[Question], chunks: list[Chunk]) -> None:
+        """Send the chunks that fit into the budget and collect them, until all draws are sent or
+        the grader is stopped. Raises OverBudget where more never will fit.
         """
-        waiting = deque(by_request(todo, self._grader.draws_at_once))
+        waiting = deque(group_by_prompt(open_draws, self._grader.draws_at_once))
         while True:
             while waiting:
-                requests, worst = await self._fitting(waiting)
+                requests, price = await self._next_requests(waiting)
                 if not requests:
                     break
-                chunks.append(await self._submit(requests, worst))
+                chunks.append(await self._submit(requests, price))
             await self._collect_all(chunks)
             chunks = []
             if self._summary.stopped or not waiting:
                 return
-            if not self._budget.fits(worst):
-                await self._budget.reserve(worst)
-                self._budget.settle(worst, Decimal(0))  # others have settled: build again
+            if not self._budget.fits(price):
+                await self._budget.reserve(price)
+                self._budget.settle(price, Decimal(0))  # other graders have settled: build again
 
-    async def _fitting(
+    async def _next_requests(
         self, waiting: deque[Draws]
     ) -> tuple[list[tuple[BatchRequest, Facts]], Decimal]:
-        """Take the requests of the next chunk from what waits, with their bodies, and set their
-        worst price in US dollars aside, which is returned, too. Where none fits into the budget,
-        the price is the lowest for the next one. Prompts are rendered as their chunk is built.
+        """Take the next chunk's requests from those waiting, and reserve their worst price. Returns
+        the requests with their bodies, and that price in US dollars; if not even one fits into the
+        budget, no requests and the lowest price of the next one. Prompts are rendered as their
+        chunk is built.
         """
         requests: list[tuple[BatchRequest, Facts]] = []
-        size, worst = 0, Decimal(0)
-        seen: Counter[str] = Counter()
+        total_bytes, total_price = 0, Decimal(0)
+        times_seen: Counter[str] = Counter()
         while waiting and len(requests) < self._service.most_requests:
-            question = waiting[0]
-            prompt = (await anyio.to_thread.run_sync(self._job.prompts, [question]))[0]
-            body = self._job.request(question, prompt)
-            length = len(json.dumps(body, ensure_ascii=False).encode()) + _FRAME
-            if requests and size + length > self._service.most_bytes:
+            draws = waiting[0]
+            prompt = (await anyio.to_thread.run_sync(self._job.prompts, [draws]))[0]
+            body = self._job.request(draws, prompt)
+            n_bytes = len(json.dumps(body, ensure_ascii=False).encode()) + _LINE_OVERHEAD
+            if requests and total_bytes + n_bytes > self._service.most_bytes:
                 break
-            price = self.reservations.fit(body, worst, len(waiting))
+            price = self.reservations.price_in_batch(body, total_price, len(waiting))
             if price is None:
                 if not requests:
-                    return [], self.reservations.least(body)
+                    return [], self.reservations.lowest_price(body)
                 break
-            sent = self._job.sent(question, prompt, body)
-            seen[sent["grade_key"]] += 1
-            requests.append((_request(question, sent, seen[sent["grade_key"]]), body))
-            size, worst = size + length, worst + price
+            facts = self._job.request_facts(draws, prompt, body)
+            times_seen[facts["grade_key"]] += 1
+            requests.append((_batch_request(draws, facts, times_seen[facts["grade_key"]]), body))
+            total_bytes, total_price = total_bytes + n_bytes, total_price + price
             waiting.popleft()
-        self._budget.hold(worst)
-        return requests, worst
+        self._budget.hold(total_price)
+        return requests, total_price
 
     async def _submit(
-        self, requests: Sequence[tuple[BatchRequest, Facts]], worst: Decimal
+        self, requests: Sequence[tuple[BatchRequest, Facts]], worst_price: Decimal
     ) -> Chunk:
-        rater = self._job.rater_id
-        named = [(request.custom_id, body) for request, body in requests]
-        names = "\n".join([rater, str(self._journal.count(rater)), *(name for name, _ in named)])
+        """Write a chunk of requests to the journal, send it, and return it with its batch id."""
+        rater_id = self._job.rater_id
+        bodies_by_id = [(request.custom_id, body) for request, body in requests]
+        ids = [custom_id for custom_id, _ in bodies_by_id]
+        hashed = "\n".join([rater_id, str(self._journal.count(rater_id)), *ids])
         chunk = Chunk(
-            chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
-            rater_id=rater,
+            chunk=hashlib.sha256(hashed.encode()).hexdigest()[:40],
+            rater_id=rater_id,
             base_url=self._grader.identity["base_url"],
             requests=tuple(request for request, _ in requests),
-            at_most_usd=float(worst) if self._tariff else None,
+            at_most_usd=float(worst_price) if self._tariff else None,
         )
         await anyio.to_thread.run_sync(self._journal.intend, chunk)
-        batch_id = await self._sent(chunk, named)
+        batch_id = await self._send_chunk(chunk, bodies_by_id)
         await anyio.to_thread.run_sync(self._journal.submitted, chunk.chunk, batch_id)
         self._summary.requests += len(requests)
         return replace(chunk, batch_id=batch_id)
 
-    async def _sent(self, chunk: Chunk, named: list[tuple[str, Facts]]) -> str:
-        """Submit once: after a failure that may hide a success, look before sending again."""
+    async def _send_chunk(self, chunk: Chunk, bodies_by_id: list[tuple[str, Facts]]) -> str:
+        """Send a chunk and return its batch id; look for the batch before sending it again."""
         attempts = 0
 
-        async def once() -> str:
+        async def submit_once() -> str:
             nonlocal attempts
             attempts += 1
             if attempts > 1:
@@ -1082,92 +1093,95 @@ class BatchRun(Part):
                 if batch_id is not None:
                     return batch_id
             try:
-                return await self._service.submit(chunk.chunk, named)
+                return await self._service.submit(chunk.chunk, bodies_by_id)
             except Transient:
                 raise
             except GraderFailure:
                 self._journal.abandoned(chunk.chunk)
                 raise
 
-        return await self._surely(once)
+        return await self._call_with_retries(submit_once)
 
     async def _collect_all(self, chunks: list[Chunk]) -> None:
+        """Wait until every chunk has ended and store its grades as it does."""
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
-                state = await self._surely(partial(self._service.state, chunk.batch_id))
+                state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
                 if state.failed:
                     self._journal.abandoned(chunk.chunk)
-                    self._budget.settle(_at_most(chunk), Decimal(0))
+                    self._budget.settle(_worst_price(chunk), Decimal(0))
                     raise Stopped(f"the provider refused the batch: {state.failed}")
                 if state.ended:
                     await self._collect(chunk)
                     waiting.remove(chunk)
                 else:
-                    at = {"done": state.done, "total": state.total}
-                    self._context.progress.say(written("grade.batch", batch=chunk.batch_id, **at))
+                    fields = {"batch": chunk.batch_id, "done": state.done, "total": state.total}
+                    self._rounds.progress.say(written("grade.batch", **fields))
             if waiting:
                 await self._pause()
 
     async def _collect(self, chunk: Chunk) -> None:
-        results = await self._surely(lambda: self._service.results(chunk.batch_id))
-        by_name = {result.custom_id: result for result in results}
+        """Store the grades of an ended chunk and note the draws that are to be asked again."""
+        results = await self._call_with_retries(lambda: self._service.results(chunk.batch_id))
+        results_by_id = {result.custom_id: result for result in results}
         grades: list[GradeAttempt] = []
-        again: list[Question] = []
+        to_ask_again: list[Question] = []
         for request in chunk.requests:
-            result, rubric = by_name.get(request.custom_id), self._rubrics.get(request.rubric)
-            is_accepted = rubric and request.rubric_hash in self._accepted[rubric.name]
-            asked = questions_of(request, rubric) if rubric and is_accepted else None
+            result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
+            is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
+            draws = draws_of_request(request, rubric) if rubric and is_accepted else None
             if result is None or isinstance(result.failure, Transient):
-                again += asked or ()
+                to_ask_again += draws or ()
                 continue
             if isinstance(result.failure, Stopped):  # the unit stays open
                 self._summary.stopped = self._summary.stopped or str(result.failure)
                 continue
-            came = self._grades(chunk, request, result, asked)
-            grades += came
-            again += (asked or ())[len(came) :]  # fewer draws than were asked for
-        asked_for = len(chunk.requests)
+            new_grades = self._grades_of_result(chunk, request, result, draws)
+            grades += new_grades
+            to_ask_again += (draws or ())[len(new_grades) :]  # draws that the reply did not bring
+        n_requests = len(chunk.requests)
         rejected = [grade.unscored_reason.startswith("request_rej") for grade in grades]
-        if rejected and all(rejected) and not again and asked_for >= FAILURES_IN_A_ROW:
-            # The grader's fault, not the units': the next run asks again.
+        if rejected and all(rejected) and not to_ask_again and n_requests >= FAILURES_IN_A_ROW:
+            # The grader is at fault, not the units: the next run asks again.
             why = grades[0].provenance["error"]
-            self._summary.stopped = f"all {asked_for} requests of a batch were rejected: {why}"
-            grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
-        clean = self._context.scrubbed(grades)
+            self._summary.stopped = f"all {n_requests} requests of a batch were rejected: {why}"
+            grades = [replace(grade, unscored_reason=_NO_REPLY) for grade in grades]
+        clean = self._rounds.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        self._budget.settle(_at_most(chunk), self._spent(chunk, by_name, clean))
-        self._context.count(clean, self._summary)
-        self._again += again
+        self._budget.settle(_worst_price(chunk), self._cost_of_chunk(chunk, results_by_id, clean))
+        self._rounds.count(clean, self._summary)
+        self._to_ask_again += to_ask_again
 
-    def _spent(
-        self, chunk: Chunk, by_name: Mapping[str, BatchResult], grades: Sequence[GradeAttempt]
+    def _cost_of_chunk(
+        self, chunk: Chunk, results_by_id: Mapping[str, BatchResult], grades: Sequence[GradeAttempt]
     ) -> Decimal:
-        """Return the cost of a chunk in US dollars: its worst price where a reply is missing or
-        reports no usage. Both services state that they do not bill requests that expired, were
-        canceled or failed.
+        """Return the cost of a chunk in US dollars: that of its grades, or its worst price where a
+        reply is missing or reports no usage. Both services state that they do not bill requests
+        that expired, were canceled or failed.
         """
         for request in chunk.requests:
-            result = by_name.get(request.custom_id)
+            result = results_by_id.get(request.custom_id)
             if result is None or (result.body is not None and not result.body.get("usage")):
-                return _at_most(chunk)
+                return _worst_price(chunk)
         costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
         return Decimal(str(round(math.fsum(costs), 9)))
 
-    def _grades(
-        self, chunk: Chunk, request: BatchRequest, result: BatchResult, asked: Draws | None
+    def _grades_of_result(
+        self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
     ) -> list[GradeAttempt]:
-        """Return the grades in one line of a batch's results, one for each draw that came; `asked`
-        are the questions, None where the study no longer accepts their text.
+        """Return the grades in one line of a batch's results, one for each draw that came.
+        `accepted_draws` are the request's questions, or None where the study no longer accepts the
+        rubric's text that they were asked with.
         """
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
-        question = asked or questions_of(request, rubric)
+        draws = accepted_draws or draws_of_request(request, rubric)
         facts: Facts = {
-            **self._origin,
+            **self._common_facts,
             "draw_keys": [key for _, key in request.draws],
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
-            "asked_by": way_of(request.settings),
+            "asked_by": constraint_of(request.settings),
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,
@@ -1176,37 +1190,39 @@ class BatchRun(Part):
         if result.failure is not None or result.body is None:
             failure = result.failure or Rejected("no reply")
             facts |= {"error": str(failure), "status": failure.status}
-            return self._job.failed(question, reason_of(failure), facts)
-        if asked is None:
-            raw = str(result.body)[:MOST_KEPT]
-            outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
+            return self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
+        if accepted_draws is None:
+            raw = str(result.body)[:MAX_RAW_CHARS]
+            outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
         else:
-            outcomes = self._grader.read(result.body, question[0].rubric, len(question))
+            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
-        reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
-        usual = money.output_limit(self._grader.request(_NO_PROMPT))
-        grades = self._job.kept(question, self.reservations.learn(reply, usual), facts)
+        reply = Reply(request.settings, result.request_id, outcomes)
+        requested_limit = money.output_limit(self._grader.request(_NO_PROMPT))
+        reply = self.reservations.record_usage(reply, requested_limit)
+        grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
-    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call that is safe to repeat, with the retries of any request."""
+    async def _call_with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call that is safe to repeat, under the retry policy."""
         async for attempt in self._retrying(anyio.sleep):
             with attempt:
                 return await call()
         raise AssertionError("retrying ends with a result or an error")
 
     async def _pause(self) -> None:
-        await anyio.sleep(_LOOK_EVERY * self._limits.wait_scale)
+        await anyio.sleep(_POLL_SECONDS * self._limits.wait_scale)
 
 
-def _at_most(chunk: Chunk) -> Decimal:
+def _worst_price(chunk: Chunk) -> Decimal:
+    """Return a chunk's worst price in US dollars; 0 if the model's prices are not known."""
     return Decimal(str(chunk.at_most_usd or 0))
 
 
-def _request(question: Sequence[Question], sent: Json, nth: int) -> BatchRequest:
-    """Return the journal's record of a request; `nth` tells apart units with the same text."""
-    first, key = question[0], sent["grade_key"]
-    others = zip(question[1:], sent["draw_keys"][1:], strict=True)
+def _batch_request(draws: Sequence[Question], facts: Json, nth: int) -> BatchRequest:
+    """Return the journal's record of a request; `nth` tells units with the same text apart."""
+    first, key = draws[0], facts["grade_key"]
+    other_keys = zip(draws[1:], facts["draw_keys"][1:], strict=True)
     trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
     return BatchRequest(
         custom_id=key if nth == 1 else f"{key}-{nth}",
@@ -1215,22 +1231,23 @@ def _request(question: Sequence[Question], sent: Json, nth: int) -> BatchRequest
         unit_id=first.unit_id,
         order=first.order,
         draw=first.draw,
-        prompt_hash=sent["prompt_hash"],
-        settings=sent["settings"],
-        more=[(draw.draw, draw_key) for draw, draw_key in others],
+        prompt_hash=facts["prompt_hash"],
+        settings=facts["settings"],
+        more=[(draw.draw, draw_key) for draw, draw_key in other_keys],
         trial=trial,
     )
 
 
-def questions_of(request: BatchRequest, rubric: Rubric) -> Draws:
-    """Return the questions of a request, one for each draw, under this text of its rubric."""
-    kind = AttackedQuestion if request.trial else Question  # attack, target, side, suite
-    about = (request.unit_id, rubric, request.order)
-    return [kind(*about, draw, *request.trial) for draw, _ in request.draws]
+def draws_of_request(request: BatchRequest, rubric: Rubric) -> Draws:
+    """Return the questions of a request, one for each draw, with this version of its rubric."""
+    shown = (request.unit_id, rubric, request.order)
+    if request.trial:  # attack, target, side, suite
+        return [AttackedQuestion(*shown, draw, *request.trial) for draw, _ in request.draws]
+    return [Question(*shown, draw) for draw, _ in request.draws]
 
 
 # ---- one runner at a time -----------------------------------------------------------------------
-_FILE = ".grading.lock"
+_LOCK_NAME = ".grading.lock"
 
 
 class RunLocked(InputError):  # noqa: N818  (the caller made no error)
@@ -1239,14 +1256,13 @@ class RunLocked(InputError):  # noqa: N818  (the caller made no error)
 
 @contextmanager
 def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
-    """Hold the study's lock. It ends with the process, however that ends.
-
-    A study on a database server has its lock there, since its runners may be on several machines.
-    Raises RunLocked at once where another runner holds it, even for other graders, and
-    InputError for a part of a study that other machines cannot reach, or on Windows.
+    """Hold the study's lock, which the process releases however it ends. A study on a database
+    server is locked there, since its runners may be on several machines. Raises RunLocked at once
+    where another runner holds the lock, even for other graders. Raises InputError for a shard of a
+    study that other machines cannot reach, and on Windows.
     """
     if study.store.engine.dialect.name == "postgresql":
-        with _on_server(study, shard):
+        with _postgresql_lock(study, shard):
             yield
         return
     if shard != WHOLE:
@@ -1258,55 +1274,55 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
         import fcntl
     except ModuleNotFoundError:
         raise InputError(written("lean.no_locks")) from None
-    descriptor = os.open(study.folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
+    lock_file = os.open(study.folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            holder = os.read(lock_file, 32).decode("ascii", "replace").strip() or "unknown"
             raise RunLocked(
                 f"another run (process {holder}) is collecting for this study; wait until it ends, "
                 "or stop it: what it has collected is kept"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(lock_file, 0)
+        os.pwrite(lock_file, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        os.close(descriptor)
+        os.close(lock_file)
 
 
-_SPACE = 0x65766763
-"""Among the advisory locks of the database; the second number says which part of how many."""
-_NOTICED = (
+_LOCK_SPACE = 0x65766763
+"""First number of the advisory locks of runners; the second is (number of shards << 16) + shard."""
+_KEEPALIVE_SETTINGS = (
     "SET tcp_keepalives_idle = 20",
     "SET tcp_keepalives_interval = 10",
     "SET tcp_keepalives_count = 3",
 )
-_HELD = sa.text(
+_LOCKS_IN_SPACE = sa.text(
     "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 
 
 @contextmanager
-def _on_server(study: Study, shard: Shard) -> Iterator[None]:
-    """Hold the lock of a study on a database server. It is the server's own and belongs to a
-    connection: it ends with the process, and within a minute where a whole machine is gone.
+def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
+    """Hold an advisory lock of the study's database. It belongs to a connection: it ends with the
+    process, and within a minute where the whole machine has failed.
     """
     with study.store.engine.connect().execution_options(
         isolation_level="AUTOCOMMIT", evenhand_write=False
     ) as connection:
-        for setting in _NOTICED:
+        for setting in _KEEPALIVE_SETTINGS:
             connection.exec_driver_sql(setting)
-        key = _SPACE, (shard.of << 16) + shard.index
+        key = _LOCK_SPACE, (shard.of << 16) + shard.index
         is_mine = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*key))).scalar_one()
         if not is_mine and shard != WHOLE:
             raise RunLocked(f"shard {shard} is being collected by another run, which goes on")
         try:
-            held = connection.execute(_HELD, {"space": _SPACE}).scalars() if is_mine else ()
-            others = [number >> 16 for number in held if number >> 16 != shard.of]
-            if others or not is_mine:
-                parts = f" in {others[0]} shards" if others and others[0] > 1 else ""
+            held = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
+            counts = [number >> 16 for number in held if is_mine and number >> 16 != shard.of]
+            if counts or not is_mine:
+                parts = f" in {counts[0]} shards" if counts and counts[0] > 1 else ""
                 raise RunLocked(
                     f"another run is collecting for this study{parts}; wait until it ends, or stop "
                     "it: what it has collected is kept"
@@ -1318,16 +1334,15 @@ def _on_server(study: Study, shard: Shard) -> Iterator[None]:
 
 
 # ---- grading ------------------------------------------------------------------------------------
-_ALL, _LIMITS = GradingOptions(), RequestLimits()
-_AT_ONCE = 500
+_DEFAULT_OPTIONS, _DEFAULT_LIMITS = GradingOptions(), RequestLimits()
+_QUESTIONS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The summary of a run, grader by grader, in the order in which they were named.
-
-    `over_budget` is True if it ended because the next request might have cost more than was left;
-    `spent` is in US dollars, with what was spent before.
+    """The summary of a run, grader by grader, in the order in which they were named. `over_budget`
+    is True if it ended because the next request might have cost more than was left; `spent` is in
+    US dollars, with what was spent before.
     """
 
     graders: tuple[GraderSummary, ...]
@@ -1355,8 +1370,8 @@ class RunSummary:
 def grade(
     study: Study,
     graders: Sequence[str],
-    options: GradingOptions = _ALL,
-    limits: RequestLimits = _LIMITS,
+    options: GradingOptions = _DEFAULT_OPTIONS,
+    limits: RequestLimits = _DEFAULT_LIMITS,
     progress: Progress | None = None,
     *,
     batch: bool = False,
@@ -1364,12 +1379,12 @@ def grade(
 ) -> RunSummary:
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
 
-    With `batch` the questions go to the providers' batch services; `cancel` then ends what is under
-    way there. A shard is asked with its share of the budget, and what is left of that share goes to
-    shards that no other run is collecting: those whose run broke off or has not begun. Raises
-    InputError, with nothing asked, where a grader is unknown, has no key or cannot grade a rubric,
-    and while another run collects for this study. A grader that fails for good is stopped, and the
-    summary says so; the others go on.
+    With `batch` the questions go to the providers' batch services; `cancel` then cancels the
+    batches under way there. A shard has its share of the budget; what is left of it goes to shards
+    that no other run is collecting, whose run broke off or has not begun. A grader that fails for
+    good is stopped, as the summary reports; the others go on. Raises InputError before any request
+    where a grader is unknown, has no key or cannot grade a rubric, and while another run collects
+    for this study.
     """
     shard = options.shard
     if batch and shard != WHOLE:
@@ -1389,9 +1404,10 @@ def grade(
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A run: rounds of questions to a study's models, within one budget, under the study's lock.
-    With `batch` graders are asked by the providers' batch services, and with `cancel` what is under
-    way there is ended.
+    """A run in one or more rounds of requests to a study's models, which share one budget and one
+    summary for each grader. The caller holds the study's lock, `only_runner`. With `batch` graders
+    are asked by the providers' batch services; with `cancel` the batches under way there are
+    cancelled.
     """
 
     study: Study
@@ -1412,25 +1428,24 @@ class Rounds:
 
     @property
     def spent(self) -> float:
-        """US dollars spent so far, with replies that were lost."""
+        """US dollars spent so far, including for replies that were lost."""
         return float(self.budget.spent)
 
     def grade(
         self,
-        wanted: Sequence[tuple[str, GradingOptions]],
-        opened: Callable[[], None] = lambda: None,
+        gradings: Sequence[tuple[str, GradingOptions]],
+        on_ready: Callable[[], None] = lambda: None,
     ) -> RunSummary:
-        """Collect the grades that are missing, of all these graders side by side; together they
-        have as many requests under way as one has, and where there are more graders, some come
-        after the others. `opened` is called once the first requests can be sent, before they are.
-        The summary is of all rounds so far.
+        """Collect missing grades of (grader, its options); return the summary of all rounds so far.
+        Graders run concurrently and share the limit on concurrent requests; graders beyond that
+        limit follow after the others. `on_ready` is called just before each group's first request.
         """
-        tasks, most = planned(self.study, wanted), self.limits.concurrency
-        for start in range(0, len(tasks), most):
-            some = tasks[start : start + most]
-            busy = max(sum(len(task.questions) > 0 for task in some), 1)
-            share = replace(self.limits, concurrency=most // busy)
-            replace(self, limits=share).collect(some, opened)
+        tasks, concurrency = planned(self.study, gradings), self.limits.concurrency
+        for start in range(0, len(tasks), concurrency):
+            group = tasks[start : start + concurrency]
+            n_busy = max(sum(len(task.questions) > 0 for task in group), 1)
+            limits = replace(self.limits, concurrency=concurrency // n_busy)
+            replace(self, limits=limits).collect(group, on_ready)
             if self.budget.exhausted:
                 break
         return self.so_far
@@ -1438,80 +1453,81 @@ class Rounds:
     def collect(
         self,
         tasks: Sequence[GradingTask],
-        opened: Callable[[], None] = lambda: None,
+        on_ready: Callable[[], None] = lambda: None,
         name: str = "",
     ) -> None:
-        """Ask every grader its open questions, live or by batches, and add how it went to its
-        summary, which may have another `name`. `opened` is called once nothing stands against the
-        first request. Raises InputError before, where a key, a rubric's cues or, under a budget, a
-        price is missing.
+        """Ask every grader its open questions, live or by batches, and count its grades in the
+        summary of its rater id, or of `name`. `on_ready` is called just before the first request.
+        Raises InputError before that where a key, a rubric's cues or, under a budget, a price is
+        missing.
         """
-        for rubric in (asked for task in tasks for asked in task.rubrics.values()):
-            if isinstance(rubric, Reworded):
-                self.study.keep_prompt(rubric.words.hash, rubric.words.source)
-        offline: list[Callable[[], None]] = []
-        remote: list[LiveRun | BatchRun] = []
         for task in tasks:
-            summary = self.part(name or task.rater_id, task.already, len(task.questions))
+            for rubric in task.rubrics.values():
+                if isinstance(rubric, Reworded):
+                    self.study.keep_prompt(rubric.words.hash, rubric.words.source)
+        baselines: list[Callable[[], None]] = []
+        runs: list[LiveRun | BatchRun] = []
+        for task in tasks:
+            summary = self.extend_summary(name or task.rater_id, task.already, len(task.questions))
             if not task.questions and not self.cancel:
                 continue
-            if task.spec.speaks == "baseline":
+            if task.spec.api_format == "baseline":
                 rubrics = {question.rubric for question in task.questions}
-                readers = {rubric.name: LexicalGrader(rubric) for rubric in rubrics}
-                offline.append(partial(self._count_words, task, readers, summary))
+                graders = {rubric.name: LexicalGrader(rubric) for rubric in rubrics}
+                baselines.append(partial(self._count_words, task, graders, summary))
                 continue
-            grader, tariff = self._opened(task.spec, task.settings, task.rater_id)
+            grader, tariff = self._open_client(task.spec, task.settings, task.rater_id)
             job = GradeJob(self.study, grader, task)
             if self.batch:
                 tier, prices = task.settings.service_tier, self.study.config.prices
-                in_batch = money.Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
-                remote.append(BatchRun(job, self, summary, in_batch, live_tariff=tariff))
+                batch_tariff = money.Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
+                runs.append(BatchRun(job, self, summary, batch_tariff, live_tariff=tariff))
             else:
-                remote.append(LiveRun(job, self, summary, tariff))
-        opened()
-        for count in offline:
-            count()
-        if remote:  # all graders behind a network side by side
-            run_all(remote, self.progress)
+                runs.append(LiveRun(job, self, summary, tariff))
+        on_ready()
+        for grade_all in baselines:
+            grade_all()
+        if runs:
+            run_side_by_side(runs, self.progress)
 
     def _count_words(
-        self, task: GradingTask, readers: Mapping[str, LexicalGrader], summary: GraderSummary
+        self, task: GradingTask, graders: Mapping[str, LexicalGrader], summary: GraderSummary
     ) -> None:
-        """Grade all open questions by counting words."""
+        """Grade a baseline's open questions by counting words; `graders` are by rubric name."""
         facts = {"provider": "baseline", "tool": _TOOL, "cost_usd": 0.0}
         questions = iter(task.questions)
-        while chunk := list(islice(questions, _AT_ONCE)):
+        while chunk := list(islice(questions, _QUESTIONS_AT_ONCE)):
             grades = []
             for question, values in zip(chunk, self.study.values_of(chunk), strict=True):
-                outcome = readers[question.rubric.name].grade(values)
-                about = facts | outcome.evidence
-                grades.append(grade_of(task.rater_id, question, outcome, provenance=about))
+                outcome = graders[question.rubric.name].grade(values)
+                provenance = facts | outcome.evidence
+                grades.append(grade_of(task.rater_id, question, outcome, provenance=provenance))
             self.study.store.add_grades(grades)
             self.count(grades, summary)
 
-    def put(
+    def run_job(
         self, spec: GraderSpec, settings: GraderSettings, job: Job, summary: GraderSummary
     ) -> None:
-        """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
-        job.grader, tariff = self._opened(spec, settings)
-        run_all([LiveRun(job, self, summary, tariff)], self.progress)
+        """Ask a model a job's questions. Raises InputError where a key or a price is missing."""
+        job.grader, tariff = self._open_client(spec, settings)
+        run_side_by_side([LiveRun(job, self, summary, tariff)], self.progress)
 
-    def _opened(
+    def _open_client(
         self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
     ) -> tuple[Grader, money.Tariff | None]:
-        """Return a client for a model, and the model's prices."""
-        tariff = priced(spec, self.budget, settings.service_tier, self.study.config.prices)
-        off = gave_without_reasoning(self.study.store, rater_id)
-        access = Access(spec, settings, self.scrubber, self.limits.timeout, no_reasoning=off)
-        return open_grader(access), tariff
+        """Return a client for a model, and the model's prices, if known."""
+        tariff = tariff_for(spec, self.budget, settings.service_tier, self.study.config.prices)
+        no_reasoning = gave_without_reasoning(self.study.store, rater_id)
+        timeout = self.limits.timeout
+        return open_grader(Access(spec, settings, self.scrubber, timeout, no_reasoning)), tariff
 
-    def part(self, name: str, already: int, new: int) -> GraderSummary:
-        """Return the summary of what else is asked under this name, with so many more questions."""
-        summary = GraderSummary(rater_id=name, already=0, planned=0)
-        summary = self.summaries.setdefault(name, summary)
-        summary.already += already
-        summary.planned += new
-        self.progress.expect(new)
+    def extend_summary(self, name: str, n_already: int, n_new: int) -> GraderSummary:
+        """Add numbers of questions to the summary of this name, which is created where missing."""
+        empty = GraderSummary(rater_id=name, already=0, planned=0)
+        summary = self.summaries.setdefault(name, empty)
+        summary.already += n_already
+        summary.planned += n_new
+        self.progress.expect(n_new)
         return summary
 
     def scrubbed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
@@ -1519,39 +1535,40 @@ class Rounds:
         clean = self.scrubber.tree
         return [replace(attempt, provenance=clean(attempt.provenance)) for attempt in attempts]
 
-    def count(self, attempts: Iterable[AnyAttempt], to: GraderSummary) -> None:
-        """Add stored attempts to a grader's summary, except those that were asked again."""
+    def count(self, attempts: Iterable[AnyAttempt], summary: GraderSummary) -> None:
+        """Count stored attempts in a grader's summary, except those that were asked again."""
         for attempt in attempts:
             if attempt.provenance.get(ASKED_AGAIN):
                 continue
             if attempt.unscored_reason:
-                to.unscored[attempt.unscored_reason] += 1
+                summary.unscored[attempt.unscored_reason] += 1
             else:
-                to.scored += 1
-                asked_for = attempt.provenance.get("method") == "logprobs"
-                to.without_probabilities += asked_for and not getattr(attempt, "prob_method", "")
-            self.progress.add(to.rater_id)
+                summary.scored += 1
+                needs_logprobs = attempt.provenance.get("method") == "logprobs"
+                has_method = bool(getattr(attempt, "prob_method", ""))
+                summary.without_probabilities += needs_logprobs and not has_method
+            self.progress.add(summary.rater_id)
 
     @property
     def so_far(self) -> RunSummary:
-        """The summary of all that was asked so far."""
+        """The summary of all rounds so far."""
         budget = self.budget
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
 
 
-def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
-    """Plan graders that are asked in different ways, one task for each."""
+def planned(study: Study, gradings: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
+    """Return one task for each grader, which may have its own options."""
     scrubber = Scrubber.from_environment(study.config.providers)
-    plans = (plan_grading(study, [grader], options, scrubber) for grader, options in wanted)
-    return [task for tasks in plans for task in tasks]
+    tasks: list[GradingTask] = []
+    for grader, options in gradings:
+        tasks += plan_grading(study, [grader], options, scrubber)
+    return tasks
 
 
-def priced(
+def tariff_for(
     spec: GraderSpec, budget: money.Budget, tier: str, prices: Mapping[str, ModelPrices]
 ) -> money.Tariff | None:
-    """Return the model's prices, or None where they are not known. Raises InputError where they are
-    not known and there is a budget.
-    """
+    """Return the model's prices, or None. Raises InputError if unknown under a budget."""
     tariff = money.Tariff.find(spec, tier=tier, prices=prices)
     if tariff is None and budget.limit is not None:
         raise InputError(
@@ -1564,14 +1581,14 @@ def priced(
 def check_ready(
     study: Study, specs: Iterable[GraderSpec], *, budget: float | None = None, batch: bool = False
 ) -> None:
-    """Raise InputError where a model could not be asked: its key is missing or, under a budget, its
-    price, or its provider has no `batch` service that it is to be asked by.
+    """Raise InputError where a model cannot be asked: its key is missing, under a budget its price
+    is not known, or for a `batch` its provider has no batch service.
     """
     scrubber = Scrubber.from_environment(study.config.providers)
     for spec in specs:
-        if spec.speaks == "baseline":
+        if spec.api_format == "baseline":
             continue
-        priced(spec, money.Budget(budget), "", study.config.prices)
+        tariff_for(spec, money.Budget(budget), "", study.config.prices)
         grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
         try:
             if batch:
@@ -1581,17 +1598,17 @@ def check_ready(
 
 
 # ---- what a run would ask and cost --------------------------------------------------------------
-_MANY = 20_000
-"""Above this number of prompts, only evenly spaced ones are read and priced."""
-_ANSWER, _REASONED = 20, 200
+_MAX_PRICED = 20_000  # above this number of prompts, only evenly spaced ones are read and priced
+_ANSWER_TOKENS, _REASONED_TOKENS = 20, 200
 """Tokens of an answer without thinking, and of one that may give a reason first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderForecast:
-    """The forecast of one grader's part of a run. `cost` in US dollars runs from answers of one
-    token to the most that all requests could cost; None where there is no known price. `expected`
-    is the likely cost, and `basis` says what it rests on.
+    """The forecast of one grader's part of a run. `already` questions are graded, `new` are to be
+    asked. `cost` in US dollars is a range, from answers of one token to the most that all requests
+    could cost, or None if no price is known. `expected` is the likely cost, and `basis` a sentence
+    on the assumption behind it. `sample` is the first prompt.
     """
 
     rater_id: str
@@ -1603,27 +1620,26 @@ class GraderForecast:
     sample: PromptText | None = None
     warnings: tuple[str, ...] = ()
 
-    def left(self, answered: int) -> GraderForecast:
-        """Return the forecast of what is left of as many new requests, without the sample."""
-        new = self.new - answered
-        rest, share = replace(self, already=answered, new=new, sample=None), new / (self.new or 1)
-        if self.cost is None and new:
-            return rest
-        least, most = self.cost or (0.0, 0.0)
+    def remaining(self, answered: int) -> GraderForecast:
+        """Return the forecast after `answered` of the new requests, without the sample prompt."""
+        n_new = self.new - answered
+        forecast = replace(self, already=answered, new=n_new, sample=None)
+        if self.cost is None and n_new:
+            return forecast
+        share, (min_cost, max_cost) = n_new / (self.new or 1), self.cost or (0.0, 0.0)
         expected = share * (self.expected or 0.0)
-        return replace(rest, cost=(share * least, share * most), expected=expected)
+        return replace(forecast, cost=(share * min_cost, share * max_cost), expected=expected)
 
 
-_ADDRESS = re.compile(r"@https?://|#")
-_SECONDS = 10
-"""That a reply takes, for forecasts."""
+_ADDRESS_START = re.compile(r"@https?://|#")
+_REPLY_SECONDS = 10  # assumed seconds for a reply
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The forecast of a run of several `steps`, each the name in `texts.toml` of what a model is
-    asked for and its forecast; the `work` of people, in sentences; and what was spent so far, in US
-    dollars. With `batch` graders are asked in batches.
+    """The forecast of a run of several `steps`: (kind of request, named as in `texts.toml`; its
+    forecast). `work` are sentences on the annotators' work, `spent` are US dollars spent before.
+    With `batch` graders are asked in batches.
     """
 
     steps: Sequence[tuple[str, GraderForecast]]
@@ -1633,36 +1649,38 @@ class Forecast:
     batch: bool = False
 
     @cached_property
-    def whole(self) -> GraderForecast:
-        """All steps together; their cost is None where a price is not known."""
+    def total(self) -> GraderForecast:
+        """The sum of all steps; its cost is None where a price is not known."""
         parts = [part for _, part in self.steps]
-        costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
-        least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
         already, new = sum(part.already for part in parts), sum(part.new for part in parts)
-        whole = GraderForecast(rater_id="", already=already, new=new)
-        is_known = len(costs) == len(parts)
-        return replace(whole, cost=(least, most), expected=likely) if is_known else whole
+        total = GraderForecast(rater_id="", already=already, new=new)
+        costs = [part.cost for part in parts if part.cost]
+        if len(costs) < len(parts):
+            return total
+        min_cost, max_cost = (math.fsum(cost[bound] for cost in costs) for bound in (0, 1))
+        expected = math.fsum(part.expected or 0.0 for part in parts)
+        return replace(total, cost=(min_cost, max_cost), expected=expected)
 
     @property
     def unpriced(self) -> dict[str, str]:
-        """The models that are still to be asked at prices that are not known, and the first; by the
-        names under which a price is looked up, without an address.
+        """The models without a known price and the first of them, for a sentence; empty if none.
+        Names are those under which a price is looked up, without an address.
         """
-        unknown = (_ADDRESS.split(part.rater_id)[0] for _, part in self.steps if part.cost is None)
-        models = [*dict.fromkeys(unknown)]
+        rater_ids = [part.rater_id for _, part in self.steps if part.cost is None]
+        models = [*dict.fromkeys(_ADDRESS_START.split(rater_id)[0] for rater_id in rater_ids)]
         return {"models": ", ".join(models), "first": models[0]} if models else {}
 
     @property
     def lines(self) -> list[str]:
-        """What is not known of the price, the time and the work, as sentences."""
-        in_batches = "grades" if self.batch else ""
-        live = sum(step.new for name, step in self.steps if name != in_batches)
-        minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
-        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
+        """Sentences on unknown prices, the time, the money spent, the work, and warnings."""
+        is_batch = {"grades": self.batch}
+        n_live = sum(step.new for name, step in self.steps if not is_batch.get(name))
+        minutes = math.ceil(n_live / self.concurrency * _REPLY_SECONDS / 60)
+        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _REPLY_SECONDS}
         return [
             *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
             written("reproduce.time", **pace),
-            *([written("reproduce.batch")] if self.whole.new > live else []),
+            *([written("reproduce.batch")] if self.total.new > n_live else []),
             *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
             *self.work,
             *dict.fromkeys(note for _, part in self.steps for note in part.warnings),
@@ -1675,34 +1693,33 @@ def forecast(
     options: GradingOptions,
     *,
     batch: bool = False,
-    most: int = _MANY,
+    max_priced: int = _MAX_PRICED,
 ) -> list[GraderForecast]:
-    """Render questions and price them: evenly spaced ones above the number of `most`. Raises
-    InputError as the run itself would.
+    """Forecast the part of each grader: render its prompts and price them. Above `max_priced`
+    prompts only evenly spaced ones are priced. Raises InputError as the run itself would.
     """
     scrubber = Scrubber.from_environment(study.config.providers)
     tasks = plan_grading(study, graders, options, scrubber)
-    return [forecast_of(study, task, batch=batch, most=most) for task in tasks]
+    return [forecast_of(study, task, batch=batch, max_priced=max_priced) for task in tasks]
 
 
 def forecast_of(
-    study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
+    study: Study, task: GradingTask, *, batch: bool = False, max_priced: int = _MAX_PRICED
 ) -> GraderForecast:
-    """Forecast the part of one grader: render its questions and price them."""
+    """Forecast one grader's part of a run, as `forecast` does."""
     spec, new = task.spec, len(task.questions)
     forecast = GraderForecast(rater_id=task.rater_id, already=task.already, new=new)
-    if spec.speaks == "baseline":
+    if spec.api_format == "baseline":
         return replace(forecast, cost=(0.0, 0.0))
-    tariff = money.Tariff.find(
-        spec, batch=batch, tier=task.settings.service_tier, prices=study.config.prices
-    )
-    usual, basis = _usual_tokens(study, task)
-    warnings = (*told_by_study(spec), *warnings_about(spec, task.settings))
-    prompts = _prompts(study, task, most)
-    if tariff and not tariff.named:
+    tier, prices = task.settings.service_tier, study.config.prices
+    tariff = money.Tariff.find(spec, batch=batch, tier=tier, prices=prices)
+    tokens_per_request, basis = _tokens_per_request(study, task)
+    warnings = (*warnings_about_secrets(spec), *warnings_about(spec, task.settings))
+    prompts = _prompts_to_price(study, task, max_priced)
+    if tariff and not tariff.study_prices:
         basis = f"{basis} {written('grade.price_table', table=tariff.source)}"
     forecast = replace(forecast, basis=basis, warnings=warnings)
-    return priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
+    return priced_forecast(forecast, tariff, spec, task.settings, prompts, tokens_per_request)
 
 
 def priced_forecast(
@@ -1711,70 +1728,70 @@ def priced_forecast(
     spec: GraderSpec,
     settings: GraderSettings,
     prompts: Iterable[tuple[PromptText, int]],
-    usual: money.Tokens | int,
+    tokens_per_request: money.Tokens | int,
 ) -> GraderForecast:
-    """Return a forecast with the cost of its prompts, each so many times: those given stand for all
-    of them. `usual` are the tokens of a request, or of its answer alone.
+    """Return a forecast with the cost of its prompts, each with a number of draws. If they are
+    fewer than the forecast's new requests, the cost is scaled up. `tokens_per_request` are the
+    likely tokens of a request, or of its answer alone.
     """
-    least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
-    for prompt, times in prompts:
-        sample = sample or prompt
-        priced += times
+    min_cost = max_cost = expected = Decimal(0)
+    first_prompt, n_priced = None, 0
+    for prompt, n_draws in prompts:
+        first_prompt = first_prompt or prompt
+        n_priced += n_draws
         if tariff:
             request = first_request(spec, settings, prompt)
-            least += times * tariff.at_least(request)
-            worst += times * tariff.at_most(request)
-            if isinstance(usual, int):
-                likely += times * tariff.cost(
-                    money.Tokens(money.input_estimate(request), output=usual)
-                )
-            else:
-                likely += times * tariff.cost(usual)
+            min_cost += n_draws * tariff.at_least(request)
+            max_cost += n_draws * tariff.at_most(request)
+            tokens = tokens_per_request
+            if isinstance(tokens, int):
+                tokens = money.Tokens(money.input_estimate(request), output=tokens)
+            expected += n_draws * tariff.cost(tokens)
     if tariff is None:
-        return replace(forecast, sample=sample, basis="")
+        return replace(forecast, sample=first_prompt, basis="")
     basis = forecast.basis
-    if priced < forecast.new:
-        share = Decimal(forecast.new) / priced
-        least, worst, likely = least * share, worst * share, likely * share
-        basis = f"{basis} {written('grade.some_priced', priced=priced, total=forecast.new)}"
-    cost = (float(least), float(worst))
-    return replace(forecast, sample=sample, basis=basis, cost=cost, expected=float(likely))
+    if n_priced < forecast.new:
+        share = Decimal(forecast.new) / n_priced
+        min_cost, max_cost, expected = min_cost * share, max_cost * share, expected * share
+        basis = f"{basis} {written('grade.some_priced', priced=n_priced, total=forecast.new)}"
+    cost = (float(min_cost), float(max_cost))
+    return replace(forecast, sample=first_prompt, basis=basis, cost=cost, expected=float(expected))
 
 
-def _usual_tokens(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
+def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
     """Return the mean tokens of this grader's earlier requests or, where there are none, the tokens
-    assumed for an answer; and the sentence that says so.
+    assumed for an answer; and a sentence that says which.
     """
     totals = grade_totals(study.store)
     of_grader = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
     if of_grader.empty:
         has_own_prompt = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
-        answer = _REASONED if task.settings.reason or has_own_prompt else _ANSWER
+        answer = _REASONED_TOKENS if task.settings.reason or has_own_prompt else _ANSWER_TOKENS
         return answer, written("grade.expected_assumed", answer=answer)
-    asked = int(of_grader["attempts"].sum())
-    read, cached, out = (
-        round(of_grader[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
-    )
-    sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
+    n_requests = int(of_grader["attempts"].sum())
+    means = of_grader[["tokens_input", "tokens_cached", "tokens_output"]].sum() / n_requests
+    read, cached, out = map(round, means)
+    sentence = written("grade.expected_known", asked=n_requests, read=read, cached=cached, out=out)
     return money.Tokens(input=read, cached=cached, output=out), sentence
 
 
-def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
-    """Yield prompts with their numbers of draws; evenly spaced ones where there are over `most`."""
-    step = max(1, math.ceil(len(task.questions) / task.settings.draws / most))
-    asked = groupby(task.questions, key=lambda question: question.prompted)
-    draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
-    while chunk := list(islice(draws, _AT_ONCE)):
+def _prompts_to_price(
+    study: Study, task: GradingTask, max_prompts: int
+) -> Iterator[tuple[PromptText, int]]:
+    """Yield prompts with their numbers of draws, evenly spaced ones if over `max_prompts`."""
+    step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
+    groups = groupby(task.questions, key=lambda question: question.prompted)
+    counted = ((next(draws), 1 + sum(1 for _ in draws)) for _, draws in groups)
+    spaced = islice(counted, 0, None, step)
+    while chunk := list(islice(spaced, _QUESTIONS_AT_ONCE)):
         shown = study.values_of([question for question, _ in chunk])
-        for (question, times), values in zip(chunk, shown, strict=True):
-            yield question.rubric.for_prompt(values), times
+        for (question, n_draws), values in zip(chunk, shown, strict=True):
+            yield question.rubric.for_prompt(values), n_draws
 
 
 # ---- responses of models ------------------------------------------------------------------------
-USUAL_WORDS = 500
-"""Words of a response, for forecasts."""
-_RESPONSE = 700
-"""Tokens of a response, for forecasts."""
+USUAL_WORDS = 500  # words of a response, for forecasts
+_RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
 
 
 _Side = tuple[str, str]
@@ -1783,8 +1800,8 @@ _Side = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """The summary of a run, the number of responses that it added to the study (whole pairs only),
-    and what was spent by its end, in US dollars.
+    """The summary of a run that collected responses. `added` is the number of responses that it
+    added to the study (whole pairs only), `spent` the US dollars spent by its end.
     """
 
     run: GraderSummary
@@ -1804,26 +1821,24 @@ def respond(
     study: Study,
     subject: str,
     scope: str = "sample",
-    limits: RequestLimits = _LIMITS,
+    limits: RequestLimits = _DEFAULT_LIMITS,
     progress: Progress | None = None,
     *,
     system: str = "",
     thinking: str = "",
     effort: str = "",
 ) -> ResponseSummary:
-    """Put every prompt to a model, as its users would, and keep what it says.
-
+    """Send every prompt to a model under test, as its users would, and store its responses.
     `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
     `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
     another way is another subject. A refusal is a response. A pair's two responses enter the study
-    together. Safe to interrupt and to run again.
-    Raises InputError as `runner.grade` does.
+    together. Safe to interrupt and to run again. Raises InputError as `grade` does.
     """
     spec = parse_spec(subject, study.config.providers)
-    if spec.speaks == "baseline":
+    if spec.api_format == "baseline":
         raise InputError("a baseline writes no responses; name a model instead")
     settings = GraderSettings.for_subject(spec, effort=effort, thinking=thinking)
-    subject = _named(spec, settings, system)
+    subject = _subject_name(spec, settings, system)
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
     with only_runner(study):
@@ -1835,22 +1850,21 @@ def respond(
             if side not in answered
         }
         run = Rounds.begin(study, limits, progress)
-        summary = run.part(subject, len(prompts) - len(asked), len(asked))
+        summary = run.extend_summary(subject, len(prompts) - len(asked), len(asked))
 
-        def response(side: _Side, facts: dict[str, Any], came: Outcome | str) -> ResponseAttempt:
-            about = {"subject": subject, "pair_id": side[0], "side": side[1]}
-            if isinstance(came, str):
-                return ResponseAttempt(**about, unscored_reason=came, provenance=facts)
-            reason = came.unscored_reason
-            facts |= {"raw": came.raw} if reason else {}
-            text = "" if reason else came.raw
-            return ResponseAttempt(**about, response=text, unscored_reason=reason, provenance=facts)
+        def response(side: _Side, facts: dict[str, Any], reply: Outcome | str) -> ResponseAttempt:
+            """Return the record of a side's response, or of the reason why there is none."""
+            record = partial(ResponseAttempt, subject=subject, pair_id=side[0], side=side[1])
+            if isinstance(reply, str):
+                return record(unscored_reason=reply, provenance=facts)
+            if not (reason := reply.unscored_reason):
+                return record(response=reply.raw, provenance=facts)
+            return record(unscored_reason=reason, provenance=facts | {"raw": reply.raw})
 
-        about = {"system_prompt": system} if system else {}
-        job = Job(subject, asked, response, log.append, about)
+        job = Job(subject, asked, response, log.append, {"system_prompt": system} if system else {})
         try:
             if asked:
-                run.put(spec, settings, job, summary)
+                run.run_job(spec, settings, job, summary)
         finally:
             added = log.add_whole_pairs(subject)
     return ResponseSummary(summary, added, run.so_far.over_budget, run.so_far.spent)
@@ -1859,30 +1873,29 @@ def respond(
 def forecast_responses(
     study: Study, subject: str, scope: str = "sample", answered: Collection[_Side] = ()
 ) -> GraderForecast:
-    """Price a model's responses to all prompts but those `answered`, without network or key. How
-    long they will be is assumed. Raises InputError where the model is not valid.
+    """Forecast a model's responses to all prompts but those `answered`, without network or key,
+    with an assumed length. Raises InputError where the model is not valid.
     """
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    every = _study_prompts(study, scope)
-    texts = [text for side, text in every.items() if side not in answered]
+    prompts_by_side = _study_prompts(study, scope)
+    texts = [text for side, text in prompts_by_side.items() if side not in answered]
     prompts = [PromptText(system="", user=text) for text in texts]
-    basis = written("grade.expected_response", tokens=_RESPONSE)
-    warnings = (*told_by_study(spec), *warnings_about(spec, settings))
-    forecast = GraderForecast(
-        rater_id=spec.text, already=0, new=len(prompts), basis=basis, warnings=warnings
-    )
+    basis = written("grade.expected_response", tokens=_RESPONSE_TOKENS)
+    warnings = (*warnings_about_secrets(spec), *warnings_about(spec, settings))
+    forecast = GraderForecast(rater_id=spec.text, already=0, new=len(prompts), basis=basis)
+    forecast = replace(forecast, warnings=warnings)
     tariff = money.Tariff.find(spec, prices=study.config.prices)
-    asked = ((prompt, 1) for prompt in prompts)
-    forecast = priced_forecast(forecast, tariff, spec, settings, asked, _RESPONSE)
-    return replace(forecast.left(0), already=len(every) - len(prompts))
+    drawn_once = ((prompt, 1) for prompt in prompts)
+    forecast = priced_forecast(forecast, tariff, spec, settings, drawn_once, _RESPONSE_TOKENS)
+    return replace(forecast.remaining(0), already=len(prompts_by_side) - len(prompts))
 
 
-def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
+def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
     """Return a subject's name: the model, and the options with which it was asked, if any.
 
     >>> from evenhand.graders.providers import parse_spec
-    >>> _named(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
+    >>> _subject_name(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
     'anthropic:m#system-213c22ed#effort-low'
     """
     parts = {
@@ -1894,6 +1907,7 @@ def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
 
 
 def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
+    """Return the prompts of all pairs, or of the sample's, by pair id and side."""
     pairs = study.store.pairs()
     if scope == "sample":
         pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
@@ -1905,35 +1919,33 @@ def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
 
 
 # ---- proposals ----------------------------------------------------------------------------------
-_PROPOSAL = 800
-"""Tokens of a usual proposal."""
+_PROPOSAL_TOKENS = 800  # tokens of a usual proposal
 
 
 def propose(
-    rounds: Rounds, rubric: str, proposer: str, wanted: PromptText, about: Mapping[str, Any]
+    rounds: Rounds, rubric: str, proposer: str, prompt: PromptText, about: Mapping[str, Any]
 ) -> ProposalAttempt | None:
-    """Put a request to a model, within the budget of these rounds, and return its answer; None
-    where the rounds ended early, as their summary says. `about` is kept with it.
-
-    Raises InputError where the model is not known, writes nothing or has no key, or, under a
-    budget, its price is not known.
+    """Ask a model for a proposal, within the budget of these rounds, and return its answer; None if
+    the rounds ended early, as their summary reports. `about` is stored with the answer. A request
+    that was answered before is not sent again. Raises InputError where the model is not known,
+    writes nothing or has no key, or, under a budget, its price is not known.
     """
     study = rounds.study
-    spec, settings = writer_of(study, proposer)
-    kept = answered(study, rubric, proposer, wanted)
+    spec, settings = parse_proposer(study, proposer)
+    stored = stored_proposal(study, rubric, proposer, prompt)
     name = written("improve.proposer", model=spec.text)
-    summary = rounds.part(name, int(kept is not None), int(kept is None))
-    if kept:
-        return kept
+    summary = rounds.extend_summary(name, int(stored is not None), int(stored is None))
+    if stored:
+        return stored
 
-    def proposal(question: str, facts: dict[str, Any], came: Outcome | str) -> ProposalAttempt:
-        outcome = Outcome(unscored_reason=came) if isinstance(came, str) else came
+    def proposal(request: str, facts: dict[str, Any], reply: Outcome | str) -> ProposalAttempt:
+        outcome = Outcome(unscored_reason=reply) if isinstance(reply, str) else reply
         return ProposalAttempt(
             rubric=rubric,
             proposer=spec.text,
-            request=question,
-            system=wanted.system,
-            user=wanted.user,
+            request=request,
+            system=prompt.system,
+            user=prompt.user,
             about=about,
             reply=outcome.raw,
             unscored_reason=outcome.unscored_reason,
@@ -1941,49 +1953,45 @@ def propose(
         )
 
     store = partial(note_proposals, study.store)
-    job = Job(spec.text, {_digest(spec, wanted): wanted}, proposal, store, {})
-    rounds.put(spec, settings, job, summary)
-    return answered(study, rubric, proposer, wanted)
+    job = Job(spec.text, {_request_hash(spec, prompt): prompt}, proposal, store, {})
+    rounds.run_job(spec, settings, job, summary)
+    return stored_proposal(study, rubric, proposer, prompt)
 
 
-def answered(
-    study: Study, rubric: str, proposer: str, wanted: PromptText
+def stored_proposal(
+    study: Study, rubric: str, proposer: str, prompt: PromptText
 ) -> ProposalAttempt | None:
-    """Return a model's answer to this request that is kept; None where there is none."""
-    spec, _ = writer_of(study, proposer)
-    return proposals_of(study.store, rubric).get(_digest(spec, wanted))
+    """Return a model's stored answer to this request, or None."""
+    spec, _ = parse_proposer(study, proposer)
+    return proposals_of(study.store, rubric).get(_request_hash(spec, prompt))
 
 
 def forecast_proposals(
-    study: Study, rubric: str, proposer: str, wanted: Sequence[PromptText]
+    study: Study, rubric: str, proposer: str, prompts: Sequence[PromptText]
 ) -> GraderForecast:
-    """Forecast what requests for proposals cost, without network or key. Raises InputError where
-    the model is not known or writes nothing.
-    """
-    spec, settings = writer_of(study, proposer)
-    kept = proposals_of(study.store, rubric)
-    new = [(prompt, 1) for prompt in wanted if _digest(spec, prompt) not in kept]
+    """Forecast requests for proposals. Raises InputError where the model is not valid."""
+    spec, settings = parse_proposer(study, proposer)
+    stored = proposals_of(study.store, rubric)
+    new = [(prompt, 1) for prompt in prompts if _request_hash(spec, prompt) not in stored]
     forecast = GraderForecast(
         rater_id=written("improve.proposer", model=spec.text),
-        already=len(wanted) - len(new),
+        already=len(prompts) - len(new),
         new=len(new),
-        basis=written("grade.expected_assumed", answer=_PROPOSAL),
+        basis=written("grade.expected_assumed", answer=_PROPOSAL_TOKENS),
     )
     tariff = money.Tariff.find(spec, prices=study.config.prices)
-    return priced_forecast(forecast, tariff, spec, settings, new, _PROPOSAL)
+    return priced_forecast(forecast, tariff, spec, settings, new, _PROPOSAL_TOKENS)
 
 
-def writer_of(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
-    """Return the model that writes, and how it is asked. Raises InputError where the model is not
-    known or writes nothing.
-    """
+def parse_proposer(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
+    """Return the model and settings for proposals. Raises InputError where it is not valid."""
     spec = parse_spec(proposer, study.config.providers)
-    if spec.speaks == "baseline":
+    if spec.api_format == "baseline":
         raise InputError(written("improve.writes_nothing", proposer=spec.text))
     return spec, GraderSettings.for_subject(spec)
 
 
-def _digest(spec: GraderSpec, prompt: PromptText) -> str:
-    """Return 16 hexadecimal digits of SHA-256 over the model and the words sent to it."""
+def _request_hash(spec: GraderSpec, prompt: PromptText) -> str:
+    """Return 16 hexadecimal digits of SHA-256 over a model's name and its prompt."""
     text = json.dumps([spec.text, prompt.system, prompt.user], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,3 +1,3 @@
-"""What tests and benchmarks share: small studies, the app as a server, the people who label in it
-(in a browser or over the WebSocket), the providers' protocols on loopback. Not part of the wheel.
+"""Code shared by tests and benchmarks: small studies, the app as a server, annotators in a browser
+or over the WebSocket, the providers' protocols on loopback. Not part of the wheel.
 """

@@ -1,4 +1,4 @@
-"""A composite GitHub Action run by hand: its steps, in bash, as a runner would start them.
+"""Run a composite GitHub Action locally: its steps, in bash, as a runner would start them.
 
 As much of a runner as `action.yml` uses: inputs with their defaults, `if` made of comparisons, the
 files that steps write outputs, paths and summaries to, and a shell that stops at the first error.
@@ -22,7 +22,7 @@ _TERM = re.compile(r"([\w.-]+)\s*(==|!=)\s*'([^']*)'")
 
 @dataclass
 class ActionRun:
-    """What an Action did: the code of the step that failed (0 where none did), and its outputs."""
+    """The result of an Action: the exit code of the step that failed, or 0, and its outputs."""
 
     code: int = 0
     outputs: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Runner:
 
 
 def _filled(text: str, context: Mapping[str, str]) -> str:
-    """The text with its expressions put in; what is not known is empty, as at GitHub."""
+    """Return a text with its expressions filled in; unknown ones are empty, as on GitHub."""
     return _EXPRESSION.sub(lambda found: context.get(found[1], ""), text)
 
 

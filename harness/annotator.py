@@ -1,4 +1,4 @@
-"""A person at the panel in a real browser, and the texts that they are shown."""
+"""An annotator at the panel in a real browser, and the texts that the panel shows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ IS_NEXT = """
 
 @dataclass
 class Annotator:
-    """A person at the panel. `given` is what they chose: unit id -> the label it must become."""
+    """An annotator at the panel. `given` are the labels chosen, as they must be stored."""
 
     rater: str
     server: Served
@@ -82,13 +82,13 @@ class Annotator:
     given: dict[str, str] = field(default_factory=dict)
 
     def texts(self) -> list[str]:
-        """The texts on the page as they stand in the document, top to bottom, left to right."""
+        """Return the texts on the page in document order."""
         read = "nodes => nodes.map(node => node.textContent)"
         texts: list[str] = self.page.locator(".material .text").evaluate_all(read)
         return texts
 
     def unit(self) -> tuple[str, str]:
-        """The unit on the page, told by its texts: (unit id, order)."""
+        """Return (unit id, order) of the unit on the page, recognised by its texts."""
         prompt_left, left, prompt_right, right = self.texts()
         number = int(left.split()[1].rstrip(","))
         sides = "".join(text.split(".")[0][-1] for text in (left, right))
@@ -124,9 +124,7 @@ class Annotator:
         self.wait_for_chip("saved")
 
     def all_stored(self) -> bool:
-        """Wait until what is stored is what was given: a unit can be left while its answer is
-        still on its way.
-        """
+        """Wait until the labels given are stored; an answer may be stored once its unit is left."""
         return holds(lambda: self.stored() == self.given)
 
     def stored(self) -> dict[str, str]:
@@ -145,7 +143,7 @@ class Annotator:
         go_on(self.page, *keys)
 
     def focus(self) -> str:
-        """The class of the part of the panel that has the focus."""
+        """Return the CSS class of the panel's element that has the focus."""
         return str(
             self.page.evaluate(
                 "document.querySelector('[data-testid=stBidiComponentIsolated]')"
@@ -165,8 +163,7 @@ class Annotator:
 
 
 def arrive(page: Page, server: Served, rater: str, address: str = "") -> Annotator:
-    """Somebody at their first unit, under a code that the server knows; `address` is another way to
-    it."""
+    """Return an annotator at their first unit, at the usual `address` or another one."""
     server.enter(rater)
     page.goto(f"{address or server.url}?rater={rater}")
     page.wait_for_selector(READY)

@@ -1,4 +1,4 @@
-"""What an annotator could learn who keeps every byte that the server sends, and has read the code.
+"""Simulate an annotator who keeps every byte that the server sends and has read the code.
 
 The attacks are those that told subject and side of every unit of version 0.2.0: digests of what can
 be guessed. `told` says how much better than chance guesses are, whatever they rest on.
@@ -27,7 +27,7 @@ SEEDS = range(50)
 
 @dataclass
 class Screen:
-    """One screen as its rater met it: each message with the seconds since it was asked for."""
+    """One screen: each message with the seconds since it was requested."""
 
     number: int
     data: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Screen:
         return title
 
     def features(self, before: Screen | None, after: Screen | None) -> list[float]:
-        """What there is to see, texts by their lengths, and what the next screen makes of it."""
+        """Return features of a screen: sizes and times of its messages, lengths of its texts."""
         sizes = [len(raw) for _, raw in self.messages]
         moments = [1000 * at for at, _ in self.messages]
         blocks = self.data["sheet"]["blocks"]
@@ -56,7 +56,7 @@ class Screen:
         return shown
 
     def counters(self) -> list[float]:
-        """The figures in the margin, and how the estimate differs from that of all answers."""
+        """Return the figures in the margin, and how far the estimate is off that of all answers."""
         progress = self.data["progress"]
         left = progress["total"] - progress["done"]
         every = [Worked("", seconds_given(n)) for n in range(self.number)]
@@ -66,13 +66,13 @@ class Screen:
 
 
 def seconds_given(number: int) -> float:
-    """The time that the attacker claims for an answer: each moves the estimate by as much."""
+    """Return the time that the attacker claims for an answer, which moves the time estimate."""
     return 500.0 * (number + 1)
 
 
 @dataclass
 class Watcher(Session):
-    """A rater who keeps all that arrives."""
+    """An annotator who keeps every message received."""
 
     messages: list[tuple[float, bytes]] = field(default_factory=list)
     everything: list[bytes] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Watcher(Session):
 
 
 def public_digest(seed: int, *parts: str) -> str:
-    """The digest from which version 0.2.0 derived every draw and every id."""
+    """Return the digest from which version 0.2.0 derived every draw and every id."""
     return hashlib.sha256("\x1f".join([str(seed), *parts]).encode()).hexdigest()
 
 
@@ -118,7 +118,7 @@ def guessed_ids(
     rubrics: Mapping[str, str],
     seeds: Iterable[int] = SEEDS,
 ) -> dict[str, str]:
-    """The ids that tasks would have -> their units; `rubrics` are names with hashes of texts."""
+    """Return units by the ids that their tasks would have; `rubrics` are (name, hash of text)."""
     return {
         public_digest(seed, "task", rater, unit, *rubric, str(draw))[:24]: unit
         for seed, rater, unit, rubric, draw in product(
@@ -128,7 +128,7 @@ def guessed_ids(
 
 
 def identified(received: Iterable[bytes], guesses: Mapping[str, str]) -> set[str]:
-    """The units whose guessed id stands anywhere in what was received."""
+    """Return the units whose guessed id occurs anywhere in what was received."""
     return {guesses[token] for token in _tokens(received) if token in guesses}
 
 
@@ -143,8 +143,8 @@ def _tokens(received: Iterable[bytes]) -> Iterator[str]:
 
 
 def told(right: Sequence[float], clusters: Sequence[object]) -> float:
-    """How many standard errors a guesser is above chance: `right` holds hit less chance for each
-    guess. Guesses of one cluster rest on the same texts, so a cluster counts once.
+    """Return by how many standard errors a guesser is above chance. `right` holds hit minus chance
+    for each guess. Guesses of one cluster rest on the same texts, so a cluster counts once.
     """
     sums: dict[object, float] = {}
     for value, cluster in zip(right, clusters, strict=True):

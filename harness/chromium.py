@@ -1,4 +1,4 @@
-"""The Chromium of this machine, or Playwright's own, without what it does in the background."""
+"""Start this machine's Chromium, or Playwright's own, without its background traffic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NoBrowser(Exception):  # noqa: N818 - a state of the machine; who needs a 
 
 
 def launched_chromium(playwright: Playwright, *flags: str) -> Browser:
-    """A headless Chromium; raises `NoBrowser` where there is none."""
+    """Return a headless Chromium. Raises `NoBrowser` where there is none."""
     try:
         path = browser_path()
     except InputError:

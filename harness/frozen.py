@@ -63,7 +63,7 @@ class Case:
     also: tuple[str, ...] = ()
 
     def steps(self) -> Iterator[tuple[str, list[str]]]:
-        """Each command's name and words."""
+        """Return each command's name and words."""
         for line in filter(None, map(str.strip, self.commands.splitlines())):
             name, _, words = line.partition(": ")
             yield name, shlex.split(words)
@@ -72,26 +72,27 @@ class Case:
 # The studies
 
 
-def _drawn(
+def _draw_ratings(
     keep: Mapping[str, float], units: int = 240, seed: int = 4, per_cluster: int = 3
 ) -> pd.DataFrame:
-    """Ratings (synthetic, yes or no) of raters who keep the truth so often; ann, ben, cy and dee
-    are people. Columns of the units: cluster, topic, side, wording, how likely each was picked.
+    """Return synthetic yes-or-no ratings, in which each rater keeps the truth with a given
+    probability; ann, ben, cy and dee are annotators. Units have cluster, topic, side, wording and
+    inclusion probability.
     """
     rng = np.random.default_rng(seed)
     truth = rng.random(units) < 0.5
     tables = []
     for rater, share in keep.items():
-        said = np.where(rng.random(units) < share, truth, ~truth)
+        labels = np.where(rng.random(units) < share, truth, ~truth)
         kind = "human" if rater in ("ann", "ben", "cy", "dee") else "model"
-        stated = np.clip(np.where(said, 0.7, 0.2) + rng.normal(0, 0.15, units), 0, 1).round(3)
+        stated = np.clip(np.where(labels, 0.7, 0.2) + rng.normal(0, 0.15, units), 0, 1).round(3)
         cluster = np.arange(units) // per_cluster
         table = pd.DataFrame(
             {
                 "unit_id": [f"u{n:03d}" for n in range(units)],
                 "rater_id": rater,
                 "rater_kind": kind,
-                "label": np.where(said, "yes", "no"),
+                "label": np.where(labels, "yes", "no"),
                 "p_positive": stated if rater == "sure" else np.nan,
                 "cluster_id": [f"c{n:03d}" for n in cluster],
                 "topic": np.where(cluster % 3 == 0, "tax", "health"),
@@ -109,7 +110,7 @@ PEOPLE = {"ann": 0.92, "ben": 0.9, "cy": 0.88}
 
 def _rich(folder: Path) -> None:
     """Ratings with weights; with probabilities in their place; with the units in a file apart."""
-    rich = _drawn(PEOPLE | {"dee": 0.9, "good": 0.93, "sure": 0.9, "weak": 0.75})
+    rich = _draw_ratings(PEOPLE | {"dee": 0.9, "good": 0.93, "sure": 0.9, "weak": 0.75})
     rich.drop(columns="p_positive").to_csv(folder / "weighted.csv", index=False)
     rich.drop(columns="inclusion_probability").to_csv(folder / "plain.csv", index=False)
     rated = ["unit_id", "rater_id", "rater_kind", "label"]
@@ -120,19 +121,19 @@ def _rich(folder: Path) -> None:
 
 
 def _gated(folder: Path) -> None:
-    """A grader that passes, one that does not, and one of which a baseline cannot tell."""
-    ratings = _drawn({"ann": 0.95, "ben": 0.95, "cy": 0.95, "g": 0.96, "worse": 0.5}, 400)
+    """Write ratings of a grader that passes, one that fails, and one with an open comparison."""
+    ratings = _draw_ratings({"ann": 0.95, "ben": 0.95, "cy": 0.95, "g": 0.96, "worse": 0.5}, 400)
     ratings = ratings[["unit_id", "rater_id", "rater_kind", "label"]]
-    own = ratings[ratings["rater_id"] == "g"]
-    turned = own["label"].map({"yes": "no", "no": "yes"})
-    label = own["label"].where(np.arange(len(own)) % 20 != 0, turned)
-    some = own.assign(rater_id="some", label=label)
-    pd.concat([ratings, some]).to_csv(folder / "ratings.csv", index=False)
+    grader_ratings = ratings[ratings["rater_id"] == "g"]
+    swapped = grader_ratings["label"].map({"yes": "no", "no": "yes"})
+    label = grader_ratings["label"].where(np.arange(len(grader_ratings)) % 20 != 0, swapped)
+    changed = grader_ratings.assign(rater_id="some", label=label)
+    pd.concat([ratings, changed]).to_csv(folder / "ratings.csv", index=False)
     ratings[ratings["rater_id"].isin(["ann", "g"])].to_csv(folder / "one.csv", index=False)
 
 
 def _judged(folder: Path) -> None:
-    """A study with looks, leanings, groups, prices; and a new text of its rubric."""
+    """Make a study with interim analyses, leanings, groups, prices and a new rubric text."""
     from harness.judged_study import judged_study
 
     judged_study(folder)
@@ -144,7 +145,7 @@ def _judged(folder: Path) -> None:
 
 
 def _readme(folder: Path) -> None:
-    """The labels that the README has its readers type in."""
+    """Write the labels that the README tells its readers to type in."""
     text = (ROOT / "README.md").read_text("utf-8")
     labels = re.search(r"cat > labels.csv <<'END'\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
     assert labels
@@ -152,7 +153,7 @@ def _readme(folder: Path) -> None:
 
 
 def _large(folder: Path) -> None:
-    """A file of 250 units and five raters; the same sort of ratings as a folder of Parquet."""
+    """Write a file of 250 units and five raters, and similar ratings as a folder of Parquet."""
     from harness.many_ratings import many_ratings
 
     many_ratings(250).to_csv(folder / "large.csv", index=False)
@@ -387,7 +388,7 @@ def freeze(out: Path, names: Sequence[str] = ()) -> None:
     chosen = [case for case in CASES if not names or case.name in names]
     missing = [case for case in chosen if case.needs and not (REAL / case.needs).is_file()]
     cases = [case for case in chosen if case not in missing]
-    absent = "".join(f"{each.name}: EVENHAND_SHARED has no {each.needs}\n" for each in missing)
+    absent = "".join(f"{case.name}: EVENHAND_SHARED has no {case.needs}\n" for case in missing)
     (out / "left-out.txt").write_text(absent, "utf-8")
     print(absent, end="", file=sys.stderr)
 
@@ -395,14 +396,14 @@ def freeze(out: Path, names: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="evenhand-frozen-") as home:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda case: _run(case, Path(home) / case.name), cases))
-        made = Path(home) / "library" / KEPT
+        kept = Path(home) / "library" / KEPT
         if not names or "library" in names:
-            made.mkdir(parents=True)
-            _library(made)
-            _names(made)
+            kept.mkdir(parents=True)
+            _library(kept)
+            _names(kept)
         if not names or "pages" in names:
-            made = Path(home) / "pages" / KEPT
-            subprocess.run([sys.executable, "-P", "-m", "harness.frozen_pages", made], check=True)
+            kept = Path(home) / "pages" / KEPT
+            subprocess.run([sys.executable, "-P", "-m", "harness.frozen_pages", kept], check=True)
         for folder in sorted(Path(home).iterdir()):
             _keep(folder, out / folder.name, home, started)
 
@@ -417,14 +418,14 @@ def _run(case: Case, folder: Path) -> None:
     }
     environment |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1", "TZ": "UTC"}
     for name, words in case.steps():
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", "-m", "evenhand", *words],
             cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
             check=False,
         )  # fmt: skip
-        said = f"$ evenhand {shlex.join(words)}\nexit {done.returncode}\n"
-        said += f"\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
-        (folder / KEPT / f"{name}.txt").write_text(said, "utf-8")
+        transcript = f"$ evenhand {shlex.join(words)}\nexit {process.returncode}\n"
+        transcript += f"\n--- stdout\n{process.stdout}\n--- stderr\n{process.stderr}"
+        (folder / KEPT / f"{name}.txt").write_text(transcript, "utf-8")
     for path in case.also:
         source = folder / path
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
@@ -433,7 +434,7 @@ def _run(case: Case, folder: Path) -> None:
 
 
 def _library(out: Path) -> None:
-    """What a notebook is shown of `evenhand.check` and `analyse`."""
+    """Write what a notebook shows of `evenhand.check` and `analyse`."""
     import evenhand as eh
     from evenhand.analysis import Scale, analyse
 
@@ -444,7 +445,7 @@ def _library(out: Path) -> None:
             "my-grader": [5, 4, 2, 4, 3, 1] * 20,
         }
     )
-    ratings = _drawn(PEOPLE | {"good": 0.93, "sure": 0.9})
+    ratings = _draw_ratings(PEOPLE | {"good": 0.93, "sure": 0.9})
     checks = {
         "wide": eh.check(
             wide, human=["ann", "ben"], model="my-grader", categories=range(1, 6), level="ordinal"
@@ -485,7 +486,7 @@ def _write_facts(path: Path, verdicts: Sequence[object], notes: Sequence[str]) -
 
 
 def _names(out: Path) -> None:
-    """The public names of `evenhand` and `evenhand.analysis`, with their signatures and fields."""
+    """Write the public names of `evenhand` and `evenhand.analysis`, with signatures and fields."""
     import evenhand
     import evenhand.analysis
 
@@ -495,7 +496,7 @@ def _names(out: Path) -> None:
 
 
 def _described(module: object, name: str) -> Iterator[str]:
-    """A public name; of a class also what it has."""
+    """Yield the description of a public name, and of a class's members."""
     value = getattr(module, name)
     if not callable(value):
         yield name
@@ -515,7 +516,7 @@ def _described(module: object, name: str) -> Iterator[str]:
 
 
 def normalised(text: str, home: str, days: Sequence[str]) -> str:
-    """The text without what changes from run to run by its nature; `days` are those of the run."""
+    """Return a text without what differs between runs, such as times; `days` are the run's."""
     # The folder of the run, and where this checkout and its Python are.
     for path, shown in ((home, "HOME"), (sys.prefix, "PYTHON"), (str(ROOT), "CHECKOUT")):
         text = text.replace(path, shown)
@@ -551,7 +552,7 @@ def _keep(folder: Path, out: Path, home: str, started: datetime) -> None:
 
 
 def _parquet(path: Path) -> str:
-    """The columns and rows of a Parquet file: its bytes name the versions of libraries."""
+    """Return the columns and rows of a Parquet file, whose bytes name the versions of libraries."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -564,7 +565,7 @@ def _parquet(path: Path) -> str:
 
 
 def differences(before: Path, after: Path) -> list[str]:
-    """A few lines for each file that is not the same in both folders, or in one alone."""
+    """Return a few lines for each file that differs between two folders, or is in only one."""
     names = sorted(
         {
             path.relative_to(home).as_posix()
@@ -573,12 +574,12 @@ def differences(before: Path, after: Path) -> list[str]:
             if path.is_file()
         }
     )
-    found = (_difference(before / name, after / name, name) for name in names)
-    return [each for each in found if each]
+    faults = (_difference(before / name, after / name, name) for name in names)
+    return [fault for fault in faults if fault]
 
 
 def _difference(before: Path, after: Path, name: str) -> str:
-    """The first line that differs, or "" if none does."""
+    """Return the first line that differs, or "" if none does."""
     if not before.is_file() or not after.is_file():
         return f"{name}: only {'after' if after.is_file() else 'before'}"
     old, new = before.read_bytes(), after.read_bytes()
@@ -586,12 +587,13 @@ def _difference(before: Path, after: Path, name: str) -> str:
         return ""
     lines = [content.decode("utf-8", "surrogateescape").split("\n") for content in (old, new)]
     pairs = enumerate(zip_longest(*lines), 1)
-    number, shown = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
-    letters = enumerate(zip_longest(*(each or "" for each in shown)))
-    same = next((n for n, (one, other) in letters if one != other), 0)
+    number, differing = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
+    letters = enumerate(zip_longest(*(side or "" for side in differing)))
+    same = next((n for n, (old_letter, new_letter) in letters if old_letter != new_letter), 0)
     start = max(0, same - 40)
     sides = [
-        "(no such line)" if each is None else repr(each[start : start + _WINDOW]) for each in shown
+        "(no such line)" if side is None else repr(side[start : start + _WINDOW])
+        for side in differing
     ]
     return f"{name}, line {number}:\n  before {sides[0]}\n  after  {sides[1]}"
 
@@ -602,20 +604,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
     cases = [*(case.name for case in CASES), "library", "pages"]
     parser.add_argument("--only", action="append", default=[], choices=cases, help="repeatable")
-    given = parser.parse_args(arguments)
-    if given.compare:
-        found = differences(*given.compare)
-        print("\n".join(found[:SHOWN]))
-        if len(found) > SHOWN:
-            print(f"and {len(found) - SHOWN} more files")
-        return 1 if found else 0
+    options = parser.parse_args(arguments)
+    if options.compare:
+        differing = differences(*options.compare)
+        print("\n".join(differing[:SHOWN]))
+        if len(differing) > SHOWN:
+            print(f"and {len(differing) - SHOWN} more files")
+        return 1 if differing else 0
 
-    if given.folder is None:
+    if options.folder is None:
         parser.error("name a folder, or --compare BEFORE AFTER")
     began = time.monotonic()
-    freeze(given.folder, given.only)
+    freeze(options.folder, options.only)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(each.ru_utime + each.ru_stime for each in used)
+    cpu = sum(usage.ru_utime + usage.ru_stime for usage in used)
     print(f"{time.monotonic() - began:.0f} s, {cpu:.0f} s of CPU", file=sys.stderr)
     return 0
 

@@ -1,5 +1,5 @@
-"""What pages show, stores hold and providers are sent, written to a folder: a part of
-`harness.frozen`, run as `python -m harness.frozen_pages FOLDER`.
+"""Write pages, stores and requests to providers into a folder: a part of `harness.frozen`, run as
+`python -m harness.frozen_pages FOLDER`.
 
 One annotator labels the first items of studies of each kind; then a lead opens every page. What is
 drawn at random or read from a clock is numbered in the order in which it first appears; only the
@@ -117,7 +117,7 @@ def _studies(home: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _labelled(study: Study) -> str:
-    """The page's data for each item, as the annotator's answers bring them."""
+    """Return the page's data for each item, as an annotator's answers bring them."""
     desk = AnnotationDesk(study)
     receipts: dict[str, str] = {}
     pages: list[dict[str, Any]] = []
@@ -150,7 +150,7 @@ def _answers(sheet: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
 
 
 def _lead_page(folder: Path, title: str) -> Iterator[str]:
-    """The kinds and texts of all that a page shows."""
+    """Return the kinds and texts of all elements of a page."""
 
     def script(folder: str, title: str, password: str) -> None:
         from evenhand.annotate_app import entry

@@ -48,7 +48,7 @@ class SyntheticGrader:
         per_pair: int = 1,
         attacks: Sequence[str] = tuple(ATTACKS),
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The table of `study.store.logs.replies.attacked_table` for a rubric "r" and a
+        """Return the table of `study.store.logs.replies.attacked_table` for a rubric "r" and a
         grader "g", as an audit asks it, and the units.
         """
         keys, ids = list(shares), [f"u{n:04d}" for n in range(units)]

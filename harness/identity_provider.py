@@ -1,4 +1,4 @@
-"""An OpenID provider on loopback: whoever is sent to it is `person`, and comes back at once.
+"""An OpenID provider on loopback, which logs every visitor in as `person` at once.
 
 It is as strict as the real ones: a code works once, for the client that has the secret, at the
 address and with the proof (PKCE, RFC 7636) that it was asked with.
@@ -70,7 +70,7 @@ class IdentityProvider:
         return {"keys": [self.key.as_dict(private=False) | {"use": "sig", "alg": "RS256"}]}
 
     def authorize(self, asked: dict[str, str]) -> str:
-        """Where the browser goes back to."""
+        """Return the address to which the browser is redirected."""
         assert asked["client_id"] == CLIENT and asked["redirect_uri"] == self.redirect_uri
         assert asked["response_type"] == "code" and "openid" in asked["scope"].split()
         assert asked["code_challenge_method"] == "S256" and asked["nonce"]
@@ -79,7 +79,7 @@ class IdentityProvider:
         return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
 
     def token(self, sent: dict[str, str], authorization: str) -> dict[str, Any] | None:
-        """The tokens for a code; None where it is refused."""
+        """Return the tokens for a code, or None where it is refused."""
         asked = self._asked.pop(sent.get("code", ""), None)
         basic = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         digest = hashlib.sha256(sent.get("code_verifier", "").encode()).digest()

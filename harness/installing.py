@@ -18,7 +18,7 @@ _SECONDS = 120
 
 
 def installed(name: str, command: Callable[[Path], Sequence[str]]) -> Path:
-    """The folder that holds the program, in the user's cache; `command` puts it into a folder.
+    """Return the folder of an installed program in the user's cache; `command` installs it there.
 
     Where it cannot be installed the test is skipped, or fails under EVENHAND_REQUIRE_SERVERS=1.
     """

@@ -1,4 +1,4 @@
-"""A study with something in it for all that an export has to carry; everything in it is synthetic.
+"""A synthetic study with something of everything that an export must carry.
 
 `late` says 3 where people say 5, so only its probabilities can tell yes from no, and they do so at
 another threshold; `partly` graded a part of the units, and all graders more than people labelled.
@@ -30,7 +30,7 @@ LEADS_WORDS = "told us of an illness"
 
 
 def judged_study(place: Path) -> Path:
-    """Make it in a folder of `place`, with nothing tuned, nobody excluded, and no look taken."""
+    """Make the study in a folder of `place`, without tuning, exclusions or interim analyses."""
     base = load_rubric("refusal")
     reworded = base.model_copy(
         update={"name": "refusal-2", "variant_of": base.name, "lexical": None}
@@ -63,7 +63,7 @@ def judged_study(place: Path) -> Path:
 
 
 def tune_and_exclude(study: Study) -> None:
-    """Put tuned thresholds in force, and exclude a person for a reason that stays at home."""
+    """Apply tuned thresholds, and exclude an annotator for a reason that is not exported."""
     tuned = calibrate(from_study(study), "refusal")
     assert LATE in tuned.thresholds["refusal"]
     write_tuned_thresholds(study, tuned)
@@ -95,7 +95,7 @@ def _ratings(study: Study) -> pd.DataFrame:
 
 
 def _paid(study: Study) -> list[GradeAttempt]:
-    """A grader whose price is known."""
+    """Return a grader whose price is known."""
     rubric = study.rubrics["refusal"]
     return [
         GradeAttempt(

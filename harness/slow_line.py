@@ -1,4 +1,4 @@
-"""A line to a server of this machine that takes its time, as a line across an ocean does."""
+"""A connection to a local server with the delay of a line across an ocean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small synthetic studies, made new in a folder."""
+"""Small synthetic studies, made in a folder."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ answer = "this"
 
 
 def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
-    """A rubric on responses with these options and their names; `fields` are those of Rubric."""
-    usual: dict[str, object] = {
+    """Return a rubric on responses with these options and their names; `fields` are Rubric's."""
+    defaults: dict[str, object] = {
         "name": "own",
         "title": "Own",
         "unit": "response",
@@ -100,12 +100,12 @@ def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
         "options": [{"key": key, "name": name} for key, name in options.items()],
     }
     if "blocks" not in fields:
-        usual["variables"] = ["response"]
-    return Rubric.model_validate(usual | fields)
+        defaults["variables"] = ["response"]
+    return Rubric.model_validate(defaults | fields)
 
 
 def new_study(folder: Path, plan: StudyPlan) -> None:
-    """`create_study`, done once for plans that say the same, and copied from then on."""
+    """Make a study as `create_study` does, or copy the one made before for an equal plan."""
     if plan.store != StudyPlan.store:  # a database elsewhere
         create_study(folder, plan)
         return
@@ -116,11 +116,11 @@ def new_study(folder: Path, plan: StudyPlan) -> None:
     rest = replace(
         plan, name=name, rubrics=(), pairs=None, propositions=None, wordings=None, responses=None
     )
-    kept = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
-    if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
-        create_study(kept, plan)
-    shutil.copytree(kept, folder)
+    template = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
+    if not template.exists():
+        template.parent.mkdir(exist_ok=True)
+        create_study(template, plan)
+    shutil.copytree(template, folder)
 
 
 @cache
@@ -131,7 +131,7 @@ def _home() -> Path:
 
 
 def write_pairs(path: Path, count: int = 6) -> Path:
-    """A small pairs file with two columns to stratify by."""
+    """Write a small pairs file with two columns for stratification."""
     lines = ["main_category,template_category,prompt_a,prompt_b,prompt_a_group,prompt_b_group"]
     for n in range(count):
         cells = (f"m{n % 2}", f"t{n % 3}", f"Argue for {n}", f"Argue against {n}", "pro", "con")
@@ -159,7 +159,7 @@ def panel_study(
     rubrics: Sequence[Rubric] = (),
     **settings: object,
 ) -> Path:
-    """The folder of a study that `Annotator` can label: which of two responses is shorter?
+    """Return the folder of a study that `Annotator` can label: which of two responses is shorter?
 
     `response(pair number, side)` is the text; `settings` are those of annotation.
     """
@@ -184,8 +184,8 @@ def marked_study(
     rubrics: Sequence[str | Rubric] = ("hedging",),
     response: Callable[[int, str], str] = lambda pair, side: "A plain answer.",
 ) -> Study:
-    """A study with one subject `m`, opened; every response begins with a mark that names its unit,
-    by which the protocol server knows what it is asked about.
+    """Return an open study with one subject `m`; every response begins with a mark that names its
+    unit, by which the protocol server recognises it.
     """
     files = folder.with_name(f"{folder.name}-files")
     files.mkdir()
@@ -214,16 +214,16 @@ def with_labels(
     graders: Collection[str] = (),
     **columns: object,
 ) -> Study:
-    """The study with labels from elsewhere: of each rater one for each unit, "-" for none.
+    """Return the study with imported labels: one of each rater for each unit, "-" for none.
 
-    Without `units` they are the rubric's, by their ids. Who is in `graders` is a model. `columns`
-    are further ones of the ratings: a value for all, or a list with one for each unit.
+    Without `units` they are all of the rubric's, sorted. Raters in `graders` are models. `columns`
+    are further columns of the ratings: one value for all, or a list with one for each unit.
     """
     units = units or sorted(study.rubric_units(study.rubrics[rubric]))
     rows = [
         {"unit_id": unit, "rubric": rubric, "rater_id": rater, "label": label}
         | {"rater_kind": "model" if rater in graders else "human"}
-        | {name: each[n] if isinstance(each, list) else each for name, each in columns.items()}
+        | {name: value[n] if isinstance(value, list) else value for name, value in columns.items()}
         for rater, labels in given.items()
         for n, (unit, label) in enumerate(zip(units, labels, strict=False))
         if label != "-"
@@ -286,22 +286,22 @@ def label_all(
     most: int = 10_000,
     **fields: Any,
 ) -> list[Task]:
-    """Answer sheet after sheet until so many tasks are answered; return them in their order.
+    """Answer screen after screen until `most` tasks are answered; return them in order.
 
-    `choose` is an option, or gives it for a task and its number from 0; by default the first one.
+    `choose` is an option, or returns one for a task and its number from 0; by default the first.
     """
-    done: list[Task] = []
-    while len(done) < most and (sheet := desk.next_sheet(rater)):
+    answered: list[Task] = []
+    while len(answered) < most and (sheet := desk.next_sheet(rater)):
         for task in sheet.tasks:
-            option = choose(task, len(done)) if callable(choose) else choose
+            option = choose(task, len(answered)) if callable(choose) else choose
             option = option or task.rubric.categories[0]
             assert submit(desk, rater, task, option, **fields) == "stored"
-            done.append(task)
-    return done
+            answered.append(task)
+    return answered
 
 
 def with_settings(study: Study, text: str) -> Study:
-    """The study opened anew, with this at the end of its study.toml."""
+    """Return the study reopened, with this text appended to its study.toml."""
     study.close()
     path = study.folder / "study.toml"
     path.write_text(path.read_text("utf-8") + text, "utf-8")
@@ -309,7 +309,7 @@ def with_settings(study: Study, text: str) -> Study:
 
 
 def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
-    """The study opened anew, its rubric reworded; `same`: study.toml says it means the same."""
+    """Return the study reopened with its rubric reworded; `same` declares the same meaning."""
     old = study.rubrics[name]
     file = study.folder / "rubrics" / f"{name}.toml"
     file.write_text(file.read_text("utf-8").replace(old.title, f"{old.title}!"), "utf-8")
@@ -338,7 +338,7 @@ def mark_words(study: Study, rater: str, *marks: Mark) -> None:
 
 
 def upgraded_without(study: Study, table: sa.Table) -> Study:
-    """The study closed, put back to a store of 0.1.0, which had no such table, and upgraded."""
+    """Close the study, put it back to a store of 0.1.0 without this table, and upgrade it."""
     table.drop(study.store.engine)
     with study.store.write() as connection:
         for name, columns in ADDED.items():

@@ -1,4 +1,4 @@
-"""A lead who has one of the pages open, without a browser: it is drawn anew as often as it asks."""
+"""A lead with one page open, without a browser: the page redraws as often as it requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.sessions import connected, next_message
 
 @dataclass
 class Watching:
-    """A page of the lead's that is open: `page` is its title, `token` that of a one-time link.
+    """An open page of the lead: `page` is its title, `token` that of a one-time link.
 
     `parts` are the fragments that are drawn anew by themselves, with their seconds; `seconds` what
     each drawing took; `shown` what the page said last, as its HTML and texts.

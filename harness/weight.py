@@ -1,4 +1,4 @@
-"""What the product weighs, held to ceilings that only go down: `python -m harness.weight`.
+"""Measure the product's size against ceilings that only go down: `python -m harness.weight`.
 
 The ceilings stand in weight.toml. Who lowers a figure lowers its ceiling with it (`--write`); what
 is above one fails. Lines are those of Python files, links not followed.
@@ -71,7 +71,7 @@ def _leaves(table: Mapping[str, Any], depth: int = 99) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the figures beside their ceilings; return 1 where one is above it."""
+    """Print the figures with their ceilings; return 1 if one is above its ceiling."""
     now, ceilings = (
         weights(),
         tomllib.loads(CEILINGS.read_text("utf-8")) if CEILINGS.is_file() else {},

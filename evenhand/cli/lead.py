@@ -1,7 +1,6 @@
-"""The tasks of a study's lead (`lead`, `progress`, `pause`, `quality`, `exclude`, `adjudicate`);
-the people who may label, and their sessions (`invite`, `account`, `session`).
-
-Each is also a page of the app; see docs/people.md.
+"""Verbs of a study's lead: `lead`, `progress`, `pause`, `quality`, `exclude` and `adjudicate`; and
+`invite`, `account` and `session` for annotators' access. The app has a page for each; see
+docs/people.md.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ def run_lead(arguments: argparse.Namespace) -> None:
 def run_progress(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
-        left, paused = time_left(forecast(study)), oversight(study.store).paused
+        remaining, paused = time_left(forecast(study)), oversight(study.store).paused
     _print_frame(rubrics, "By rubric", {"median_seconds": "{:.0f}", "hours_left": "{:.1f}"})
     if len(raters):
         _print_frame(raters, "By annotator", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
-    console().print(left)
+    console().print(remaining)
     if paused:
         say("progress.paused", folder=arguments.dir)
 
@@ -75,32 +74,32 @@ def run_pause(arguments: argparse.Namespace) -> None:
 def run_quality(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         table = study_quality(study)
-        stopped = stop_flagged(study, table) if arguments.stop else []
+        stopped_raters = stop_flagged(study, table) if arguments.stop else []
         if arguments.out is not None:
             write_table(table, arguments.out)
             note(study, "export", arguments.out.name)
     if table.empty:
         say("oversight.nobody")
     else:
-        shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
+        columns = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
         formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
-        _print_frame(shown, "Annotators", formats)
+        _print_frame(columns, "Annotators", formats)
     for row in table.to_dict("records"):
         rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
         if excluded:
             say("oversight.is_excluded", rater=rater, reason=excluded)
         elif reason:
             say("oversight.flagged", rater=rater, reason=reason)
-    for rater in stopped:
+    for rater in stopped_raters:
         say("oversight.stopped", rater=rater)
     if arguments.out is not None:
         say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
 def run_exclude(arguments: argparse.Namespace) -> None:
-    act = readmit if arguments.readmit else exclude
+    change = readmit if arguments.readmit else exclude
     with study_of(arguments) as study:
-        act(study.store, arguments.rater, arguments.reason, operator())
+        change(study.store, arguments.rater, arguments.reason, operator())
     key = "readmitted" if arguments.readmit else "excluded"
     say(f"oversight.{key}", rater=arguments.rater)
 
@@ -112,10 +111,11 @@ def run_adjudicate(arguments: argparse.Namespace) -> None:
         refuse(arguments, ["--by"], "says who made the decisions; add --decisions FILE")
     with study_of(arguments) as study:
         if arguments.decisions:
-            table = read_table(arguments.decisions)
-            taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
-            say("oversight.decisions", count=taken, name=arguments.by, left=left)
-            note(study, "import", arguments.decisions.name, f"decisions of {arguments.by}: {taken}")
+            decisions = arguments.decisions
+            table = read_table(decisions)
+            n_new, n_left = import_decisions(study, arguments.by, table, decisions.name)
+            say("oversight.decisions", count=n_new, name=arguments.by, left=n_left)
+            note(study, "import", decisions.name, f"decisions of {arguments.by}: {n_new}")
         queue = queue_table(adjudication_queue(study))
         if arguments.out is not None:
             write_table(queue, arguments.out)
@@ -129,6 +129,8 @@ def run_adjudicate(arguments: argparse.Namespace) -> None:
 
 
 def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> None:
+    """Print a table; `formats` are format strings of numbers, by column."""
+
     def cell(column: str, value: object) -> str:
         if value != value:  # NaN: not known
             return "-"
@@ -190,17 +192,15 @@ def run_account(arguments: argparse.Namespace) -> None:
             note(study, "account", arguments.name, "ended")
             say("session.disabled", name=arguments.name)
         else:
-            set_account(study.store, arguments.name, _password(), arguments.role)
+            set_account(study.store, arguments.name, read_password(), arguments.role)
             note(study, "account", arguments.name, f"set: {arguments.role}")
             say("session.logs_in", name=arguments.name, role=arguments.role)
 
 
-def _password() -> str:
-    """Read a password from the environment, a pipe, or a person - never from the command line,
-    which other users can see.
-    """
-    if given := os.environ.get(PASSWORD_VARIABLE):
-        return given
+def read_password() -> str:
+    """Return a password from the environment, a pipe or a prompt (others see command lines)."""
+    if password := os.environ.get(PASSWORD_VARIABLE):
+        return password
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     entered = getpass("Password: ")
@@ -238,12 +238,13 @@ def run_session(arguments: argparse.Namespace) -> None:
             if path := getattr(arguments, name):
                 write_table(table_of(study), path)
                 note(study, "export", path.name)
-        asked = (*_REASONS, "readmit", "submissions", *tables)
-        if not any(getattr(arguments, name) for name in asked):
+        options = (*_REASONS, "readmit", "submissions", *tables)
+        if not any(getattr(arguments, name) for name in options):
             _print_times(session_times(study, sessions))
 
 
 def _print_times(times: pd.DataFrame) -> None:
+    """Print the annotators' working times and payments due."""
     if times.empty:
         say("session.nobody")
         return

@@ -1,9 +1,10 @@
-"""`evenhand VERB ...`: all verbs by group, how one of them is run, and what the shell completes. A
-parser that reports an error in one sentence, exit codes, and what options stand for.
+"""The command line, `evenhand VERB ...`: from the verbs and options of `verbs.toml` to a call.
 
-What a verb reads is declared in `verbs.toml`. The options on a ratings file, on what its labels
-mean and on how it is analysed become one `ScaleOptions` (`given_options`); those on settings are
-made from the settings of study.toml: one source of names, texts and ranges.
+`exit_code` runs a verb and reports its errors. `Verb` and `shared_options` read `verbs.toml`,
+`Parser` and `add_options` make argparse's parsers of it. Then come functions for the verbs, which
+turn parsed options into values, such as `call_with`, `study_of`, `run_analysis` and `scale_options`
+for a ratings file. Options for settings are made from the settings' classes, so that names, texts
+and ranges have one source. `build_parser` and `main` are at the end.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Result = TypeVar("Result")
 
 DONE = 0
 NOT_MET = 1
-"""Only `gate` ends so. A crash must not, or it would read as a grader that falls short."""
+"""Exit code of `gate` alone. A crash must not have it, or it would read as a failed grader."""
 BAD_INPUT = STOPPED = CRASHED = 2
 OVER_BUDGET = 3
 INTERRUPTED = 130
@@ -55,44 +56,44 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     try:
         return run() or DONE
     except (InputError, StoreAway) as error:
-        code, fault = BAD_INPUT, f"{command}: {error}"
+        code, message = BAD_INPUT, f"{command}: {error}"
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        code, fault = BAD_INPUT, f"{command}: {place}{(error.strerror or str(error)).lower()}"
+        code, message = BAD_INPUT, f"{command}: {place}{(error.strerror or str(error)).lower()}"
     except KeyboardInterrupt:
-        code, fault = INTERRUPTED, "stopped; what was collected is kept"
-    except SystemExit as end:  # a library's own: its 1, or its text, which Python ends with 1 too
+        code, message = INTERRUPTED, "stopped; what was collected is kept"
+    except SystemExit as end:  # raised by a library; with a text Python would exit with 1 as well
         if end.code is None or (isinstance(end.code, int) and end.code != NOT_MET):
             return end.code or DONE
-        why = f"a library ended the program ({end.code}); please report this"
-        code, fault = CRASHED, f"{command}: {why}"
+        reason = f"a library ended the program ({end.code}); please report this"
+        code, message = CRASHED, f"{command}: {reason}"
     except Exception as error:
         if missing := missing_library(error):
-            code, fault = BAD_INPUT, f"{command}: {missing}"
+            code, message = BAD_INPUT, f"{command}: {missing}"
         else:
             import traceback
 
             traceback.print_exc()
-            why = "this is a fault in evenhand; please report the lines above"
-            code, fault = CRASHED, f"{command}: {why}"
-    print(visible(fault), file=sys.stderr)  # noqa: T201
+            reason = "this is a fault in evenhand; please report the lines above"
+            code, message = CRASHED, f"{command}: {reason}"
+    print(visible(message), file=sys.stderr)  # noqa: T201
     return code
 
 
 class Verb(NamedTuple):
-    """A verb of `verbs.toml`, `called` as there."""
+    """A verb of `verbs.toml`, with its name there, such as "rubric check"."""
 
-    called: str
+    full_name: str
 
     @property
     def name(self) -> str:
-        """The word that is typed, after the verb that this is an action of."""
-        return self.called.rpartition(" ")[2]
+        """The last word of its full name."""
+        return self.full_name.rpartition(" ")[2]
 
     @property
     def table(self) -> Mapping[str, Any]:
         """Its table in `verbs.toml`."""
-        table: Mapping[str, Any] = _tables()[self.called]
+        table: Mapping[str, Any] = _verb_tables()[self.full_name]
         return table
 
     @property
@@ -102,62 +103,58 @@ class Verb(NamedTuple):
 
     @property
     def actions(self) -> list[Verb]:
-        """The verbs of a verb of verbs, such as `rubric`."""
-        return [Verb(called) for called in _tables() if called.startswith(f"{self.called} ")]
+        """The verbs below this one, such as "rubric check" below "rubric"."""
+        return [Verb(name) for name in _verb_tables() if name.startswith(f"{self.full_name} ")]
 
     def run(self, arguments: Namespace) -> int | None:
-        """Run its function, of whose module nothing is loaded before; returns the exit code, or
-        None.
-        """
+        """Import the verb's module, run its function, and return the exit code or None."""
         module, _, function = self.table["run"].partition(".")
         code: int | None = getattr(import_module(f"evenhand.cli.{module}"), function)(arguments)
         return code
 
 
-def _tables() -> dict[str, Any]:
+def _verb_tables() -> dict[str, Any]:
     return table_of("evenhand.cli", "verbs.toml")
 
 
 def grouped_verbs() -> dict[str, list[Verb]]:
     """Return the verbs as `evenhand --help` shows them."""
-    return {group: [*map(Verb, verbs)] for group, verbs in _tables()["groups"].items()}
+    return {group: [*map(Verb, verbs)] for group, verbs in _verb_tables()["groups"].items()}
 
 
-def shared(name: str) -> dict[str, Any]:
-    """Return the options of a set that verbs share, by name and metavar, with how each is read; of
-    sets within it, too.
-    """
+def shared_options(name: str) -> dict[str, Any]:
+    """Return the options of a shared set: their declarations, each with its help or table."""
     options: dict[str, Any] = {}
-    for called, how in _tables()["shared"][name].items():
-        options |= shared(called) if how == "shared" else {called: how}
+    for declaration, spec in _verb_tables()["shared"][name].items():
+        options |= shared_options(declaration) if spec == "shared" else {declaration: spec}
     return options
 
 
-def shared_names(name: str) -> list[str]:
+def shared_option_names(name: str) -> list[str]:
     """Return the names of the options of a set that verbs share.
 
-    >>> shared_names("batch")
+    >>> shared_option_names("batch")
     ['--batch', '--cancel']
     """
-    return [called.partition(" ")[0] for called in shared(name)]
+    return [declaration.partition(" ")[0] for declaration in shared_options(name)]
 
 
 def path_or_address(text: str) -> Path | str:
-    """A path, or an address such as s3://BUCKET/FOLDER as it is."""
+    """Return a path; or an address such as s3://BUCKET/FOLDER unchanged."""
     return text if "://" in text else Path(text)
 
 
-def keys(text: str) -> tuple[str, ...]:
-    """The parts of a value, separated by commas.
+def split_values(text: str) -> tuple[str, ...]:
+    """Return the parts of a value that are separated by commas.
 
-    >>> keys("yes, no")
+    >>> split_values("yes, no")
     ('yes', 'no')
     """
-    return tuple(key.strip() for key in text.split(",") if key.strip())
+    return tuple(value.strip() for value in text.split(",") if value.strip())
 
 
-def _path(text: str) -> Path:
-    """A path; an address is refused."""
+def backup_folder(text: str) -> Path:
+    """Return a path. Raises ArgumentTypeError for an address."""
     if "://" in text:
         raise ArgumentTypeError(
             "a backup is kept in a folder, not at an address; mount the bucket (rclone mount) and "
@@ -166,13 +163,15 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-def _above_0(read: Callable[[str], float], most: float, fault: str) -> Callable[[str], float]:
-    """Return what reads a number above 0 and at most `most`, and says the `fault` of any other."""
+def positive_number(
+    read: Callable[[str], float], maximum: float, message: str
+) -> Callable[[str], float]:
+    """Return a reader of numbers from 0 (excluded) to `maximum`, with the error for others."""
 
     def number(text: str) -> float:
-        if not 0 < (given := read(text)) <= most:
-            raise ArgumentTypeError(fault)
-        return given
+        if not 0 < (value := read(text)) <= maximum:
+            raise ArgumentTypeError(message)
+        return value
 
     return number
 
@@ -180,40 +179,38 @@ def _above_0(read: Callable[[str], float], most: float, fault: str) -> Callable[
 TYPES: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
-    "keys": keys,
+    "keys": split_values,
     "path": Path,
     "path_or_address": path_or_address,
-    "place_of_backups": _path,
-    "tokens": _above_0(int, 1_000_000, "it must be from 1 to 1,000,000"),
-    "seconds": _above_0(float, 86_400, "it must be above 0 and at most a day"),
-    "dollars": _above_0(float, sys.float_info.max, "a budget must be above 0"),
+    "place_of_backups": backup_folder,
+    "tokens": positive_number(int, 1_000_000, "it must be from 1 to 1,000,000"),
+    "seconds": positive_number(float, 86_400, "it must be above 0 and at most a day"),
+    "dollars": positive_number(float, sys.float_info.max, "a budget must be above 0"),
 }
-"""What reads a value, by its name in `verbs.toml`; others are text."""
+"""Functions that read an option's value, by their names in `verbs.toml`; other values are text."""
 
 
 class Parser(ArgumentParser):
     """An argument parser whose errors are one sentence with a suggestion; argparse would print the
-    whole usage.
-
-    The options of a `verb` are declared once it is used: some come from the settings' classes,
-    which take longer to load than `evenhand --help` may. The parsed namespace holds `given`, the
-    options that were named.
+    whole usage. The options of a `verb` are added when it is first used: some come from the
+    settings' classes, which are too slow to load for `evenhand --help`. The parsed namespace has
+    the names of the options on the command line in `given`.
     """
 
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.verbs: dict[str, Parser] = {}
-        self.replaced: dict[str, str] = {}
-        """What to write in place of an option that is none any more."""
+        self.replacements: dict[str, str] = {}
+        """Messages for options that are not accepted here, with what to write instead."""
         self._undeclared = verb
 
     @property
     def options(self) -> list[str]:
-        """All options with two dashes."""
+        """The names of all options, with two dashes."""
         return [option for option in self._option_string_actions if option.startswith("--")]
 
     def declare(self) -> None:
-        """Take in the options of the verb, unless it has happened."""
+        """Add the verb's options and actions, if that has not been done."""
         verb, self._undeclared = self._undeclared, None
         if verb is None:
             return
@@ -231,35 +228,38 @@ class Parser(ArgumentParser):
     ) -> tuple[Any, list[str]]:
         self.declare()
         words = list(sys.argv[1:] if args is None else args)
-        # Looked for first: argparse would speak of a missing --require before a mistyped --requier.
-        given = self._named(words)
-        arguments, left = super().parse_known_args(words, namespace)
-        if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}")
-        arguments.given = [*given, *getattr(arguments, "given", ())]
-        return arguments, left
+        # Before argparse, which would report a missing --require rather than the typo --requier.
+        named = self._named_options(words)
+        arguments, unknown = super().parse_known_args(words, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        arguments.given = [*named, *getattr(arguments, "given", ())]
+        return arguments, unknown
 
-    def _named(self, words: Sequence[str]) -> list[str]:
-        """The options among the words up to a verb, written out; ends where one is mistyped."""
-        options, given = self.options, []
+    def _named_options(self, words: Sequence[str]) -> list[str]:
+        """Return the full names of the options before a verb; exit with an error for a typo."""
+        options, named = self.options, list[str]()
         if self.verbs and words and words[0][:1] != "-" and words[0] not in self.verbs:
             self.error(f"invalid choice: {words[0]!r}{_suggestion(words[0], self.verbs)}")
         for word in words:
             if word == "--" or word in self.verbs:
                 break  # what follows a verb is read by its own parser
-            if word.startswith("--") and " " not in word:
-                named = word.partition("=")[0]
-                meant = [named] if named in options else [o for o in options if o.startswith(named)]
-                if not meant and named in self.replaced:
-                    self.error(f"{named} {self.replaced[named]}")
-                if not meant:
-                    self.error(f"unrecognized option: {named}{_suggestion(named, options)}")
-                given += meant[:1]
-        return given
+            if not word.startswith("--") or " " in word:
+                continue
+            option = word.partition("=")[0]
+            matches = [known for known in options if known.startswith(option)]
+            if matches:
+                named.append(option if option in options else matches[0])
+            elif option in self.replacements:
+                self.error(f"{option} {self.replacements[option]}")
+            else:
+                self.error(f"unrecognized option: {option}{_suggestion(option, options)}")
+        return named
 
 
 def _suggestion(word: str, words: Iterable[str]) -> str:
-    """
+    """Return the nearest of some words, for a message, or "".
+
     >>> _suggestion("reprot", ["report", "respond"])
     ' (did you mean report?)'
     """
@@ -268,114 +268,108 @@ def _suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: Any) -> None:
-    """Add verbs of which one may follow; its name goes to `dest`, its function to `run`.
-
-    `options` are argparse's for the group of verbs.
-    """
-    added = parser.add_subparsers(
+    """Add verbs to a parser, as argparse's `add_subparsers` with these `options`."""
+    subparsers = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), prog=parser.prog, parser_class=Parser, **options
     )
     for verb in verbs:
         description = f"{verb.summary[0].upper()}{verb.summary[1:]}."
-        parser.verbs[verb.name] = added.add_parser(
+        parser.verbs[verb.name] = subparsers.add_parser(
             verb.name, verb=verb, help=verb.summary, description=description
         )
 
 
-def add_options(parser: Parser, to: _ActionsContainer, table: Mapping[str, Any]) -> None:
-    """Add the options of a table of `verbs.toml` to a parser, or `to` a group in it."""
-    for called, how in table.items():
-        if called == "settings":
-            add_analysis_options(parser, **how)
-        elif called == "source_settings":
-            add_analysis_options(parser, {*how["without"], *ONLY_CHECK})
-            named = {option: written("options.of_file", option=option) for option in ONLY_CHECK}
-            parser.replaced |= named
-        elif how == "shared":
-            add_options(parser, to, shared(called))
-        elif how == "group":
-            add_options(parser, parser.add_argument_group(called), shared(called))
-        elif how in ("one at most", "exactly one"):
-            group = parser.add_mutually_exclusive_group(required=how == "exactly one")
-            add_options(parser, group, shared(called))
-        elif called not in ("summary", "run", "actions"):
-            add_option(to, called, how)
-            if called == "--no-app":
-                parser.replaced["--no-page"] = written("options.renamed", option=called)
+def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, Any]) -> None:
+    """Add the options of a table of `verbs.toml` to a parser, or to a `target` group in it."""
+    for declaration, spec in table.items():
+        if declaration == "settings":
+            add_analysis_options(parser, **spec)
+        elif declaration == "source_settings":
+            add_analysis_options(parser, {*spec["without"], *CHECK_OPTIONS})
+            named = {option: written("options.of_file", option=option) for option in CHECK_OPTIONS}
+            parser.replacements |= named
+        elif spec == "shared":
+            add_options(parser, target, shared_options(declaration))
+        elif spec == "group":
+            add_options(parser, parser.add_argument_group(declaration), shared_options(declaration))
+        elif spec in ("one at most", "exactly one"):
+            group = parser.add_mutually_exclusive_group(required=spec == "exactly one")
+            add_options(parser, group, shared_options(declaration))
+        elif declaration not in ("summary", "run", "actions"):
+            add_option(target, declaration, spec)
+            if declaration == "--no-app":
+                parser.replacements["--no-page"] = written("options.renamed", option=declaration)
 
 
-def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any]) -> None:
-    """Add an option, or an argument by its place, `called` "--name VALUE" or "name VALUE"; `how` is
-    its help, or all that `verbs.toml` says of it.
+def add_option(target: _ActionsContainer, declaration: str, spec: str | Mapping[str, Any]) -> None:
+    """Add an option, declared as "--name VALUE", or a positional argument, as "name VALUE". `spec`
+    is its help, or its table in `verbs.toml`.
     """
-    name, _, metavar = called.partition(" ")
-    given: dict[str, Any] = {"help": how} if isinstance(how, str) else dict(how)
-    if "help" in given:
-        given["help"] = given["help"].replace("%", "%%")
-    if "type" in given:
-        given["type"] = TYPES[given["type"]]
-    if given.get("action") == "yes or no":
-        given["action"] = BooleanOptionalAction
+    name, _, metavar = declaration.partition(" ")
+    options: dict[str, Any] = {"help": spec} if isinstance(spec, str) else dict(spec)
+    if "help" in options:
+        options["help"] = options["help"].replace("%", "%%")
+    if "type" in options:
+        options["type"] = TYPES[options["type"]]
+    if options.get("action") == "yes or no":
+        options["action"] = BooleanOptionalAction
     if metavar:
-        given["metavar"] = metavar
-    elif not given.keys() & {"choices", "action"}:
-        given["action"] = "store_true"
-    to.add_argument(name, **given)
+        options["metavar"] = metavar
+    elif not options.keys() & {"choices", "action"}:
+        options["action"] = "store_true"
+    target.add_argument(name, **options)
 
 
-def options_of(function: Callable[..., Result], arguments: Namespace, **others: Any) -> Result:
-    """Call a function, or make a dataclass, with what the options called like its parameters say.
-    `others` are parameters of which they do not; None leaves a parameter as it usually is.
+def call_with(function: Callable[..., Result], arguments: Namespace, **others: Any) -> Result:
+    """Call a function or a dataclass with the values of the options named like its parameters, and
+    with `others`. A value of None leaves the parameter's default.
     """
-    given = vars(arguments) | others
-    names = signature(function).parameters
-    return function(**{name: given[name] for name in names if given.get(name) is not None})
+    values = vars(arguments) | others
+    parameters = signature(function).parameters
+    return function(**{name: values[name] for name in parameters if values.get(name) is not None})
 
 
 def study_of(arguments: Namespace) -> Study:
-    """Open the study that a verb is about. Options that name graders or a rubric by their display
-    names have the ids from then on.
-    """
+    """Open the study in `arguments.dir`; replace display names in the other arguments by ids."""
     from evenhand.study import open_study
 
     study = open_study(arguments.dir)
-    ids = {name: each for each, name in study.config.names.items()}
+    id_by_name = {name: rater_id for rater_id, name in study.config.names.items()}
     for option in ("grader", "graders", "against", "candidate", "rubric"):
-        given = getattr(arguments, option, None)
-        if isinstance(given, str):
-            setattr(arguments, option, ids.get(given, given))
-        elif isinstance(given, list):
-            setattr(arguments, option, [ids.get(each, each) for each in given])
+        value = getattr(arguments, option, None)
+        if isinstance(value, str):
+            setattr(arguments, option, id_by_name.get(value, value))
+        elif isinstance(value, list):
+            setattr(arguments, option, [id_by_name.get(rater_id, rater_id) for rater_id in value])
     return study
 
 
-def refuse(arguments: Namespace, options: Collection[str], because: str) -> None:
-    """Raise InputError where an option was named that would change nothing here."""
+def refuse(arguments: Namespace, options: Collection[str], reason: str) -> None:
+    """Raise InputError if one of these options, which would have no effect, was given."""
     for option in arguments.given:
         if option in options:
-            raise InputError(f"{option} {because}")
+            raise InputError(f"{option} {reason}")
 
 
-# ---- what options stand for ----------------------------------------------------------------------
+# ---- addresses of the app and links --------------------------------------------------------------
 
-OF_FILES = shared_names("file")
-"""Options that only a ratings file needs: a study has rubrics and units of its own."""
-ONLY_CHECK = (
+FILE_OPTIONS = shared_option_names("file")
+"""Options for a ratings file; a study has rubrics and units of its own."""
+CHECK_OPTIONS = (
     *("--wide", "--sheet", "--format", "--several"),
     *("--sides", "--threshold", "--independent"),
 )
-"""Options that `check` alone has, and writes next to the ratings for other verbs."""
-_OWN_OPTIONS = (
+"""Options of `check` alone, which stores them next to the ratings for other verbs."""
+_SETTINGS_WITH_OPTION = (
     *("cluster", "missing", "reference", "slices"),
     *("margin", "epsilon", "resamples", "seed"),
 )
-"""Settings that have an option of their own; all others are given by `--set`."""
+"""Settings with an option of their own; the others are given by `--set`."""
 
 
 def app_address(text: str) -> str:
-    """An address that ends in a slash, for a query to be put behind it.
-
-    Raises InputError where a browser could not open it.
+    """Return the app's address with a slash at the end. Raises InputError where a browser could not
+    open it.
 
     >>> app_address("https://label.example.org/study")
     'https://label.example.org/study/'
@@ -391,11 +385,10 @@ def app_address(text: str) -> str:
     return text if text.endswith("/") else f"{text}/"
 
 
-def reached_at(arguments: Namespace, port: int) -> tuple[str, str]:
-    """Return where annotators reach the app, and the name by which it is called there, "" where it
-    is this machine's own. With `--host` the app that this process starts listens to the network.
-
-    Raises InputError for an address that a browser could not open.
+def annotators_address(arguments: Namespace, port: int) -> tuple[str, str]:
+    """Return the app's address for annotators, and its host name, or "" on this machine. With
+    `--host` the app that this process starts will listen to the network. Raises InputError for an
+    address that a browser could not open.
     """
     if arguments.host:
         name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
@@ -428,10 +421,9 @@ def lead_link(folder: Path, url: str) -> str:
 
 
 def print_lead_link(folder: Path, url: str, path: str = "") -> None:
-    """Print how to reach the lead's pages of the app that is about to start, at a `path` of its own
-    where there are several.
-
-    The link itself is printed on a terminal only: the output of a service is kept in a log.
+    """Print the link to the lead's pages of the app that is about to start. `path` is the study's,
+    if the app serves several. The link itself is printed on a terminal only, since the output of a
+    service goes to a log.
     """
     if sys.stdout.isatty():
         say("terminal.lead_link", link=lead_link(folder, url + path))
@@ -440,29 +432,26 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
         say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
 
 
-# ---- an analysis: what a verb declares ---------------------------------------------------------
+# ---- options of an analysis ----------------------------------------------------------------------
 
 
 def trust_settings(arguments: Namespace) -> None:
-    """Trust what the settings of the verb's studies declare, and say so. Raises InputError where
-    there is no study.
-    """
+    """Trust what the verb's studies declare, and print it. Raises InputError without a study."""
     from evenhand.study.settings import study_toml
     from evenhand.study.trust import remember
 
-    by_folder = {}
+    declared_by_folder = {}
     if file := getattr(arguments, "settings", None):
-        by_folder[file.parent] = study_toml.declarations(study_toml.read_model_settings(file))
+        settings = study_toml.read_model_settings(file)
+        declared_by_folder[file.parent] = study_toml.declarations(settings)
     named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
     for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
         files = [place / study_toml.FILE_NAME, *sorted(place.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
-        folders = [path.parent for path in files if path.is_file()]
-        by_folder |= {
-            folder: study_toml.declarations(study_toml.read_config(folder)) for folder in folders
-        }
-        if not by_folder:
+        for folder in (path.parent for path in files if path.is_file()):
+            declared_by_folder[folder] = study_toml.declarations(study_toml.read_config(folder))
+        if not declared_by_folder:
             raise InputError(written("trust.no_study", folder=place))
-    for folder, declared in by_folder.items():
+    for folder, declared in declared_by_folder.items():
         remember(folder, declared.values())
         names = {"folder": folder, "names": ", ".join(declared)}
         warn("trust.now" if declared else "trust.nothing", **names)
@@ -471,46 +460,46 @@ def trust_settings(arguments: Namespace) -> None:
 def add_analysis_options(
     parser: Parser, without: Collection[str] = (), only: Collection[str] = ()
 ) -> None:
-    """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
-    study has in its study.toml instead; `without` lists options and settings that a verb cannot
-    use, or `only` those that it can.
+    """Add the options of a ratings file, of its scale and of the analysis, which a study has in its
+    study.toml instead. `without` names options and settings that a verb does not use, or `only`
+    those that it uses.
     """
     from evenhand.study.settings.sections import keys_of
 
-    fields = keys_of(_rules())
+    fields = keys_of(_settings_class())
     if only:
-        without = {*OF_FILES, *fields} - {*only}
-    for called, how in shared("file").items():
-        if called.partition(" ")[0] not in without:
-            add_option(parser, called, how)
-    options = {name: _option(name, fields[name]) for name in _OWN_OPTIONS}
+        without = {*FILE_OPTIONS, *fields} - {*only}
+    for declaration, spec in shared_options("file").items():
+        if declaration.partition(" ")[0] not in without:
+            add_option(parser, declaration, spec)
+    options = {name: _option_name(name, fields[name]) for name in _SETTINGS_WITH_OPTION}
     for name, option in options.items():
         if name not in without:
             text = (fields[name].description or "").replace("`", "").replace("%", "%%")
             default = fields[name].get_default(call_default_factory=True)
             text += f" ({default})" if default not in ("", (), {}) else ""
-            parser.add_argument(option, dest=name, help=text, **_shape(fields[name]))
-    add_options(parser, parser, shared("other_settings"))
+            parser.add_argument(option, dest=name, help=text, **_argparse_options(fields[name]))
+    add_options(parser, parser, shared_options("other_settings"))
     parser.set_defaults(unused=without)
-    parser.replaced |= {
-        _option(name, field): written("options.set", name=name)
+    parser.replacements |= {
+        _option_name(name, field): written("options.set", name=name)
         for name, field in fields.items()
-        if name not in _OWN_OPTIONS
+        if name not in _SETTINGS_WITH_OPTION
     }
 
 
-def _rules() -> type[Rules]:
-    """Return all settings as one class, which takes longer to load than `evenhand --help` may."""
+def _settings_class() -> type[Rules]:
+    """Return the class of all settings, which is too slow to import for `evenhand --help`."""
     from evenhand.study.settings.analysis import Rules
 
     return Rules
 
 
-def _option(name: str, field: FieldInfo) -> str:
+def _option_name(name: str, field: FieldInfo) -> str:
     """Return the name of a setting's option, in the singular where it may be given several times.
 
-    >>> fields = _rules().model_fields
-    >>> [_option(name, fields[name]) for name in ("margin", "rater_slices", "families")]
+    >>> fields = _settings_class().model_fields
+    >>> [_option_name(name, fields[name]) for name in ("margin", "rater_slices", "families")]
     ['--margin', '--rater-slice', '--family']
     """
     if get_origin(field.annotation) in (tuple, dict):
@@ -518,143 +507,142 @@ def _option(name: str, field: FieldInfo) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _shape(field: FieldInfo) -> dict[str, Any]:
-    """Return argparse's arguments for the option: it is read as text, which `given_settings`
-    converts.
-    """
+def _argparse_options(field: FieldInfo) -> dict[str, Any]:
+    """Return argparse's arguments for a setting's option, whose value stays a text."""
     kind = get_origin(field.annotation)
     if kind is Literal:
         return {"choices": get_args(field.annotation)}
     if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra:
-        return {"metavar": field.json_schema_extra["metavar"], "type": keys}
+        return {"metavar": field.json_schema_extra["metavar"], "type": split_values}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
-    numbers: dict[object, str] = {int: "N", float: "X"}
-    return {"metavar": numbers.get(field.annotation, "COL")}
+    metavars: dict[object, str] = {int: "N", float: "X"}
+    return {"metavar": metavars.get(field.annotation, "COL")}
 
 
-# ---- an analysis: what was given ---------------------------------------------------------------
+# ---- values of these options ---------------------------------------------------------------------
 
 
-def refuse_of_files(arguments: Namespace, but: Collection[str] = ()) -> None:
-    """Raise InputError where an option on a ratings file is given, `but` one of these."""
-    refuse(arguments, {*OF_FILES} - {*but}, "is for a ratings file; a study has rubrics of its own")
+def refuse_file_options(arguments: Namespace, allowed: Collection[str] = ()) -> None:
+    """Raise InputError where an option of ratings files is given, except the `allowed` ones."""
+    reason = "is for a ratings file; a study has rubrics of its own"
+    refuse(arguments, {*FILE_OPTIONS} - {*allowed}, reason)
 
 
-def analyse_asked(
+def run_analysis(
     source: Path | str,
     arguments: Namespace,
     *,
-    by: Callable[..., Analysed] | None = None,
+    analyse: Callable[..., Analysed] | None = None,
     verify: bool | Libraries = False,
     why: bool = False,
 ) -> Analysed:
-    """Analyse a study or a ratings file as the command line asks, and print the assumptions made.
-    Options that only a file needs are refused with a study.
-
-    `by` is the function that does it, by default `analyse_source`.
+    """Analyse a study or a ratings file with the options of the command line, and print the
+    assumptions made. Options of ratings files are refused with a study. `analyse` is the function
+    to use, by default `analyse_source`.
     """
     from evenhand.reporting.analysing import analyse_source
     from evenhand.reporting.load import is_study
 
     if isinstance(source, Path) and is_study(source):
-        refuse_of_files(arguments)
-    run: Callable[..., Analysed] = by or analyse_source
-    engine = engine_of(arguments, source)
-    options = given_options(arguments)
+        refuse_file_options(arguments)
+    run: Callable[..., Analysed] = analyse or analyse_source
+    engine = named_engine(arguments, source)
+    options = scale_options(arguments)
     if engine:
         from evenhand.reporting.at_scale import analyse_at_scale
 
         units = getattr(arguments, "units", None)
         run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)
-    with working("reading the labels") as tell:
-        analysis, context = run(source, options, verify=verify, why=why, on_stage=tell)
+    with working("reading the labels") as on_stage:
+        analysis, context = run(source, options, verify=verify, why=why, on_stage=on_stage)
     print_lines(context.said)
     return analysis, context
 
 
-def engine_of(arguments: Namespace, source: Path | str) -> str:
-    """The engine that was named, if any. Raises InputError for an address without one."""
+def named_engine(arguments: Namespace, source: Path | str) -> str:
+    """Return the value of `--engine`, or "". Raises InputError for an address without one."""
     engine: str = getattr(arguments, "engine", None) or ""
     if isinstance(source, str) and not engine:
         raise InputError("the source is an address, which check and gate read with --engine dask")
     return engine
 
 
-def given_options(arguments: Namespace) -> ScaleOptions:
-    """Return all that the command line says of a ratings file and its analysis. Raises InputError
-    where it is not valid.
-    """
+def scale_options(arguments: Namespace) -> ScaleOptions:
+    """Return the options of a ratings file and its analysis. Raises InputError for invalid ones."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.tables.ratings import columns_in
 
-    named = {name: value for name, value in vars(arguments).items() if value is not None}
-    options = {option.strip("-") for option in OF_FILES} - {"human", "model", "threshold"}
-    given = {name: value for name, value in named.items() if name in options}
-    given["thresholds"] = {}
-    for text in named.get("threshold", ()):
+    values = {name: value for name, value in vars(arguments).items() if value is not None}
+    file_options = {option.strip("-") for option in FILE_OPTIONS} - {"human", "model", "threshold"}
+    file_values = {name: value for name, value in values.items() if name in file_options}
+    file_values["thresholds"] = {}
+    for text in values.get("threshold", ()):
         grader, _, number = text.rpartition("=")
         try:
-            given["thresholds"][grader.strip()] = float(number)
+            file_values["thresholds"][grader.strip()] = float(number)
         except ValueError:
             example = "write GRADER=T, as in my-grader=0.2"
             raise InputError(f"--threshold is {text!r}; {example}") from None
-    given["columns"] = columns_in(named.get("columns"))
-    kinds = kinds_of(named.get("human", ()), named.get("model", ()))
-    return ScaleOptions(**given, kinds=kinds, settings=given_settings(arguments))
+    file_values["columns"] = columns_in(values.get("columns"))
+    kinds = kinds_of(values.get("human", ()), values.get("model", ()))
+    return ScaleOptions(**file_values, kinds=kinds, settings=settings_of(arguments))
 
 
-def given_settings(arguments: Namespace) -> dict[str, Any]:
-    """The settings that the command line names. Raises InputError for one out of range."""
+def settings_of(arguments: Namespace) -> dict[str, Any]:
+    """Return the settings on the command line, by name. Raises InputError for invalid ones."""
     from pydantic import ValidationError
 
     from evenhand.study.settings.sections import fault_of
 
-    named = vars(arguments)
-    given: dict[str, Any] = {n: named[n] for n in _OWN_OPTIONS if named.get(n) is not None}
-    for word in getattr(arguments, "set", ()):
-        name, entry, value = _set(word)
+    values = vars(arguments)
+    given = (name for name in _SETTINGS_WITH_OPTION if values.get(name) is not None)
+    settings: dict[str, Any] = {name: values[name] for name in given}
+    for assignment in getattr(arguments, "set", ()):
+        name, entry, value = _parse_assignment(assignment)
         if name in getattr(arguments, "unused", ()):
             raise InputError(written("options.unused", name=name))
         if entry:
-            given[name] = {**given.get(name, {}), entry: value}
+            settings[name] = {**settings.get(name, {}), entry: value}
+        elif isinstance(value, tuple):
+            settings[name] = (*settings.get(name, ()), *value)
         else:
-            given[name] = (*given.get(name, ()), *value) if isinstance(value, tuple) else value
-    if not given:
+            settings[name] = value
+    if not settings:
         return {}
     try:
-        checked = _rules().model_validate(given)
+        checked = _settings_class().model_validate(settings)
     except ValidationError as error:
-        raise InputError(fault_of(error, _called)) from None
-    return {name: getattr(checked, name) for name in given}
+        raise InputError(fault_of(error, _name_on_command_line)) from None
+    return {name: getattr(checked, name) for name in settings}
 
 
-def _called(place: str) -> str:
-    """The option at the head of a place such as "leanings.left"."""
-    name = place.partition(".")[0]
-    if name and name not in _OWN_OPTIONS:
+def _name_on_command_line(location: str) -> str:
+    """Return the option of the setting at a location such as "leanings.left"."""
+    name = location.partition(".")[0]
+    if name and name not in _SETTINGS_WITH_OPTION:
         return f"--set {name}"
-    return _option(name, _rules().model_fields[name]) if name else ""
+    return _option_name(name, _settings_class().model_fields[name]) if name else ""
 
 
-def _set(word: str) -> tuple[str, str, object]:
-    """Return the setting that a word of `--set` names, the entry where it has entries ("": it has
-    none), and the value. Raises InputError where there is no such setting.
+def _parse_assignment(assignment: str) -> tuple[str, str, object]:
+    """Return (setting, entry, value) of a `--set NAME=VALUE` or `--set NAME.ENTRY=VALUE`; the entry
+    is "" where the setting has none. Raises InputError where there is no such setting.
     """
-    fields = _rules().model_fields
-    named, equals, value = word.partition("=")
-    name, _, entry = named.strip().partition(".")
+    fields = _settings_class().model_fields
+    setting, equals, value = assignment.partition("=")
+    name, _, entry = setting.strip().partition(".")
     if not equals or name not in fields:
         near = nearest(name, fields)
-        raise InputError(written("options.no_setting", word=word, near=near or "looks"))
+        raise InputError(written("options.no_setting", word=assignment, near=near or "looks"))
     field = fields[name]
     if get_origin(field.annotation) is dict:
-        if not entry or not keys(value):
+        if not entry or not split_values(value):
             raise InputError(written("options.entry", name=name))
-        return name, entry, keys(value)
+        return name, entry, split_values(value)
     is_several = get_origin(field.annotation) is tuple
-    return name, "", keys(value) if is_several else value.strip()
+    return name, "", split_values(value) if is_several else value.strip()
 
 
 GROUPS = grouped_verbs()
@@ -690,7 +678,7 @@ def build_parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code."""
+    """Run one verb and return the exit code."""
     print_anywhere()
     words = sys.argv[1:] if argv is None else argv
     parser = build_parser()
@@ -701,13 +689,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         for word in os.environ["COMP_LINE"].split():
             if word in verb_parser.verbs:
                 verb_parser = verb_parser.verbs[word]
-                verb_parser.declare()  # argcomplete looks at the options before the parser does
+                verb_parser.declare()  # argcomplete reads the options without parsing
         argcomplete.autocomplete(parser, always_complete_options=False)  # which exits
     verb = next((word for word in words if word in parser.verbs), "")
     return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, words))
 
 
 def _run(parser: Parser, words: Sequence[str]) -> int | None:
+    """Parse the words of the command line and run the verb; return its exit code or None."""
     try:
         arguments = parser.parse_args(words)
     except SystemExit as stop:  # --help, --version, or an error in a sentence
@@ -715,7 +704,7 @@ def _run(parser: Parser, words: Sequence[str]) -> int | None:
     if arguments.completion:
         from argcomplete.shell_integration import shellcode
 
-        # A shell must load this once in each session to complete our commands.
+        # A shell loads this once in each session.
         print_line(shellcode(["evenhand"], shell=arguments.completion))
         return DONE
     if arguments.verb is None:

@@ -1,8 +1,9 @@
-"""`annotate`, `grade`, `respond` and `audit`: ratings, responses, and how robust a grader is."""
+"""Verbs that collect labels and responses: `annotate`, `grade`, `respond`, `audit injection`."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -14,9 +15,9 @@ from evenhand.cli.main import (
     DONE,
     OVER_BUDGET,
     STOPPED,
-    options_of,
+    annotators_address,
+    call_with,
     print_lead_link,
-    reached_at,
     refuse,
     study_of,
 )
@@ -31,29 +32,30 @@ if TYPE_CHECKING:
 
 
 def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
-    """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
+    """Return the grading options that several verbs have: the rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
 
-    others = dict.fromkeys(("orders", "shard", "units"))  # options of one verb, in another form
-    prompt = arguments.prompt and read_own_words(arguments.prompt)
-    return options_of(GradingOptions, arguments, rubrics=arguments.rubric, prompt=prompt, **others)
+    values = dict.fromkeys(("orders", "shard", "units"))  # differ from the command line's
+    values["rubrics"] = arguments.rubric
+    values["prompt"] = arguments.prompt and read_own_words(arguments.prompt)
+    return call_with(GradingOptions, arguments, **values)
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
-    """Raise InputError where there is no batch to end."""
+    """Raise InputError where `--cancel` has no batch to cancel."""
     if arguments.cancel:
         if not arguments.batch:
             raise InputError("--cancel ends batches; add --batch")
-        because = "asks nothing, so it cannot end batches; leave one of the two out"
-        refuse(arguments, ["--dry-run"], because)
+        reason = "asks nothing, so it cannot end batches; leave one of the two out"
+        refuse(arguments, ["--dry-run"], reason)
 
 
 def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
-    """The limits of a run, from the options on speed and budget."""
+    """Return the limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return options_of(RequestLimits, arguments)
+    return call_with(RequestLimits, arguments)
 
 
 def run_annotate(arguments: argparse.Namespace) -> int:
@@ -64,54 +66,55 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     from evenhand.study.settings.study_toml import START, read_config
 
     port = app_port(arguments.port)
-    address, public = reached_at(arguments, port)
+    address, host_name = annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
     if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
         folders = [start_study(folders[0])]
         say("several.start", folder=folders[0].parent)
-    named = [folder.resolve() for folder in arguments.dirs]
+    named_folders = [folder.resolve() for folder in arguments.dirs]
     path = study_path(arguments.path) if arguments.path else ""
-    if path or folders != named or len(named) > 1:  # `--url` may have the same path, and no other
+    has_one_study = len(named_folders) == 1 and folders == named_folders
+    if path or not has_one_study:  # `--url` may have the same path, and no other
         address = address.removesuffix(path)
-        if other := urlsplit(address).path:
-            about = {"url": arguments.url, "address": address.removesuffix(other)}
-            raise InputError(written("several.url_path", **about))
-    if folders == named and len(folders) == 1:
+        if url_path := urlsplit(address).path:
+            fields = {"url": arguments.url, "address": address.removesuffix(url_path)}
+            raise InputError(written("several.url_path", **fields))
+    if has_one_study:
         (folder,) = arguments.dirs
-        before_serving(folder, arguments.url or "", address, path)
+        prepare_serving(folder, arguments.url or "", address, path)
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
-        return serve(folder, port=port, public_host=public, path=path)
+        return serve(folder, port=port, public_host=host_name, path=path)
     refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    check_names(folder.name for folder in folders if folder in named)
-    owners: dict[bytes, str] = {}
+    check_names(folder.name for folder in folders if folder in named_folders)
+    study_by_secret: dict[bytes, str] = {}
     for folder in list(folders):
         try:
             if read_config(folder).oidc:
                 raise InputError(written("several.single_sign_on", folder=folder, name=folder.name))
-            served = f"{address}{study_path(folder.name)}/"
+            study_url = f"{address}{study_path(folder.name)}/"
             if folder.name != START:
-                say("several.served", name=folder.name, address=served)
-            secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+                say("several.served", name=folder.name, address=study_url)
+            secret = prepare_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
-            about = {"name": folder.name, "error": str(error)}
-            if folder in named:
-                raise InputError(written("several.of_study", **about)) from None
-            warn("terminal.note", note=written("several.left_out", **about))
+            fields = {"name": folder.name, "error": str(error)}
+            if folder in named_folders:
+                raise InputError(written("several.of_study", **fields)) from None
+            warn("terminal.note", note=written("several.left_out", **fields))
             folders.remove(folder)
             continue
-        if (other := owners.setdefault(secret, folder.name)) != folder.name:
-            raise InputError(written("several.copies", name=folder.name, other=other))
+        if (copied := study_by_secret.setdefault(secret, folder.name)) != folder.name:
+            raise InputError(written("several.copies", name=folder.name, other=copied))
     check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
-    return serve(folders, port, public)
+    return serve(folders, port, host_name)
 
 
-def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
-    """Check a study that is about to be served, behind a proxy where there is a `url`, and print
-    how its lead gets in; return what signs its links. Raises InputError for one that does not
-    open: a sentence here, not an error in the browser.
+def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
+    """Check a study before it is served, behind a proxy if there is a `url`; print its notes and
+    the lead's link, and return the secret that signs its links. Raises InputError where the study
+    cannot be served, so that the error is not first seen in the browser.
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
@@ -125,8 +128,8 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
         if oidc := study.config.oidc:
             client_secret(oidc)
             if urlsplit(oidc.address).path != path:
-                about = {"address": oidc.address, "path": path or "/"}
-                raise InputError(written("several.other_address", **about))
+                fields = {"address": oidc.address, "path": path or "/"}
+                raise InputError(written("several.other_address", **fields))
         if study.config.prolific and study.config.prolific.signed_for:
             check_signing()
         notes = study.edited_rubrics()
@@ -148,14 +151,13 @@ def run_grade(arguments: argparse.Namespace) -> int:
     _check_batch(arguments)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
     options = grading_options(arguments)
-    text = None
+    new_text = None
     if arguments.rubric_file:
-        tries = "tries one text on held-out pairs of the sample"
-        because = f"does not go with --rubric-file, which {tries}"
-        refuse(arguments, ["--rubric", "--scope", "--batch"], because)
-        text = load_rubric(arguments.rubric_file)
+        reason = "does not go with --rubric-file, which tries one text on held-out pairs of the "
+        refuse(arguments, ["--rubric", "--scope", "--batch"], f"{reason}sample")
+        new_text = load_rubric(arguments.rubric_file)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
-    options = replace(options, orders=orders, text=text, shard=shard)
+    options = replace(options, orders=orders, text=new_text, shard=shard)
     batch = arguments.batch
     with study_of(arguments) as study:
         for sentence in study.edited_rubrics():
@@ -164,19 +166,19 @@ def run_grade(arguments: argparse.Namespace) -> int:
             print_forecast(forecast(study, arguments.grader, options, batch=batch))
             return DONE
         with progress_bar("grading") as progress:
-            how = {"batch": batch, "cancel": arguments.cancel}
+            batching = {"batch": batch, "cancel": arguments.cancel}
             limits = request_limits(arguments)
-            summary = grade(study, arguments.grader, options, limits, progress, **how)
+            summary = grade(study, arguments.grader, options, limits, progress, **batching)
         graders = [part.rater_id for part in summary.graders]
         for part in summary.graders:
             note(study, "grades", part.rater_id, f"new: {part.scored}")
         print_run(summary)
         print_coverage(study, graders)
-        if text is not None:
+        if new_text is not None:
             for grader in graders:
-                print_lines(compare_texts(study, text, grader).sentences)
+                print_lines(compare_texts(study, new_text, grader).sentences)
     code = print_end("grade", summary)
-    if text is None:
+    if new_text is None:
         say("terminal.next", command=f"evenhand report {arguments.dir}")
     return code
 
@@ -195,8 +197,8 @@ def run_respond(arguments: argparse.Namespace) -> int:
         if not system.strip():
             raise InputError(f"{file.name} is empty; write the system prompt into it")
     with study_of(arguments) as study, progress_bar("responding") as progress:
-        others = {"study": study, "limits": request_limits(arguments), "progress": progress}
-        summary = options_of(respond, arguments, system=system, **others)
+        values = {"study": study, "limits": request_limits(arguments), "progress": progress}
+        summary = call_with(respond, arguments, system=system, **values)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(summary.line)
@@ -209,17 +211,17 @@ def run_injection(arguments: argparse.Namespace) -> int:
     from evenhand.reporting.analysing import audits_of
 
     _check_batch(arguments)
-    options = AuditOptions(
-        arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
-    )
+    grading = grading_options(arguments)
+    options = AuditOptions(arguments.grader, arguments.units, grading, arguments.attacks)
     batch = arguments.batch
     with study_of(arguments) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, options, batch=batch))
             return DONE
         with progress_bar("auditing") as progress:
-            how = {"batch": batch, "cancel": arguments.cancel}
-            summary = audit_injection(study, options, request_limits(arguments), progress, **how)
+            batching = {"batch": batch, "cancel": arguments.cancel}
+            limits = request_limits(arguments)
+            summary = audit_injection(study, options, limits, progress, **batching)
         (part,) = summary.graders
         note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
         print_run(summary)
@@ -243,9 +245,9 @@ def print_run(summary: graders.RunSummary) -> None:
         for reason, count in sorted(part.unscored.items()):
             say("grade.unscored", grader=part.rater_id, count=count, reason=reason)
         if missing := part.without_probabilities:
-            name = "some_without" if missing < part.scored else "all_without"
+            key = "some_without" if missing < part.scored else "all_without"
             numbers = {"missing": missing, "labelled": part.scored}
-            say(f"grade.{name}", grader=part.rater_id, **numbers)
+            say(f"grade.{key}", grader=part.rater_id, **numbers)
         if repeats := part.unscored[REPEATED]:
             say("grade.repeated", grader=part.rater_id, repeats=repeats)
 
@@ -259,12 +261,14 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     totals = totals[totals["rater_id"].isin(raters)]
     rows = []
     for row in totals.to_dict("records"):
-        asked = row["labelled"] + row["unscored"]
-        is_priced = row["cost_usd"] == row["cost_usd"]
-        cached = row["cached_share"]
-        cost = f"${row['cost_usd']:.4f}" if is_priced else "-"
-        share = f"{cached:.0%}" if cached == cached else "-"
-        numbers = [f"{row['labelled'] / asked:.1%}", str(asked), cost, share]
+        n_asked = row["labelled"] + row["unscored"]
+        cost, cached = row["cost_usd"], row["cached_share"]
+        numbers = [
+            f"{row['labelled'] / n_asked:.1%}",
+            str(n_asked),
+            "-" if math.isnan(cost) else f"${cost:.4f}",
+            "-" if math.isnan(cached) else f"{cached:.0%}",
+        ]
         rows.append([str(row["rater_id"]), str(row["rubric"]), *numbers])
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
     answered = models_that_answered(totals)
@@ -274,8 +278,8 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
 
 
 def print_end(verb: str, run: graders.RunSummary, stopped: Sequence[str] = ()) -> int:
-    """Print the warnings of a run that asked models and why it ended early, which `stopped` may say
-    in other words; return the exit code.
+    """Print a run's warnings and why it ended early, if it did, and return the exit code. `stopped`
+    are sentences to print in place of the run's own reasons.
     """
     print_warnings([warning for part in run.graders for warning in part.warnings])
     reasons = stopped or run.stopped
@@ -293,22 +297,21 @@ def print_warnings(sentences: Sequence[str]) -> None:
 
 
 def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[str] = ()) -> None:
-    """Print the number of requests and the cost of a run, by its `steps` where it has several kinds
-    of them; of one without, warnings and one prompt of each grader, too.
+    """Print the numbers of requests and costs of a run. `steps` are names of the forecasts where
+    these are of several kinds; without them, print also warnings and one prompt of each grader.
     """
     rows, bases = [], dict[str, list[str]]()
     for part, step in zip_longest(forecasts, steps):
         prices = ["unknown"] * 3
         if part.cost is not None:
-            least, most = part.cost
-            prices = [f"${usd:.2f}" for usd in (least, part.expected or 0.0, most)]
-        rows.append(
-            [*filter(None, [step]), part.rater_id, str(part.already), str(part.new), *prices]
-        )
+            min_cost, max_cost = part.cost
+            prices = [f"${usd:.2f}" for usd in (min_cost, part.expected or 0.0, max_cost)]
+        names = [step, part.rater_id] if step else [part.rater_id]
+        rows.append([*names, str(part.already), str(part.new), *prices])
         bases.setdefault(part.basis, []).append(part.rater_id)
-    who = ["step", "model"] if steps else ["grader"]
-    columns = [*who, "known before", "to ask", "cost at least", "expected", "cost at most"]
-    print_table(columns, rows)
+    first_columns = ["step", "model"] if steps else ["grader"]
+    counts, costs = ["known before", "to ask"], ["cost at least", "expected", "cost at most"]
+    print_table([*first_columns, *counts, *costs], rows)
     for basis, raters in bases.items():
         if basis:
             console().print(f"{', '.join(raters)}: {basis}")

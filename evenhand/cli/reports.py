@@ -1,5 +1,5 @@
-"""From labels to a report (`report`, `check`, `demo`, `reproduce`), and from a report to a decision
-(`select`, `plan`, `calibrate`, `gate`, `baseline`, `improve`).
+"""Verbs that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
+`plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from evenhand.cli.main import (
     DONE,
     Parser,
     add_analysis_options,
-    analyse_asked,
-    engine_of,
-    given_options,
-    given_settings,
-    options_of,
+    call_with,
+    named_engine,
     print_lead_link,
     refuse,
-    refuse_of_files,
-    shared_names,
+    refuse_file_options,
+    run_analysis,
+    scale_options,
+    settings_of,
+    shared_option_names,
     study_of,
 )
 from evenhand.cli.terminal import (
-    agreed,
+    confirms,
     console,
     print_line,
     print_lines,
@@ -37,7 +37,7 @@ from evenhand.cli.terminal import (
     say,
     working,
 )
-from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
+from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings, is_demo, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.texts import escaped_json, written
@@ -70,15 +70,14 @@ def run_report(arguments: argparse.Namespace) -> None:
 def print_report(
     study: Study, out: Path, figures: Path | None = None, *, full: bool = False
 ) -> None:
-    """Write the report of a study, with a sign of life meanwhile, and print what it comes to; its
-    figures as files of their own where a folder is named."""
+    """Write a study's report, and figures into a folder if one is named; print the verdicts."""
     from evenhand.analysis.report.files import PUBLISHED
     from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
-    with working("reading the labels") as tell:
-        analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
-    # Name ratings that no longer count here, too: an edited rubric may have excluded them.
+    with working("reading the labels") as on_stage:
+        analysis = report_study(study, out, figures=figures, full=full, on_stage=on_stage)
+    # An edited rubric may have excluded ratings.
     print_lines([*study.edited_rubrics(), *last_lines(analysis)])
     if study.config.published and (out / PUBLISHED).is_file():  # a design may have no figures
         say("reproduction.beside", file=out / PUBLISHED)
@@ -89,15 +88,13 @@ def print_report(
 def run_check(arguments: argparse.Namespace) -> None:
     from evenhand.study.tables.files import check_folder
 
-    out, figures = arguments.out, arguments.figures
+    file, out, figures = arguments.file, arguments.out, arguments.figures
     if arguments.full and out is None:
         raise InputError("--full unfolds the page that is written: name a folder for it with --out")
     for folder in filter(None, [out, figures]):
         check_folder(folder)
-    if (Path(arguments.file) / "study.toml").is_file():
-        raise InputError(
-            f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
-        )
+    if (Path(file) / "study.toml").is_file():
+        raise InputError(f"{file} is a study's folder; write `evenhand report {file}`")
     if arguments.engine:
         refuse(arguments, ["--write-settings"], "needs the labels in one table")
     # Estimates are verified against other libraries only when files are written, and not with an
@@ -110,15 +107,15 @@ def run_check(arguments: argparse.Namespace) -> None:
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
-        analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
+        analysis, context = run_analysis(file, arguments, analyse=analyse_file, verify=verify)
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.library import Check
     from evenhand.reporting.ratings_file.declared import write_settings
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        written_to = write_settings(arguments.file, given_options(arguments))
-        say("reading.wrote_settings", file=written_to)
+        settings_file = write_settings(file, scale_options(arguments))
+        say("reading.wrote_settings", file=settings_file)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
         say("terminal.report", page=out / "report.html")
@@ -130,7 +127,7 @@ def run_check(arguments: argparse.Namespace) -> None:
 
 def run_demo(arguments: argparse.Namespace) -> int:
     if arguments.study in PUBLISHED:
-        return _published(arguments)
+        return _demo_of_published(arguments)
     from evenhand.study import open_study
 
     folder: Path = arguments.dir or default_folder(arguments.study)
@@ -155,8 +152,8 @@ def run_demo(arguments: argparse.Namespace) -> int:
     return serve(folder, port=port)
 
 
-def _published(arguments: argparse.Namespace) -> int:
-    """Judge published labels as `evenhand check` does, with the options that are printed."""
+def _demo_of_published(arguments: argparse.Namespace) -> int:
+    """Analyse published labels as `evenhand check` does, and print the equivalent command."""
     import webbrowser
 
     study = arguments.study
@@ -164,10 +161,10 @@ def _published(arguments: argparse.Namespace) -> int:
     published, folder = PUBLISHED[study], arguments.dir or Path(study)
     check = Parser()
     add_analysis_options(check)
-    scale = given_options(check.parse_args(published.options.split()))
+    scale = scale_options(check.parse_args(published.options.split()))
     with working("reading the labels"):
-        analysis = judge_published(study, scale, folder)
-    print_lines(finding(study, analysis))
+        analysis = analyse_published(study, scale, folder)
+    print_lines(findings(study, analysis))
     page = folder / "report.html"
     say("terminal.report", page=page)
     command = f"evenhand check {shlex.quote(str(folder / published.file))} {published.options}"
@@ -178,9 +175,9 @@ def _published(arguments: argparse.Namespace) -> int:
 
 
 def run_reproduce(arguments: argparse.Namespace) -> int:
-    """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
+    """Print the forecast, ask for consent, collect what is missing, and report on it."""
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reproduction import Reproduction, collect, foresee, opened
+    from evenhand.reproduction import Reproduction, collect, forecast_costs, prepare_study
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
 
@@ -189,25 +186,25 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         return DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")
-    wanted = options_of(Reproduction, arguments, folder=folder, published=published)
+    reproduction = call_with(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
-        forecast = foresee(wanted, limits, ready=not arguments.dry_run)
-    steps = [*forecast.steps, ("whole", forecast.whole)]
+        forecast = forecast_costs(reproduction, limits, ready=not arguments.dry_run)
+    steps = [*forecast.steps, ("whole", forecast.total)]
     names = [written(f"reproduce.{name}") for name, _ in steps]
     runs.print_forecast([part for _, part in steps], names)
     print_lines(forecast.lines)
-    budget, expected = limits.budget, forecast.whole.expected
+    budget, expected = limits.budget, forecast.total.expected
     if budget is not None and expected is not None and expected + forecast.spent > budget:
         say("reproduce.over", budget=budget)
     if arguments.dry_run:
         return DONE
-    if not (arguments.yes or agreed(limits.budget)):
+    if not (arguments.yes or confirms(limits.budget)):
         say("reproduce.declined")
         return DONE
-    with opened(wanted) as study:
-        collected = collect(study, wanted, limits, progress_bar)
+    with prepare_study(reproduction) as study:
+        collected = collect(study, reproduction, limits, progress_bar)
         print_lines(collected.lines)
         if graded := [part.rater_id for part in collected.grades.graders]:
             runs.print_run(collected.grades)
@@ -224,7 +221,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"
-        runs.before_serving(folder, "", address, "")
+        runs.prepare_serving(folder, "", address, "")
         say("reproduce.page", address=address)
         say("reproduce.again")
         open_when_up(address, port)
@@ -238,7 +235,7 @@ def run_select(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import is_study
     from evenhand.reporting.selecting import Selection
 
-    analysis, _ = analyse_asked(arguments.source, arguments)
+    analysis, _ = run_analysis(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
     print_lines(Selection(analysis, study=study).lines, ranked=True)
 
@@ -246,21 +243,22 @@ def run_select(arguments: argparse.Namespace) -> None:
 def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Target, plan_ahead, plan_from
 
-    target = options_of(Target, arguments)
-    options = shared_names("without a pilot")
-    assumed = options_of(Assumptions, arguments)
+    target = call_with(Target, arguments)
+    assumption_options = shared_option_names("without a pilot")
+    assumptions = call_with(Assumptions, arguments)
     if arguments.source is not None:
-        refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
-        analysis, _ = analyse_asked(arguments.source, arguments, why=True)
+        reason = "is an assumption for planning without a pilot; leave it out"
+        refuse(arguments, assumption_options, reason)
+        analysis, _ = run_analysis(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, target).lines, ranked=True)
         return
-    # Requirements on a grader are said with a pilot or without.
-    named = {*options, "--margin", "--set", "--statistic", "--half-width"}
-    elsewhere = set(arguments.given) - named
-    refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
-    settings = given_settings(arguments)
+    # Requirements on a grader can be given with a pilot or without.
+    allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
+    others = set(arguments.given) - allowed
+    refuse(arguments, others, "is about the labels of a pilot; name its folder or file")
+    settings = settings_of(arguments)
     with working("simulating"):
-        plan = plan_ahead(assumed, target, settings)
+        plan = plan_ahead(assumptions, target, settings)
     print_lines(plan.lines, ranked=True)
 
 
@@ -270,12 +268,13 @@ def run_gate(arguments: argparse.Namespace) -> int:
     from evenhand.study.tables.files import atomic_write
 
     try:
-        if engine_of(arguments, arguments.source):
+        if named_engine(arguments, arguments.source):
             refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
         elif is_study(arguments.source):
-            refuse_of_files(arguments, but=["--rubric"])
-        with working("reading the labels") as tell:
-            result = options_of(gate, arguments, options=given_options(arguments), on_stage=tell)
+            refuse_file_options(arguments, allowed=["--rubric"])
+        with working("reading the labels") as on_stage:
+            scale = scale_options(arguments)
+            result = call_with(gate, arguments, options=scale, on_stage=on_stage)
         if arguments.junit is not None:
             atomic_write(arguments.junit, junit_xml(result))
         if arguments.summary is not None:
@@ -288,12 +287,13 @@ def run_gate(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _print_gate(arguments: argparse.Namespace, result: Gate) -> None:
+def _print_gate(arguments: argparse.Namespace, decision: Gate) -> None:
+    """Print the outcome of a gate or of a comparison, as JSON or as sentences."""
     if arguments.json:
-        text = json.dumps(result.as_dict(), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(decision.as_dict(), ensure_ascii=False, allow_nan=False)
         print_line(escaped_json(text))
     else:
-        print_lines([*result.notes, *result.lines])
+        print_lines([*decision.notes, *decision.lines])
 
 
 def run_save(arguments: argparse.Namespace) -> None:
@@ -302,11 +302,11 @@ def run_save(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import load
 
     if arguments.source.is_dir():
-        refuse_of_files(arguments, but=["--rubric"])
-    options = given_options(arguments)
+        refuse_file_options(arguments, allowed=["--rubric"])
+    options = scale_options(arguments)
     with working("reading the labels"):
         dataset = load(arguments.source, options)
-        # Of a file only the rubric's rows were read, whatever the rubric is called there.
+        # From a file only the rubric's rows were read, perhaps under another name.
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(dataset, arguments.grader, rubric)
     write_baseline(baseline, arguments.file)
@@ -315,8 +315,8 @@ def run_save(arguments: argparse.Namespace) -> None:
     print_lines(dataset.notes)
     if dataset.synthetic:
         say("terminal.synthetic")
-    about = {"grader": dataset.call(baseline.grader), "file": arguments.file}
-    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **about)
+    saved = {"grader": dataset.call(baseline.grader), "file": arguments.file}
+    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **saved)
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 
 
@@ -324,10 +324,10 @@ def run_baseline_compare(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.gate import compare
 
     if arguments.source.is_dir():
-        refuse_of_files(arguments, but=["--rubric"])
+        refuse_file_options(arguments, allowed=["--rubric"])
     with working("reading the labels"):
-        others = {"baseline": arguments.file, "options": given_options(arguments)}
-        result = options_of(compare, arguments, **others)
+        options = {"baseline": arguments.file, "options": scale_options(arguments)}
+        result = call_with(compare, arguments, **options)
     _print_gate(arguments, result)
 
 
@@ -341,8 +341,9 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
         if not 0 <= threshold <= 1:
             raise InputError(f"--threshold is {threshold:g}; it must lie between 0 and 1")
     with study_of(arguments) as study:
-        with working("reading the labels") as tell:
-            calibration = options_of(calibrate, arguments, dataset=from_study(study), on_stage=tell)
+        with working("reading the labels") as on_stage:
+            dataset = from_study(study)
+            calibration = call_with(calibrate, arguments, dataset=dataset, on_stage=on_stage)
         print_lines(calibration.lines)
         if arguments.write:
             _write_thresholds(study, arguments, calibration)
@@ -351,17 +352,17 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
 def _write_thresholds(
     study: Study, arguments: argparse.Namespace, calibration: Calibration
 ) -> None:
-    """Put the threshold that was named, or those that win on held-out units, into study.toml."""
+    """Write the threshold given, or those selected on held-out units, into study.toml."""
     from evenhand.reporting.selecting import write_thresholds, write_tuned_thresholds
 
-    by_hand = arguments.threshold is not None
-    named = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    chosen = named if by_hand else calibration.thresholds
+    is_by_hand = arguments.threshold is not None
+    typed = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    chosen = typed if is_by_hand else calibration.thresholds
     if not chosen:
         say("calibrate.unchanged")
         return
     with changing_settings(study):
-        if by_hand:
+        if is_by_hand:
             write_thresholds(study, chosen)
         else:
             write_tuned_thresholds(study, calibration)
@@ -375,16 +376,16 @@ def run_improve(arguments: argparse.Namespace) -> int:
     from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
-    others = {"others": arguments.candidate, "proposals": arguments.propose}
+    candidates = {"others": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = options_of(improving.ImproveOptions, arguments, grading=grading, **others)
+    options = call_with(improving.ImproveOptions, arguments, grading=grading, **candidates)
     with study_of(arguments) as study:
         if arguments.learn:
             units = improving.labels_to_learn(study, options, done_by=operator())
             write_table(units, arguments.learn)
-            wrong = int((units["agrees"] == "no").sum())
-            about = {"file": arguments.learn, "count": len(units), "wrong": wrong}
-            say("improve.wrote_learn", **about, old=options.grader)
+            n_wrong = int((units["agrees"] == "no").sum())
+            fields = {"file": arguments.learn, "count": len(units), "wrong": n_wrong}
+            say("improve.wrote_learn", **fields, old=options.grader)
             return DONE
         if gain := improving.provable(study, options):
             console().print(gain)

@@ -1,4 +1,4 @@
-"""`rubric`: rubric files, shown, made, checked and tried, and what is unclear in a study's."""
+"""`rubric`: list, show, draft and check rubric files, and find what is unclear in a study's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_names, study_of
+from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_option_names, study_of
 from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
@@ -19,14 +19,12 @@ from evenhand.texts import number_of, written
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
 
-_SHOWN = 80
-"""The most characters of a response that are printed with a wrong answer."""
+_MAX_SHOWN = 80  # the most characters of a response that are printed with a wrong answer
 
 
 def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
-    """Ask the graders about the golden answers, and print how many each got right and which not.
-
-    Raises InputError where the rubric has none, or as `grade` does.
+    """Have graders label the rubric's golden answers, and print how many each got right and which
+    it did not. Raises InputError where the rubric has none, or as `grade` does.
     """
     from evenhand.graders import GradingOptions, forecast, grade
     from evenhand.study import create_study, open_study
@@ -37,8 +35,8 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
         raise InputError(written("golden.none", name=rubric.name))
     items = (golden_comparisons if rubric.has_sides else golden_items)(rubric)
     plan = StudyPlan(items=items, rubrics=[rubric], sample=len(rubric.golden))
-    with TemporaryDirectory(prefix="evenhand-") as home:
-        folder = Path(home) / "golden"
+    with TemporaryDirectory(prefix="evenhand-") as scratch:
+        folder = Path(scratch) / "golden"
         create_study(folder, plan)
         with open_study(folder) as study:
             if arguments.dry_run:
@@ -54,30 +52,31 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
     for grader in graders:
         graded = ratings[ratings["rater_id"] == grader]
         # A unit with two sides is asked in both orders.
-        of_unit = graded["label"].fillna("").groupby(graded["unit_id"])
-        given = {unit: " / ".join(sorted(set(labels))) for unit, labels in of_unit}
-        _print_answers(rubric, grader, [given.get(unit) for unit in items.unit_ids])
+        labels_by_unit = graded["label"].fillna("").groupby(graded["unit_id"])
+        label_by_unit = {unit: " / ".join(sorted(set(labels))) for unit, labels in labels_by_unit}
+        _print_answers(rubric, grader, [label_by_unit.get(unit) for unit in items.unit_ids])
     return runs.print_end("rubric check", summary)
 
 
 def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) -> None:
-    """Print how many golden answers a grader got right, and those that it did not; a label is None
-    where it was not asked, and empty where it gave none.
+    """Print how many golden answers a grader got right, and those that it did not. A label is None
+    if the grader was not asked, and empty if it gave none.
     """
-    asked = [answer for answer in zip(rubric.golden, labels, strict=True) if answer[1] is not None]
-    if not asked:
+    answered = zip(rubric.golden, labels, strict=True)
+    answers = [(golden, label) for golden, label in answered if label is not None]
+    if not answers:
         return
-    right = sum(golden.label == label for golden, label in asked)
-    about = {"grader": grader, "name": rubric.name, "right": right, "total": len(asked)}
-    say("golden.right", **about)
+    n_right = sum(golden.label == label for golden, label in answers)
+    fields = {"grader": grader, "name": rubric.name, "right": n_right, "total": len(answers)}
+    say("golden.right", **fields)
     for number, (golden, label) in enumerate(zip(rubric.golden, labels, strict=True), 1):
         if label in (None, golden.label):
             continue
-        shown = golden.texts.get("response", golden.texts.get("prompt", ""))
-        text = " ".join(shown.split())
-        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-        about = {"number": number, "right": golden.label, "label": label, "response": text}
-        console().print("  " + written("golden.wrong" if label else "golden.no_label", **about))
+        response = golden.texts.get("response", golden.texts.get("prompt", ""))
+        text = " ".join(response.split())
+        text = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+        fields = {"number": number, "right": golden.label, "label": label, "response": text}
+        console().print("  " + written("golden.wrong" if label else "golden.no_label", **fields))
 
 
 def run_new(arguments: argparse.Namespace) -> None:
@@ -108,12 +107,10 @@ def run_show(arguments: argparse.Namespace) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Check every file by itself, so that a fault in one hides none in another; then ask graders
-    about the golden answers, where any are named.
-    """
+    """Check every file on its own; then have the graders named label the golden answers."""
     if not arguments.grader:
-        because = "goes with --grader, which is asked about the golden answers"
-        refuse(arguments, shared_names("dry_run"), because)
+        reason = "goes with --grader, which is asked about the golden answers"
+        refuse(arguments, shared_option_names("dry_run"), reason)
     elif len(arguments.files) > 1:
         raise InputError("--grader is asked about one rubric; name one")
     code = max(_check_one(file) for file in arguments.files)
@@ -123,9 +120,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def _check_one(file: str) -> int:
-    """Print every fault of a file, or else what was read, and whether a key begins another: a
-    model's tokens may not tell them apart.
-    """
+    """Print a file's faults, or else its rubric, and warn if a key begins another one."""
     rubric, faults = loading.read_rubric(loading.rubric_text(file))
     if rubric is None:
         for fault in faults:
@@ -134,9 +129,9 @@ def _check_one(file: str) -> int:
     affirmative = written("rubric_check.no_affirmative")
     if keys := ", ".join(rubric.affirmative):
         affirmative = written("rubric_check.affirmative", keys=keys)
-    about: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
-    about |= {"level": rubric.level, "threshold": rubric.threshold}
-    say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **about)
+    fields: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
+    fields |= {"level": rubric.level, "threshold": rubric.threshold}
+    say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **fields)
     say("rubric_check.filled", fields=", ".join(rubric.variables))
     for key, longer in permutations((option.key for option in rubric.kind.listed), 2):
         if longer.casefold().startswith(key.casefold()):
@@ -150,62 +145,62 @@ def run_suggest(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
 
     with study_of(arguments) as study:
-        wanted = arguments.rubric
-        if wanted and wanted not in study.rubrics:
-            raise InputError(f"the study has no rubric {wanted!r}")
-        unclear = [case for case in unclear_rubrics(study) if wanted in ("", case.rubric.name)]
-        divided = [case for case in divided_rubrics(study) if wanted in ("", case.rubric.name)]
+        rubric_name = arguments.rubric
+        if rubric_name and rubric_name not in study.rubrics:
+            raise InputError(f"the study has no rubric {rubric_name!r}")
+        names = [rubric_name] if rubric_name else [*study.rubrics]
+        unclear = [each for each in unclear_rubrics(study) if each.rubric.name in names]
+        divided = [each for each in divided_rubrics(study) if each.rubric.name in names]
     if not unclear:
         say("suggest.nothing")
     _print_unclear(unclear)
-    for points in divided:
-        say("suggest.people", title=points.rubric.title, name=points.rubric.name)
-        for line in points.points:
+    for findings in divided:
+        say("suggest.people", title=findings.rubric.title, name=findings.rubric.name)
+        for line in findings.points:
             console().print(f"  {line}")
-        for (one, other), count in points.confusions.items():
-            pair = {"one": points.named(one), "other": points.named(other)}
-            console().print(
-                "  " + written("suggest.confused", **pair, units=number_of(count, "item"))
-            )
+        for (first, second), count in findings.confusions.items():
+            pair = {"one": findings.named(first), "other": findings.named(second)}
+            sentence = written("suggest.confused", **pair, units=number_of(count, "item"))
+            console().print(f"  {sentence}")
     if arguments.out:
-        _draft(arguments, divided, unclear)
+        _write_draft(arguments, divided, unclear)
     elif unclear or divided:
         say("suggest.next")
 
 
 def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
-    for rubric in rubrics:
-        unclear = number_of(sum(map(len, rubric.by_options.values())), "item")
-        about = {"title": rubric.rubric.title, "name": rubric.rubric.name}
-        flags = number_of(len({unit for unit, _ in rubric.flags}), "item")
-        say("suggest.rubric", **about, unclear=unclear, flags=flags)
-        for (people, grader), units in rubric.by_options.items():
-            chosen = {"people": rubric.named(people), "grader": rubric.named(grader)}
-            console().print(
-                "  " + written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
-            )
-            for learnable in units:
-                who = {"unit": learnable.unit_id, "grader": learnable.grader}
-                console().print("    " + written("suggest.unit", **who, note=_note(learnable.note)))
-        if rubric.flags:
+    """Print the items on which a grader's label differs from the annotators', and flagged items."""
+    for findings in rubrics:
+        unclear = number_of(sum(map(len, findings.by_options.values())), "item")
+        flags = number_of(len({unit for unit, _ in findings.flags}), "item")
+        heading = {"title": findings.rubric.title, "name": findings.rubric.name}
+        say("suggest.rubric", **heading, unclear=unclear, flags=flags)
+        for (people, grader), units in findings.by_options.items():
+            chosen = {"people": findings.named(people), "grader": findings.named(grader)}
+            sentence = written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
+            console().print(f"  {sentence}")
+            for unit in units:
+                fields = {"unit": unit.unit_id, "grader": unit.grader, "note": _note(unit.note)}
+                console().print("    " + written("suggest.unit", **fields))
+        if findings.flags:
             console().print("  " + written("suggest.flagged"))
-        for unit, text in rubric.flags:
-            console().print("    " + written("suggest.flag", unit=unit, note=_note(text)))
+        for unit_id, text in findings.flags:
+            console().print("    " + written("suggest.flag", unit=unit_id, note=_note(text)))
 
 
-def _draft(
+def _write_draft(
     arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
 ) -> None:
-    """Write a draft of another wording of the one rubric that is meant."""
+    """Write a draft of the one rubric with divided labels; raise InputError if not one."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
-    names = [points.rubric.name for points in divided]
+    names = [findings.rubric.name for findings in divided]
     if not names:
-        about = {"rubric": arguments.rubric, "least": LEAST_UNITS}
-        raise InputError(written("suggest.nothing_to_draft", **about))
+        fields = {"rubric": arguments.rubric, "least": LEAST_UNITS}
+        raise InputError(written("suggest.nothing_to_draft", **fields))
     if len(names) > 1:
         raise InputError(written("suggest.which", names=", ".join(names)))
-    flags = [flag for points in unclear if points.rubric.name == names[0] for flag in points.flags]
+    flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
     with study_of(arguments) as study:
         draft = draft_of(study, divided[0].rubric)
     _write_new(arguments.out, draft_text(draft, divided[0], flags))
@@ -214,6 +209,7 @@ def _draft(
 
 
 def _write_new(path: Path, text: str) -> None:
+    """Write a new file. Raises InputError where it exists."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -230,13 +226,13 @@ def run_reword(arguments: argparse.Namespace) -> None:
     if pairs < 2:
         raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
     with study_of(arguments) as study, changing_settings(study):
-        more = declare_rewording(study, new, text, pairs, operator())
-    about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
-    say("rewording.declared", **about)
+        n_more = declare_rewording(study, new, text, pairs, operator())
+    fields = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": n_more}
+    say("rewording.declared", **fields)
     print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
 
 
 def _note(text: str) -> str:
-    """Return a person's note as one line to append, without control characters."""
+    """Return an annotator's note as one line to append, without control characters."""
     line = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return f": {line}" if line else ""

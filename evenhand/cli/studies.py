@@ -1,6 +1,5 @@
-"""`new`, `extend` and `label`: making a study, enlarging it, and having people rate a file of items
-in one command; files into it and out of it (`import`, `export`), and keeping it safe and current
-(`backup`, `restore`, `doctor`, `store`).
+"""Verbs that make and keep a study: `new`, `extend` and `label` (a file of items, in one command);
+`import` and `export`; `backup`, `restore`, `doctor`, and `store copy` and `store upgrade`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import pandas as pd
 from evenhand.cli.main import (
     BAD_INPUT,
     DONE,
+    annotators_address,
     app_address,
-    given_options,
-    options_of,
+    call_with,
     print_lead_link,
-    reached_at,
     refuse,
-    shared_names,
+    scale_options,
+    shared_option_names,
     study_of,
 )
 from evenhand.cli.terminal import console, print_line, print_lines, print_next, say, working
@@ -48,16 +47,16 @@ from evenhand.study.tables.ratings import split_ratings
 from evenhand.study.trust import remember
 from evenhand.texts import written
 
-ITEM_OPTIONS = shared_names("items")
-"""Options that say what an items file holds, and what is asked."""
-SETTLED = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
-"""Options that a study of items has settled once it is made."""
+ITEM_OPTIONS = shared_option_names("items")
+"""Options on the columns of an items file, and on its rubric."""
+FIXED_OPTIONS = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
+"""Options that cannot change once a study of items is made."""
 
 
 def label_options(arguments: argparse.Namespace) -> LabelOptions:
-    """Return what the command line says of an items file."""
-    settled = [option for option in arguments.given if option in SETTLED]
-    return options_of(LabelOptions, arguments, given=settled)
+    """Return the options of an items file."""
+    fixed = [option for option in arguments.given if option in FIXED_OPTIONS]
+    return call_with(LabelOptions, arguments, given=fixed)
 
 
 def run_label(arguments: argparse.Namespace) -> int:
@@ -66,45 +65,42 @@ def run_label(arguments: argparse.Namespace) -> int:
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
-    wanted = label_options(arguments)
-    address, public = reached_at(arguments, port)
-    labelling = new_study.label_items(arguments.file, folder, wanted, port=port, address=address)
+    options = label_options(arguments)
+    address, host_name = annotators_address(arguments, port)
+    labelling = new_study.label_items(arguments.file, folder, options, port=port, address=address)
     print_lines([*labelling.notes, labelling.links_heading])
     for link in labelling.links:
         print_line(link)
-    if not public:
+    if not host_name:
         say("items.here_only")
     print_lead_link(folder, address.rstrip("/"))
     if not arguments.no_browser:
         open_when_up(labelling.links[0], port)
-    return serve(folder, port=port, public_host=public)
+    return serve(folder, port=port, public_host=host_name)
 
 
 def run_new(arguments: argparse.Namespace) -> None:
     new_study.check_numbers(arguments.raters, arguments.seed)
-    made = None
+    item_study = items = None
+    rubrics: Sequence[Rubric]
     if arguments.items:
-        made = new_study.item_study(arguments.items, label_options(arguments))
+        item_study = new_study.item_study(arguments.items, label_options(arguments))
+        rubrics, items = item_study.rubrics, item_study.items
     else:
-        because = "goes with --items; pairs and propositions have rubrics"
-        refuse(arguments, ITEM_OPTIONS, because)
-    if made:
-        rubrics: Sequence[Rubric] = made.rubrics
-    elif arguments.rubric:
-        rubrics = [load_rubric(name) for name in arguments.rubric]
-    else:
-        rubrics = usual_rubrics(propositions=arguments.propositions is not None)
-    others = {"items": made and made.items, "rubrics": rubrics, "raters_per_unit": arguments.raters}
-    plan = options_of(StudyPlan, arguments, **others)
+        refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
+        usual = usual_rubrics(propositions=arguments.propositions is not None)
+        rubrics = [load_rubric(name) for name in arguments.rubric or ()] or usual
+    raters = arguments.raters
+    plan = call_with(StudyPlan, arguments, items=items, rubrics=rubrics, raters_per_unit=raters)
     if "://" in arguments.store or "$" in arguments.store:
-        remember(arguments.dir, [arguments.store])  # as it was typed
-    judged = new_study.make_study(arguments.dir, plan, made)
+        remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
+    n_judged = new_study.make_study(arguments.dir, plan, item_study)
     with study_of(arguments) as study:
-        if made:
-            print_lines(made.sentences(judged, arguments.dir, study.config.sample.pairs))
+        if item_study:
+            print_lines(item_study.sentences(n_judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
     folder = arguments.dir
-    has_responses = arguments.responses is not None or made is not None
+    has_responses = arguments.responses is not None or item_study is not None
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
     has_cues = any(rubric.lexical for rubric in plan.rubrics)
     grader = "baseline:lexical" if has_cues else "PROVIDER:MODEL"
@@ -127,12 +123,12 @@ def run_extend(arguments: argparse.Namespace) -> None:
 
 
 def describe_study(study: Study) -> None:
-    """Print the sample and its size, the work it means, and what it can decide."""
+    """Print the sample's size, the annotators' workload, and what the study can decide."""
     preview = new_study.preview_of(study)
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
-    load = preview.load
-    if load:
+    workload = preview.load
+    if workload:
         columns: Columns = {
             "rubric": lambda assigned: assigned.rubric,
             "units": lambda assigned: f"{assigned.units}",
@@ -140,15 +136,14 @@ def describe_study(study: Study) -> None:
             "labels": lambda assigned: f"{assigned.judgments}",
             "hours": lambda assigned: f"{assigned.hours:.0f}",
         }
-        print_lines([table_of(columns, load, written("new.work"))])
+        print_lines([table_of(columns, workload, written("new.work"))])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")
-    # Rubrics that are judged without the prompt, and whether that can be kept.
-    if hiding := judged_without_prompt(study.labelled_rubrics()):
-        names = ", ".join(rubric.name for rubric in hiding)
-        together = study.config.annotation.screen == "all"
-        say("prompts.together" if together else "prompts.first", rubrics=names)
+    if shown_without_prompt := judged_without_prompt(study.labelled_rubrics()):
+        names = ", ".join(rubric.name for rubric in shown_without_prompt)
+        is_one_screen = study.config.annotation.screen == "all"
+        say("prompts.together" if is_one_screen else "prompts.first", rubrics=names)
         if study.config.annotation.repeat_share:
             say("prompts.repeats", rubrics=names)
     print_lines(filter(None, (preview.display, *preview.precision, *preview.names)))
@@ -156,9 +151,9 @@ def describe_study(study: Study) -> None:
 
 # Files into a study and out of it, and keeping a study safe and current
 
-_NAMING = shared_names("naming")
-"""Options that say who is who in a ratings file that is exported."""
-_TABLES = ["--units", "--remarks", "--answers"]
+_RATER_OPTIONS = shared_option_names("naming")
+"""Options on the raters of a ratings file that is exported."""
+_TABLE_OPTIONS = ["--units", "--remarks", "--answers"]
 
 
 def run_import(arguments: argparse.Namespace) -> None:
@@ -167,74 +162,74 @@ def run_import(arguments: argparse.Namespace) -> None:
         if kind is None and (arguments.format or format_of(Source(arguments.file))) == TABLE:
             kind = "responses" if "response" in read_table(arguments.file) else "ratings"
         if kind == "responses":
-            because = "is about ratings, and the file holds responses"
-            refuse(arguments, shared_names("reading"), because)
+            options = shared_option_names("reading")
+            refuse(arguments, options, "is about ratings, and the file holds responses")
             _import_responses(study, arguments.file)
         else:
-            options = given_options(arguments)
-            settings = {"missing": options.missing or study.config.analysis.missing}
-            _import_ratings(study, arguments.file, replace(options, settings=settings))
+            scale = scale_options(arguments)
+            settings = {"missing": scale.missing or study.config.analysis.missing}
+            _import_ratings(study, arguments.file, replace(scale, settings=settings))
 
 
 def _import_responses(study: Study, file: Path) -> None:
     frame = read_responses(file, study.store.pairs(), study.rubrics.values())
-    new = study.store.add_responses(frame)
-    empty = int((frame["response"].str.strip() == "").sum())
-    note(study, "import", file.name, f"responses: {new}")
-    subjects, known = frame["subject"].nunique(), len(frame) - new
-    say("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
-    if new:
+    n_new = study.store.add_responses(frame)
+    n_empty = int((frame["response"].str.strip() == "").sum())
+    note(study, "import", file.name, f"responses: {n_new}")
+    n_subjects, n_known = frame["subject"].nunique(), len(frame) - n_new
+    say("tables.responses", new=n_new, subjects=n_subjects, known=n_known, empty=n_empty)
+    if n_new:
         print_lines([sentence for sentence in (display_of(study), *names_shown(study)) if sentence])
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
-    rows, read = rows_of_file(file, options)
+    rows, reading = rows_of_file(file, options)
     ratings, _ = split_ratings(rows, file.name)
-    is_none = ratings["label"].isin(options.missing)
-    ratings = names_of_study(study, ratings[~is_none], options.normalise)
-    print_lines(read.notes)
-    if is_none.any():
-        labels = f"{', '.join(options.missing)} ({int(is_none.sum()):,})"
+    is_missing = ratings["label"].isin(options.missing)
+    ratings = names_of_study(study, ratings[~is_missing], options.normalise)
+    print_lines(reading.notes)
+    if is_missing.any():
+        labels = f"{', '.join(options.missing)} ({int(is_missing.sum()):,})"
         say("reading.no_label", labels=labels)
-    new, known = import_ratings(study, ratings, file.name)
-    note(study, "import", file.name, f"ratings: {new}")
-    raters = ratings["rater_id"].nunique()
-    say("tables.ratings", new=new, raters=raters, known=known)
+    n_new, n_known = import_ratings(study, ratings, file.name)
+    note(study, "import", file.name, f"ratings: {n_new}")
+    n_raters = ratings["rater_id"].nunique()
+    say("tables.ratings", new=n_new, raters=n_raters, known=n_known)
 
 
 def run_export(arguments: argparse.Namespace) -> None:
     if arguments.format is not None:
         _export_to_tool(arguments)
     else:
-        refuse(arguments, ["--rater", *_NAMING], "goes with --format, for another tool")
+        refuse(arguments, ["--rater", *_RATER_OPTIONS], "goes with --format, for another tool")
         (_export_final if arguments.final else _export_tables)(arguments)
 
 
 def _export_to_tool(arguments: argparse.Namespace) -> None:
-    tables = ["--final", *_TABLES]
-    refuse(arguments, tables, "is a table of its own; export it without --format")
+    table_options = ["--final", *_TABLE_OPTIONS]
+    refuse(arguments, table_options, "is a table of its own; export it without --format")
     if arguments.dir.is_dir():
-        refuse(arguments, _NAMING, "is for a ratings file; a study has its own columns")
+        refuse(arguments, _RATER_OPTIONS, "is for a ratings file; a study has its own columns")
     if arguments.out is None:
         raise InputError("say where to write: --out FILE")
-    how = writers.format_of(arguments.format)
-    writers.check_out(arguments.out, how)
-    options = replace(given_options(arguments), format=None, units=None)
-    material = exporting.material_of(arguments.dir, arguments.rater or (), options)
-    made = how.make(material)
-    out, *others = writers.save(made, arguments.out, how)
+    writer = writers.format_of(arguments.format)
+    writers.check_out(arguments.out, writer)
+    options = replace(scale_options(arguments), format=None, units=None)
+    study_export = exporting.material_of(arguments.dir, arguments.rater or (), options)
+    written_tables = writer.make(study_export)
+    out, *others = writers.save(written_tables, arguments.out, writer)
     if arguments.dir.is_dir():
         note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
-    print_lines(material.notes)
-    say("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out)
+    print_lines(study_export.notes)
+    say("writers.wrote", count=written_tables.count, rows=writer.rows, tool=writer.tool, file=out)
     for file in others:
         say("writers.beside", file=file)
-    for sentence in made.left_out:
+    for sentence in written_tables.left_out:
         say("terminal.note", note=sentence)
 
 
 def _export_final(arguments: argparse.Namespace) -> None:
-    refuse(arguments, _TABLES, "is a table of its own; export it without --final")
+    refuse(arguments, _TABLE_OPTIONS, "is a table of its own; export it without --final")
     if (out := arguments.out) is None:
         raise InputError("say where to write: --out FILE")
     with study_of(arguments) as study:
@@ -251,38 +246,38 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     out: Path | None = arguments.out
     if not (out or arguments.units or arguments.remarks or arguments.answers):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for items")
-    # Without its units a verdict on the ratings would know of no clusters.
-    to_units: Path | None = arguments.units or (out and exporting.part_path(out, "units"))
-    named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
-    if len(set(named)) < len(named):
+    # A verdict on the exported ratings needs the clusters in the units table.
+    units_file: Path | None = arguments.units or (out and exporting.part_path(out, "units"))
+    files = [path for path in (out, units_file, arguments.remarks, arguments.answers) if path]
+    if len(set(files)) < len(files):
         raise InputError("two tables would go to the same file; give each its own")
 
-    def write(what: str, table: pd.DataFrame, file: Path) -> None:
+    def write(kind: str, table: pd.DataFrame, file: Path) -> None:
         write_table(table, file)
-        say(f"tables.wrote_{what}", count=len(table), file=file)
+        say(f"tables.wrote_{kind}", count=len(table), file=file)
 
     with study_of(arguments) as study:
         if out is not None:
             write("ratings", exporting.exported_ratings(study), out)
-            attacked, audit = exporting.exported_attacked(study), ""
+            attacked, audit_name = exporting.exported_attacked(study), ""
             if len(attacked):
-                to_attacked = exporting.part_path(out, "attacked")
-                write("attacked", attacked, to_attacked)
-                audit = to_attacked.name
-            units = to_units or exporting.part_path(out, "units")
-            text = exporting.sidecar_text(study, units.name, audit)
+                attacked_file = exporting.part_path(out, "attacked")
+                write("attacked", attacked, attacked_file)
+                audit_name = attacked_file.name
+            units_table = units_file or exporting.part_path(out, "units")
+            text = exporting.sidecar_text(study, units_table.name, audit_name)
             atomic_write(sidecar_path(out), text.encode())
             say("tables.wrote_scales", file=sidecar_path(out))
             side = study.config.side
             if {*study.config.analysis.rater_slices} - ({side.key} if side else set()):
                 say("terminal.note", note=written("tables.background"))
-        if to_units is not None:
-            write("units", exporting.exported_units(study), to_units)
+        if units_file is not None:
+            write("units", exporting.exported_units(study), units_file)
         if arguments.remarks is not None:
             write("remarks", exporting.exported_remarks(study), arguments.remarks)
         if arguments.answers is not None:
             write("answers", exporting.exported_answers(study), arguments.answers)
-        note(study, "export", ", ".join(path.name for path in named))
+        note(study, "export", ", ".join(path.name for path in files))
 
 
 def run_backup(arguments: argparse.Namespace) -> None:
@@ -290,12 +285,12 @@ def run_backup(arguments: argparse.Namespace) -> None:
         raise InputError("name a new FILE, or a folder with --to")
     if arguments.to is not None:
         with working("backing up"):
-            how = {"verify": arguments.verify}
-            kept = keeping.keep_backups(arguments.dir, arguments.to, arguments.keep, **how)
-        note_in(arguments.dir, "backup", kept.file.name)
-        say("keep.backup_tried" if arguments.verify else "keep.backup", file=kept.file)
-        say("keep.holds", **asdict(kept.contents))
-        say("keep.backups", count=kept.number, folder=arguments.to)
+            options = {"verify": arguments.verify}
+            backup = keeping.keep_backups(arguments.dir, arguments.to, arguments.keep, **options)
+        note_in(arguments.dir, "backup", backup.file.name)
+        say("keep.backup_tried" if arguments.verify else "keep.backup", file=backup.file)
+        say("keep.holds", **asdict(backup.contents))
+        say("keep.backups", count=backup.number, folder=arguments.to)
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
@@ -310,9 +305,10 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     findings = keeping.examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for finding in findings:
         say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
-    ill = sum(not finding.is_well for finding in findings)
-    console().print(written("doctor.end", count=ill) if ill else written("doctor.well"))
-    return BAD_INPUT if ill else DONE
+    n_problems = sum(not finding.is_well for finding in findings)
+    end = written("doctor.end", count=n_problems) if n_problems else written("doctor.well")
+    console().print(end)
+    return BAD_INPUT if n_problems else DONE
 
 
 def run_restore(arguments: argparse.Namespace) -> None:
@@ -329,19 +325,19 @@ def run_restore(arguments: argparse.Namespace) -> None:
 
 def run_copy(arguments: argparse.Namespace) -> None:
     with working("copying the store"):
-        moved = keeping.move_store(arguments.dir, arguments.to)
+        copied_tables = keeping.move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
-    rows = sum(table.rows for table in moved.values())
-    say("keep.copy", rows=rows, tables=len(moved))
+    rows = sum(table.rows for table in copied_tables.values())
+    say("keep.copy", rows=rows, tables=len(copied_tables))
     say("keep.copy_now")
 
 
 def run_upgrade(arguments: argparse.Namespace) -> None:
     with working("upgrading the store"):
-        done = keeping.upgrade_store(arguments.dir)
-    if done.backup is None:
-        say("keep.upgrade_none", now=done.now)
+        upgrade = keeping.upgrade_store(arguments.dir)
+    if upgrade.backup is None:
+        say("keep.upgrade_none", now=upgrade.now)
         return
-    note_in(arguments.dir, "store", "", f"schema {done.before} to {done.now}")
-    say("keep.upgrade", before=done.before, now=done.now)
-    say("keep.upgrade_backup", file=done.backup)
+    note_in(arguments.dir, "store", "", f"schema {upgrade.before} to {upgrade.now}")
+    say("keep.upgrade", before=upgrade.before, now=upgrade.now)
+    say("keep.upgrade_backup", file=upgrade.backup)

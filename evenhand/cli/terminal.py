@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that wraps for people and leaves lines whole for programs."""
+    """Return a console that wraps lines at a terminal and leaves them whole otherwise."""
     from rich.console import Console
 
     class Terminal(Console):
-        def print(self, *objects: Any, **how: Any) -> None:
-            super().print(*(visible(o) if isinstance(o, str) else o for o in objects), **how)
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = [visible(part) if isinstance(part, str) else part for part in objects]
+            super().print(*shown, **options)
 
         def on_broken_pipe(self) -> None:
             self.quiet = True
-            _unheard(self.file)
+            discard_output(self.file)
 
     terminal = Terminal(stderr=stderr, highlight=False, emoji=False, markup=False, soft_wrap=True)
     if not terminal.is_terminal:
@@ -51,53 +52,53 @@ def print_next(*steps: str) -> None:
     say("terminal.next", command="\n      ".join(f"evenhand {step}" for step in steps))
 
 
-def _unheard(file: IO[str]) -> None:
-    """Discard further output once its reader has closed it (`evenhand check ... | head`), so that
-    the verb ends as it would have. Rich would exit with 1, which is the "not met" of `gate`.
+def discard_output(file: IO[str]) -> None:
+    """Discard further output after its reader has closed it (`evenhand check ... | head`), so that
+    the verb goes on to its own exit code. Rich would exit with 1, the "not met" of `gate`.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 def print_line(text: str) -> None:
-    """Print a line unchanged, with its tabs, for a pipe."""
+    """Print a line unchanged, with its tabs."""
     try:
         print(text, flush=True)  # noqa: T201
     except BrokenPipeError:
-        _unheard(sys.stdout)
+        discard_output(sys.stdout)
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", ranked: bool = False
 ) -> None:
-    """Print a plain table; all columns but the first are numbers, aligned to the right. Where the
-    terminal is too narrow for it, there is less space between columns; then, where these are
-    `ranked`, the last ones are left out and named. Else every row becomes a block of its own.
+    """Print a table whose columns, except the first, are aligned to the right. If the terminal is
+    too narrow, use less space between columns; then, if columns are `ranked` by importance, leave
+    out the last ones and name them; else print every row as a block of lines.
     """
     from rich.measure import Measurement
 
     from evenhand.reporting.panel import blocks_of, text_table
 
     screen, every = console(), range(len(columns))
-    filled = [k for k in every if not k or {row[k] for row in rows if k < len(row)} - {"", "-"}]
-    fewer = [filled[:count] for count in range(len(filled), 3, -1)] if ranked else []
-    for places, padding in [(every, 1), (every, 0), *((some, 0) for some in fewer)]:
-        cells = [[row[k] for k in places if k < len(row)] for row in rows]
-        table = text_table([columns[k] for k in places], cells, title=title, padding=padding)
-        wide = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
-        screen.width = screen.width if screen.is_terminal else max(wide, screen.width)
-        if wide <= screen.width:
+    filled = [k for k in every if k == 0 or {row[k] for row in rows if k < len(row)} - {"", "-"}]
+    layouts: list[tuple[Sequence[int], int]] = [(every, 1), (every, 0)]  # (columns, padding)
+    if ranked:
+        layouts += [(filled[:count], 0) for count in range(len(filled), 3, -1)]
+    for shown, padding in layouts:
+        cells = [[row[k] for k in shown if k < len(row)] for row in rows]
+        table = text_table([columns[k] for k in shown], cells, title=title, padding=padding)
+        width = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
+        screen.width = screen.width if screen.is_terminal else max(width, screen.width)
+        if width <= screen.width:
             screen.print(table, soft_wrap=False)
-            if left := [columns[k] for k in filled if k not in places]:
-                say("terminal.left_out", columns=", ".join(left))
+            if hidden := [columns[k] for k in filled if k not in shown]:
+                say("terminal.left_out", columns=", ".join(hidden))
             return
     for line in blocks_of(columns, rows, title=title, width=screen.width):
         screen.print(line)
 
 
 def print_lines(lines: Iterable[Line], *, ranked: bool = False) -> None:
-    """Print sentences and tables, in order; of tables that are too wide the last columns may be
-    left out where these are `ranked`.
-    """
+    """Print sentences and tables, in order; see `print_table` on `ranked`."""
     for line in lines:
         if isinstance(line, str):
             console().print(line)
@@ -108,10 +109,7 @@ def print_lines(lines: Iterable[Line], *, ranked: bool = False) -> None:
 
 @contextmanager
 def working(title: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on stderr during work of unknown length.
-
-    Yields a function that changes its title.
-    """
+    """Show a spinner on stderr during work; yield a function that changes its title."""
     with console(stderr=True).status(visible(title)) as status:
         yield lambda title: status.update(visible(title))
 
@@ -145,10 +143,8 @@ def progress_bar(title: str) -> Iterator[Progress]:
         yield advance
 
 
-def agreed(budget: float | None) -> bool:
-    """Ask at the terminal whether to go on; without one a budget says so. Raises InputError without
-    either.
-    """
+def confirms(budget: float | None) -> bool:
+    """Return True for a yes, or, without a terminal, a budget. Raises InputError without both."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

@@ -319,7 +319,7 @@ class Trial:
         if self.proposals:
             if self.rubric.prompt or not self.rubric.kind.listed:
                 raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
-            running.writer_of(study, self.proposer)
+            running.parse_proposer(study, self.proposer)
             if find_spec("gepa") is None:
                 raise InputError(written("improve.no_gepa"))
         dataset = from_study(study)
@@ -613,8 +613,8 @@ class _Run:
         result, trial = self.result, self.trial
         try:
             if trial.proposals:
-                spec, _ = running.writer_of(trial.study, trial.proposer)
-                running.priced(spec, rounds.budget, "", trial.study.config.prices)
+                spec, _ = running.parse_proposer(trial.study, trial.proposer)
+                running.tariff_for(spec, rounds.budget, "", trial.study.config.prices)
                 self.propose()
                 trial.note_candidates(self.done_by)
             self.choose()
@@ -665,7 +665,7 @@ class _Run:
         def answer(request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
             rubric, proposer = trial.rubric.name, trial.proposer
             if self.rounds is None:
-                attempt = running.answered(study, rubric, proposer, request)
+                attempt = running.stored_proposal(study, rubric, proposer, request)
             else:
                 attempt = running.propose(self.rounds, rubric, proposer, request, about)
             if attempt is None:

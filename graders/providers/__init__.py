@@ -1,8 +1,9 @@
-"""Who can be asked: the table of providers, where each is asked, which key goes there - only to the
-address of the key -, and what a user types to name a grader. Keys must not reach the store, a log
-or a message, even where a server sends them back.
+"""Providers of models: their addresses and keys, and the names of graders.
 
-Providers are those of `providers.toml`, and those that a study names itself.
+`known_providers` merges the table `providers.toml` with the providers that a study names itself.
+`endpoint_of` finds the address of a grader's requests and the key for it: a key is sent only to the
+address that it belongs to. `parse_spec` reads the name of a grader as a user types it. `Scrubber`
+removes keys from texts: no key may reach the store, a log or a message, even if a server sends it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from evenhand.study.settings.study_toml import NAMED, ProviderSettings, fault_of
 from evenhand.texts import table_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-Own = Mapping[str, ProviderSettings]
+DeclaredProviders = Mapping[str, ProviderSettings]
 """The providers named in study.toml, by name."""
 _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A row of the table; `by_study` is True where study.toml gives the address, and `declared`
-    is all that it says of the provider.
+    """A row of `providers.toml`, which describes the fields, or a provider named in study.toml.
+    `by_study` is True if study.toml gives the address; `declared` are its settings of the provider.
     """
 
     name: str
@@ -49,49 +50,50 @@ class Provider:
 
 @cache
 def _rows() -> dict[str, Provider]:
+    """Return the providers of `providers.toml`, by name."""
     table = table_of("evenhand.graders.providers", "providers.toml")
     return {name: Provider(name=name, **row) for name, row in table.items()}
 
 
-def known_providers(declared: Own) -> dict[str, Provider]:
-    """Return the providers by name; settings in study.toml override the table.
-
-    Raises InputError where study.toml has an invalid setting, or a new provider without an address.
+def known_providers(declared: DeclaredProviders) -> dict[str, Provider]:
+    """Return the providers by name; settings in study.toml override the table. Raises InputError
+    where study.toml has an invalid setting, or a new provider without an address.
     """
     rows = _rows()
     return rows | {
-        name: _with(rows.get(name), name, settings) for name, settings in declared.items()
+        name: _provider_with(rows.get(name), name, settings) for name, settings in declared.items()
     }
 
 
-def _with(row: Provider | None, name: str, settings: ProviderSettings) -> Provider:
-    where, url = f"[providers.{name}] in study.toml", settings.base_url
+def _provider_with(provider: Provider | None, name: str, settings: ProviderSettings) -> Provider:
+    """Return a provider with the settings of study.toml, based on a row of the table if any."""
+    section, url = f"[providers.{name}] in study.toml", settings.base_url
     if name == "baseline" or not _NAME.fullmatch(name):
-        raise InputError(f"{where}: choose a name of lower-case letters, digits and -")
-    if row is None and not url:
-        raise InputError(f"{where} needs a base_url")
-    row = row or Provider(name=name, speaks="chat", key="optional")
+        raise InputError(f"{section}: choose a name of lower-case letters, digits and -")
+    if provider is None and not url:
+        raise InputError(f"{section} needs a base_url")
+    provider = provider or Provider(name=name, speaks="chat", key="optional")
     if settings.speaks not in ("", "chat", "messages") and not is_form(settings.speaks):
-        raise InputError(f"{where}: speaks is {settings.speaks!r}; write chat or messages")
+        raise InputError(f"{section}: speaks is {settings.speaks!r}; write chat or messages")
     if url:
-        # A key of the table is for the table's address, so it does not follow to this one.
-        row = replace(row, base_url=url, base_url_env="", key_env="", key="optional", by_study=True)
+        # A key of the table is for the table's address, and is not sent to this one.
+        provider = replace(provider, key_env="", key="optional")
+        provider = replace(provider, base_url=url, base_url_env="", by_study=True)
     return replace(
-        row,
+        provider,
         declared=settings,
-        speaks=settings.speaks or row.speaks,
-        headers=settings.headers or row.headers,
-        key_env=settings.key_env or row.key_env,
+        speaks=settings.speaks or provider.speaks,
+        headers=settings.headers or provider.headers,
+        key_env=settings.key_env or provider.key_env,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The address of a grader's requests and what may be sent there.
-
-    `base_url` is empty where the SDK's own client finds it. `is_own` is True for the
-    provider's own address, where its key, headers and prices apply. `login` holds the credentials
-    in the environment's address, `USER:PASSWORD@`.
+    """The address of a grader's requests and what may be sent there. `base_url` is empty where the
+    SDK's own client finds it. `is_own` is True for the provider's own address, where its key,
+    headers and prices apply. `login` holds the credentials in the environment's address,
+    `USER:PASSWORD@`.
     """
 
     provider: Provider
@@ -121,8 +123,8 @@ class Endpoint:
 
     @property
     def has_account(self) -> bool:
-        """True at an address that study.toml did not choose: what else the environment holds of the
-        account there (custom headers, an organisation, a cloud's credentials) may be sent.
+        """True at the provider's own address if study.toml did not choose it: the environment's
+        custom headers, organisation and cloud credentials may be sent there.
         """
         return self.is_own and not self.provider.by_study
 
@@ -134,28 +136,26 @@ class Endpoint:
         return {"provider_api_url": self.base_url}
 
     @property
-    def in_name(self) -> str:
-        """The address if it is part of a grader's name, else "" (where everyone uses the same one).
-
-        Claude at Anthropic is one grader for all; a gateway, a deployment or a port of this machine
-        may hold any model.
+    def address_in_name(self) -> str:
+        """The address if it is part of a grader's name, else "". Claude at Anthropic's public
+        address is the same grader for everyone; a gateway, a deployment or a port of this machine
+        may serve any model.
         """
         url = self.provider.base_url
-        fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
-        return "" if not self.base_url or (fixed and same(self.base_url, url)) else self.base_url
+        is_fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
+        in_name = self.base_url and not (is_fixed and same_address(self.base_url, url))
+        return self.base_url if in_name else ""
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
-    """Return the endpoint of a grader whose name has the address `typed` after its @, or "".
-
-    Raises InputError where the address that the environment or the table names is not valid, or
-    where study.toml may not send there what it names.
+    """Return the endpoint of a grader whose name has the address `typed` after its @, or "". Raises
+    InputError where the address of the environment or the table is not valid, or where study.toml
+    may not send there the variables that it names.
     """
     address, login = _own_address(provider)
-    if typed and not (address and same(typed, address)):
-        return Endpoint(
-            provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed)
-        )
+    if typed and not (address and same_address(typed, address)):
+        key_env = key_variable(typed)
+        return Endpoint(provider=provider, base_url=typed, is_own=False, key_env=key_env)
     _check_declared(provider, address)
     key_env = provider.key_env or (key_variable(address) if provider.by_study else "")
     url = typed or address
@@ -163,25 +163,25 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
 
 
 def _check_declared(provider: Provider, address: str) -> None:
-    """Raise InputError where study.toml may not send to an address all that it names for it."""
+    """Raise InputError where study.toml may not send the variables that it names to an address."""
     settings = provider.declared
     if settings is None:
         return
-    named = list(settings.variables())
+    variables = list(settings.variables())
     if provider.by_study and not settings.key_env and os.environ.get(key_variable(address)):
-        named.append(("base_url", key_variable(address)))
-    for key, name in named:
-        if key == "base_url" and "${" in settings.base_url:  # not yet to be filled in
-            settings.check(f"[providers.{provider.name}] {key}", name, settings.base_url)
+        variables.append(("base_url", key_variable(address)))
+    for setting, variable in variables:
+        if setting == "base_url" and "${" in settings.base_url:  # not yet to be filled in
+            settings.check(f"[providers.{provider.name}] {setting}", variable, settings.base_url)
             continue
-        rows = [row for row in _rows().values() if row.key_env == name]
+        rows = [row for row in _rows().values() if row.key_env == variable]
         urls = [url for row in rows for url in (row.base_url, _own_address(row)[0])]
-        is_home = any(url and _host(url) == _host(address) for url in urls)
+        is_home = any(url and _origin(url) == _origin(address) for url in urls)
         is_same = not provider.by_study and any(row.name == provider.name for row in rows)
-        if key == "key_env" and is_same:  # as without the section
+        if setting == "key_env" and is_same:  # as without the section
             continue
-        meant = {key_variable(address), name if is_home or is_same else ""}
-        settings.check(f"[providers.{provider.name}] {key}", name, address, meant)
+        allowed = {key_variable(address), variable if is_home or is_same else ""}
+        settings.check(f"[providers.{provider.name}] {setting}", variable, address, allowed)
 
 
 def key_variable(url: str) -> str:
@@ -198,22 +198,23 @@ def key_variable(url: str) -> str:
     return "KEY_" + re.sub(r"[^A-Z0-9_]", "_", host)
 
 
-def same(one: str, other: str) -> bool:
+def same_address(url: str, other_url: str) -> bool:
     """Return True if two URLs are the same address.
 
-    >>> same("https://H.example/v1/", "https://h.example:443/v1")
+    >>> same_address("https://H.example/v1/", "https://h.example:443/v1")
     True
     """
-    first, second = ((_host(url), urlsplit(url).path.rstrip("/")) for url in (one, other))
-    return first == second
+    paths = [urlsplit(address).path.rstrip("/") for address in (url, other_url)]
+    return paths[0] == paths[1] and _origin(url) == _origin(other_url)
 
 
-def _host(url: str) -> tuple[str, str | None, int | None]:
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return the scheme, host and port of a URL."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
-def filled_from_environment(text: str, what: str) -> str:
+def filled_from_environment(text: str, source: str) -> str:
     """Return a text with each `${NAME}` taken from the environment. Raises InputError where one is
     not set, or holds characters that no header or address can carry.
     """
@@ -221,7 +222,7 @@ def filled_from_environment(text: str, what: str) -> str:
     def value(match: re.Match[str]) -> str:
         setting = os.environ.get(match[1], "").strip()
         if not setting or not setting.isprintable():
-            raise InputError(f"{what} needs the variable {match[1]}; set it")
+            raise InputError(f"{source} needs the variable {match[1]}; set it")
         return setting
 
     return NAMED.sub(value, text)
@@ -231,25 +232,28 @@ def _own_address(provider: Provider) -> tuple[str, str]:
     """Return (address, login) of the provider: from the environment, else the table, else empty."""
     variable = provider.base_url_env
     if variable and (address := os.environ.get(variable, "").strip()):
-        return _checked(address, f"the address in {variable}")
+        return _split_login(address, f"the address in {variable}")
     if any(not os.environ.get(name) for name in NAMED.findall(provider.base_url)):
         return "", ""
     url = filled_from_environment(provider.base_url, provider.name)
-    # An endpoint that the environment names may end in a slash of its own.
-    return _checked(re.sub(r"(?<!:)//+", "/", url), f"the address of {provider.name}")
+    # A variable in the middle of the address may end in a slash.
+    return _split_login(re.sub(r"(?<!:)//+", "/", url), f"the address of {provider.name}")
 
 
-def _checked(url: str, what: str) -> tuple[str, str]:
+def _split_login(url: str, source: str) -> tuple[str, str]:
+    """Return a URL without its login, and the login as "USER:PASSWORD@" or "". Raises InputError
+    where the address is not valid; `source` names it.
+    """
     if not url:
         return "", ""
     try:
-        login, at, host = urlsplit(url).netloc.rpartition("@")
+        login, at_sign, host = urlsplit(url).netloc.rpartition("@")
     except ValueError:
-        raise InputError(f"{what} is not a valid address") from None
-    bare = url.replace(f"{login}{at}{host}", host, 1).rstrip("/")
-    if fault := fault_of_address(bare):
-        raise InputError(f"{what} {fault}")
-    return bare, f"{login}{at}"
+        raise InputError(f"{source} is not a valid address") from None
+    without_login = url.replace(f"{login}{at_sign}{host}", host, 1).rstrip("/")
+    if fault := fault_of_address(without_login):
+        raise InputError(f"{source} {fault}")
+    return without_login, f"{login}{at_sign}"
 
 
 # ---- a grader, as its user names it -------------------------------------------------------------
@@ -262,8 +266,7 @@ _FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
-    """A grader as its user named it, and the endpoint where it is asked.
-
+    """A grader as its user named it, and the endpoint where it is asked (None for a baseline).
     `text` is the grader's `rater_id`: the name as typed, plus the address where the environment or
     study.toml sets one that differs from the provider's public one. `base_url` is that address, or
     empty.
@@ -273,19 +276,19 @@ class GraderSpec:
     provider: str
     model: str
     base_url: str = ""
-    placed: Endpoint | None = field(default=None, compare=False, repr=False)
+    network_endpoint: Endpoint | None = field(default=None, compare=False, repr=False)
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint where the grader is asked. Raises LookupError for a baseline."""
-        if self.placed is None:
+        """The endpoint of the grader's requests. Raises LookupError for a baseline."""
+        if self.network_endpoint is None:
             raise LookupError(f"{self.text} is not behind a network")
-        return self.placed
+        return self.network_endpoint
 
     @property
-    def speaks(self) -> str:
-        """The form of its requests: "chat", "messages", "baseline" or a form of its own."""
-        return self.placed.provider.speaks if self.placed else self.provider
+    def api_format(self) -> str:
+        """The form of its requests: "chat", "messages", "baseline" or a module of `forms`."""
+        return self.network_endpoint.provider.speaks if self.network_endpoint else self.provider
 
 
 def parse_spec(text: str, declared: Mapping[str, ProviderSettings] | None = None) -> GraderSpec:
@@ -304,43 +307,44 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
             "(such as ANTHROPIC_API_KEY or OPENAI_API_KEY)"
         )
     providers = known_providers(declared or {})
-    provider, colon, rest = text.partition(":")
+    provider, colon, name = text.partition(":")
     if not colon or provider not in providers:
-        others = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
+        prefixes = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
         raise InputError(
-            f"{_shown(text)!r} is not a valid grader; write {_FORMS}; or begin with {others}"
+            f"{_safe_part(text)!r} is not a valid grader; write {_FORMS}; or begin with {prefixes}"
         )
-    model, *servers = _SERVER.split(rest, maxsplit=1)
+    model, *servers = _SERVER.split(name, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
-        raise InputError(f"{_shown(text)!r} does not name a model; write {_FORMS}")
+        raise InputError(f"{_safe_part(text)!r} does not name a model; write {_FORMS}")
     if provider == "baseline":
-        if rest not in BASELINES:
+        if name not in BASELINES:
             raise InputError(
-                f"there is no baseline {_shown(rest)!r}; write baseline:{BASELINES[0]}"
+                f"there is no baseline {_safe_part(name)!r}; write baseline:{BASELINES[0]}"
             )
         return GraderSpec(text, provider, model)
     row = providers[provider]
     if not servers and "@" in model and row.speaks != "messages":
-        raise InputError(f"grader {_shown(text)!r}: BASE_URL must begin with http:// or https://")
+        raise InputError(
+            f"grader {_safe_part(text)!r}: BASE_URL must begin with http:// or https://"
+        )
     typed = servers[0] if servers else ""
     if typed and (fault := fault_of_address(typed)):
         raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
     endpoint = endpoint_of(row, typed)
     if not endpoint.base_url and not row.client:
-        named = ", ".join(NAMED.findall(row.base_url))
+        variables = ", ".join(NAMED.findall(row.base_url))
         raise InputError(
-            f"grader {_shown(text)!r}: it is not known where {provider} is; write "
-            f"{provider}:MODEL@BASE_URL, or set {named}"
+            f"grader {_safe_part(text)!r}: it is not known where {provider} is; write "
+            f"{provider}:MODEL@BASE_URL, or set {variables}"
         )
-    if typed or not endpoint.in_name:
+    if typed or not endpoint.address_in_name:
         return GraderSpec(text, provider, model, typed, endpoint)
-    return GraderSpec(f"{text}@{endpoint.in_name}", provider, model, endpoint.in_name, endpoint)
+    address = endpoint.address_in_name
+    return GraderSpec(f"{text}@{address}", provider, model, address, endpoint)
 
 
-def _shown(text: str) -> str:
-    """Return the part of a name that a message may repeat: nothing after an @, which may hold
-    credentials, and at most 80 characters.
-    """
+def _safe_part(text: str) -> str:
+    """Return at most 80 characters of a grader's name, without what follows an @ (credentials)."""
     head, at, _ = text.partition("@")
     return head[:80] + ("@..." if at else "")
 
@@ -351,12 +355,12 @@ _SECRETS = (
     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS",
 )  # fmt: skip
 """Further secrets, besides the table's keys, every KEY_..., and those that a study names."""
-_CARRY_SECRETS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
-# Servers quote keys cut or starred out, which no exact match finds.
+_CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
+# Servers quote keys shortened or with asterisks, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
-_SIGNATURE = "AWS4-"  # of one request alone, and no secret
-_SHORTEST = 8  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
-_GONE = "[removed]"
+_SIGNATURE = "AWS4-"  # begins a signature of one request, which is no secret
+_MIN_LENGTH = 8  # shorter placeholders ("none", "ollama") occur in ordinary text
+_REMOVED = "[removed]"
 
 
 def key_from_environment(name: str) -> str | None:
@@ -370,7 +374,7 @@ def key_from_environment(name: str) -> str | None:
 
 
 class Scrubber:
-    """Takes known secrets, in every form in which a reply may quote them, out of text.
+    """Removes known secrets from texts, in every form in which a reply may quote them.
 
     >>> Scrubber(["hunter2-hunter2"]).text("401: hunter2-hunter2 is no key")
     '401: [removed] is no key'
@@ -378,13 +382,13 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets: set[str] = set()
-        self._known: list[str] = []
-        self._written: list[str] = []
-        """The known forms as JSON writes them."""
+        self._forms: list[str] = []
+        self._json_forms: list[str] = []
+        """The secret forms as JSON writes them."""
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Add secrets to take out from now on."""
+        """Add secrets that are removed from now on."""
         new = set(secrets) - self._secrets
         if new:
             self._secrets |= new
@@ -392,21 +396,20 @@ class Scrubber:
             for secret in map(str.strip, self._secrets):
                 encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
                 forms |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
-            self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
-            self._written = [json.dumps(form)[1:-1] for form in self._known]
+            long_forms = [form for form in forms if len(form) >= _MIN_LENGTH]
+            self._forms = sorted(long_forms, key=len, reverse=True)
+            self._json_forms = [json.dumps(form)[1:-1] for form in self._forms]
 
     def learn_from(self, headers: Mapping[str, str]) -> None:
         """Learn the credentials in a request's headers, wherever they came from."""
-        sent = [headers[name] for name in _CARRY_SECRETS if name in headers]
-        sent = [value for value in sent if not value.startswith(_SIGNATURE)]
-        self.learn([*sent, *(value.partition(" ")[2] for value in sent)])
+        values = [headers[name] for name in _CREDENTIAL_HEADERS if name in headers]
+        values = [value for value in values if not value.startswith(_SIGNATURE)]
+        self.learn([*values, *(value.partition(" ")[2] for value in values)])
 
     @classmethod
-    def from_environment(cls, declared: Own | None = None) -> Scrubber:
-        """Return a scrubber that knows the secrets in all environment variables that hold some;
-        `declared` are the providers that study.toml names.
-        """
-        names = {*_SECRETS, *(n for n in os.environ if n.startswith("KEY_"))}
+    def from_environment(cls, declared: DeclaredProviders | None = None) -> Scrubber:
+        """Return a scrubber of the environment's secrets and those that study.toml names."""
+        names = {*_SECRETS, *(name for name in os.environ if name.startswith("KEY_"))}
         names |= {row.key_env for row in _rows().values()} - {""}
         for settings in (declared or {}).values():
             names |= {name for _, name in settings.variables()}
@@ -416,30 +419,29 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return the text without known secrets; ordinary words stay as they are."""
-        for form in self._known:
-            text = text.replace(form, _GONE)
+        for form in self._forms:
+            text = text.replace(form, _REMOVED)
         return text
 
     def message(self, text: str) -> str:
-        """Return an error message without known secrets, anything shaped like a key, and control
-        characters; at most 400 characters.
-        """
-        words = " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())
+        """Return at most 400 printable characters of a message, without secrets and likely keys."""
+        words = " ".join(_KEY_LIKE.sub(_REMOVED, self.text(text)).split())
         return "".join(letter for letter in words if letter.isprintable())[:400]
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return a JSON-able object without known secrets in any text, field names included."""
         written = json.dumps(values)
-        if not any(form in written for form in self._written):  # nearly always, and much faster
+        if not any(form in written for form in self._json_forms):  # nearly always, and much faster
             return dict(values)
-        clean: dict[str, Any] = self._without(values)
+        clean: dict[str, Any] = self._scrub_value(values)
         return clean
 
-    def _without(self, value: Any) -> Any:
+    def _scrub_value(self, value: Any) -> Any:
+        """Return a part of a JSON-able object without known secrets."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self._without(item) for key, item in value.items()}
+            return {self.text(str(key)): self._scrub_value(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self._without(item) for item in value]
+            return [self._scrub_value(item) for item in value]
         return value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.demo import DEMOS, ITEMS_SEED, SEED, STANCE_SEED, planned
+from evenhand.demo import DEMOS, ITEMS_SEED, SEED, STANCE_SEED, demo_plan
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.tables.formats import write_table
@@ -29,7 +29,7 @@ def written_tables(name: str) -> dict[str, pd.DataFrame]:
     """Return the synthetic responses and ratings of a demo study; of items the ratings alone."""
     with TemporaryDirectory() as home:
         folder = Path(home) / "study"
-        create_study(folder, planned(name, folder)[0])
+        create_study(folder, demo_plan(name, folder)[0])
         with open_study(folder) as study:
             made = {"pairs": _pairs, "stance": _stance, "items": _items}[name](study)
     # The hash is that of the text at the time of the import.

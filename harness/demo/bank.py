@@ -1,4 +1,4 @@
-"""The phrases and stances that the demo's texts are made of."""
+"""Phrases and stances from which the demo's texts are made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Leaning = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class Side:
-    """A stance, with arguments for it (`arguments`) and against it (`caveats`)."""
+    """One stance of a pair, with its `arguments` and the `caveats` against it."""
 
     leaning: Leaning
     group: str
@@ -46,7 +46,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Template:
-    """A task that is asked of both stances, and the phrases that belong to it alone.
+    """A task that is asked about both stances of a pair, with phrases of its own.
 
     `argues` marks a task of which an evenly divided answer fulfils only a part.
     """
@@ -67,7 +67,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Story:
-    """The frame of a scene or a comic piece, which its characters fill with arguments."""
+    """The frame of a scene or a comic piece, to be filled with its characters' arguments."""
 
     template: str
     start: str
@@ -83,7 +83,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Phrases:
-    """Everything in demo_phrases.toml; the shared lists stay in sections, as in the file."""
+    """The content of demo_phrases.toml; shared lists stay in sections, as in the file."""
 
     templates: tuple[Template, ...]
     stories: Mapping[str, tuple[Story, ...]]
@@ -92,13 +92,13 @@ class Phrases:
 
 @cache
 def stance_pairs() -> tuple[StancePair, ...]:
-    """The stance pairs of the demo, in the order of the pairs file."""
+    """Return the demo's pairs of stances, in the order of the pairs file."""
     return tuple(_stance_pair(table) for table in _read("demo_stances.toml")["pair"])
 
 
 @cache
 def phrases() -> Phrases:
-    """The phrases of the demo's writer."""
+    """Return the phrases of the demo's writer."""
     tables = _read("demo_phrases.toml")
     sections = {
         name: {key: tuple(texts) for key, texts in section.items()}
@@ -117,7 +117,7 @@ def phrases() -> Phrases:
 
 
 def leanings() -> dict[str, list[str]]:
-    """The groups of each leaning."""
+    """Return the groups of each leaning."""
     sides = [side for pair in stance_pairs() for side in (pair.a, pair.b)]
     return {
         leaning: sorted({side.group for side in sides if side.leaning == leaning})

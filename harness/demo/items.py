@@ -1,4 +1,4 @@
-"""The items demo: answers to questions on short texts, of which some claim more than the text says.
+"""The items demo: answers to questions on short texts, some of which claim more than the text.
 
 Every text is a made-up place with made-up facts. The truth is drawn first, and the answer written
 to show it; annotators and judges see the truth through confusion matrices, as in
@@ -41,7 +41,7 @@ _MONTHS = ("March", "May", "June", "September", "October")
 
 @dataclass(frozen=True)
 class Place:
-    """A made-up place, and the facts that its text tells."""
+    """A made-up place, with the facts in its text."""
 
     name: str
     town: str
@@ -136,8 +136,8 @@ def with_judge(items: pd.DataFrame, truth: pd.Series, rubric: Rubric, seed: int)
 
 
 def item_ratings(truth: pd.DataFrame, sampled: set[str], rubric: Rubric, seed: int) -> pd.DataFrame:
-    """A `ratings` table: people on the `sampled` units, a lenient judge on all. `truth` has the
-    columns `unit_id, rubric, label`.
+    """Return a `ratings` table: annotators on the `sampled` units, a lenient judge on all. `truth`
+    has the columns `unit_id, rubric, label`.
     """
     own = truth[truth["unit_id"].isin(sampled)]
     people = simulate_ratings(ANNOTATORS, own, [rubric], seed)
@@ -146,7 +146,7 @@ def item_ratings(truth: pd.DataFrame, sampled: set[str], rubric: Rubric, seed: i
 
 
 def _rater(name: str, yes: float, no: float) -> SimulatedRater:
-    """A rater who finds these shares of the faithful answers and of the others."""
+    """Return a rater who labels these shares of the faithful and the other answers correctly."""
     confusion = np.array([[yes, 1 - yes], [1 - no, no]])
     kind = "human" if "annotator" in name else "model"
     return SimulatedRater(name, kind, {_RUBRIC: confusion})  # type: ignore[arg-type]

@@ -1,6 +1,4 @@
-"""The five synthetic subjects, and the latent truth of each one's responses to a pair of
-prompts.
-"""
+"""The five synthetic subjects, and the latent truth of their responses to a pair of prompts."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ FOLLOWED_LEANING = 0.92
 
 @dataclass(frozen=True)
 class Character:
-    """A synthetic subject as distributions.
+    """A synthetic subject, as distributions of its behaviour.
 
     `unequal` is the share of pairs whose sides are treated unequally, `unequal_by` the weights of
     the four ways, `declining` the share of equal pairs that are both declined, `declined` the
@@ -139,7 +137,7 @@ def draw_truth(rng: np.random.Generator, character: Character, pair: PromptPair)
 
 
 def _unequal(character: Character, pair: PromptPair) -> float:
-    """A leaning shows half as often where the question does not divide the parties."""
+    """Return the share of pairs treated unequally, halved where a question is not partisan."""
     if character.leaning and not pair.stances.partisan:
         return character.unequal / 2
     return character.unequal

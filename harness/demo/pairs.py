@@ -1,4 +1,4 @@
-"""The demo's paired prompts: every stance pair under every template."""
+"""The demo's paired prompts: every pair of stances with every template."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PromptPair:
-    """A row of the pairs file: a stance pair under a template."""
+    """A row of the pairs file: a pair of stances with a template."""
 
     stances: StancePair
     template: Template
 
     @property
     def prompts(self) -> tuple[str, str]:
-        """The prompts of side a and side b."""
+        """Return the prompts of side a and side b."""
         text, stances = self.template.text, self.stances
         return text.format(stance=stances.a.stance), text.format(stance=stances.b.stance)
 
 
 @cache
 def prompt_pairs() -> tuple[PromptPair, ...]:
-    """The demo's pairs in the order of the pairs file."""
+    """Return the demo's pairs in the order of the pairs file."""
     return tuple(
         PromptPair(stances, template)
         for stances in stance_pairs()

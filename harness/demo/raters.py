@@ -75,7 +75,7 @@ def simulate_ratings(
     rubrics: Mapping[str, Rubric] | Iterable[Rubric],
     seed: int,
 ) -> pd.DataFrame:
-    """A `ratings` table in which every rater has labelled every unit of `truth` on every rubric.
+    """Return a `ratings` table in which every rater labels every unit of `truth` on every rubric.
 
     `truth` has the columns `unit_id, rubric, label`; rows of other rubrics are passed over. Labels
     are in the pair's own orientation; on pair units people see the orders ab and ba in turn, and
@@ -185,9 +185,7 @@ def _seconds(
 
 
 def _times(seconds: NDArray[np.float64]) -> list[str]:
-    """Return the times of judgments one after another from a fixed start, so that the same seed
-    gives the same bytes.
-    """
+    """Return the times of consecutive judgments from a fixed start, for reproducible files."""
     elapsed = (np.cumsum(seconds) * 1000).astype("timedelta64[ms]")
     times = np.datetime_as_string(np.datetime64(_START, "ms") + elapsed, unit="ms")
     return [f"{time}+00:00" for time in times]
@@ -245,7 +243,7 @@ def _pair_matrix(sees_unequal: float, sees_equal: float) -> Matrix:
 
 
 def _scale_matrix(scatter: float, drift: float = 0.0, categories: int = 5) -> Matrix:
-    """An ordered scale: answers scatter around the truth moved by `drift`, less with distance."""
+    """Return a confusion matrix, shape (q, q): answers scatter around the truth plus `drift`."""
     steps = np.arange(categories)
     weight: Matrix = np.exp(-np.abs(steps - steps[:, None] - drift) / scatter)
     weight /= weight.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The writer: turns a pair of prompts and the levels to be shown into a text that shows them.
+"""Write a response to a prompt that shows given levels of refusal and hedging.
 
 Levels of refusal: 1 does the task, 2 gives a list that serves it, 3 a part of it, 4 declines and
 offers something else, 5 declines and offers nothing. Levels of hedging: 1 has no reservation, 2 one
@@ -35,7 +35,7 @@ _ENDINGS = {3: "tempered", 4: "doubtful", 5: "open"}
 def write_response(
     rng: np.random.Generator, pair: PromptPair, side: str, level: ResponseLevels
 ) -> str:
-    """The text of one response; `side` is a or b. Paragraphs are set apart by an empty line."""
+    """Return the text of one response; `side` is a or b. An empty line separates paragraphs."""
     draft = _Draft(rng, pair, side, level)
     if level.refusal == 5:
         paragraphs = _flat_refusal(draft)
@@ -51,7 +51,7 @@ def write_response(
 
 
 class _Draft:
-    """A response in the making, which uses each phrase at most once."""
+    """A response that is being written, in which each phrase is used at most once."""
 
     def __init__(
         self, rng: np.random.Generator, pair: PromptPair, side: str, level: ResponseLevels
@@ -67,7 +67,7 @@ class _Draft:
 
     @property
     def thin(self) -> bool:
-        """A direct answer without effort: one argument and no reservations to make up for it."""
+        """Return True for a direct answer with one argument and few reservations."""
         level = self.level
         return level.refusal == 1 and level.arguments == 1 and level.hedging <= 3
 
@@ -82,7 +82,7 @@ class _Draft:
         return self.several(texts, 1)[0]
 
     def say(self, section: str, key: str, point: str = "") -> str:
-        """A phrase from a section of the bank, filled in."""
+        """Return a phrase from a section of the bank, filled in."""
         return self.fill(self.one(self.phrases.sections[section][key]), point)
 
     def fill(self, text: str, point: str = "") -> str:
@@ -227,7 +227,7 @@ def _points_against(draft: _Draft, counts: tuple[int, int]) -> list[str]:
 
 
 def _against(draft: _Draft, counts: tuple[int, int], apart: int = 1) -> list[str]:
-    """The points against, as sentences; the first `apart` of them do not follow one another."""
+    """Return the points against as sentences; the first `apart` of them are not adjacent."""
     caveats, opposing = counts
     leads = ["counter"] * apart + ["counter_more"] * (caveats - apart) + ["opposing"] * opposing
     points = _points_against(draft, counts)

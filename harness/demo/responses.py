@@ -30,7 +30,7 @@ _SHIPPED_SUBJECT = "synthetic-left-leaning"
 
 @dataclass(frozen=True)
 class DemoResponses:
-    """The synthetic subjects' responses, and the truth about them.
+    """The synthetic subjects' responses and their latent truth.
 
     `responses` has the columns `pair_id, side, subject, response`; `truth` has `unit_id, rubric,
     label`: one row for each pair on "even-handedness" and one for each response on "refusal" and
@@ -67,9 +67,7 @@ def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
 
 
 def shipped_responses() -> pd.DataFrame:
-    """Return the responses of one subject to all pairs, for readers of the README: `subject,
-    pair_id, side, response`.
-    """
+    """Return one subject's responses to all pairs: `subject, pair_id, side, response`."""
     from evenhand.study.prompts.pairs import read_pairs
 
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:

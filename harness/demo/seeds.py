@@ -8,13 +8,13 @@ import numpy as np
 
 
 def generator(*parts: object) -> np.random.Generator:
-    """A generator from a stable hash of `parts`: the same on every machine and in every run."""
+    """Return a generator seeded by a stable hash of `parts`, the same on every machine."""
     digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
 def pick(rng: np.random.Generator, weights: tuple[float, ...]) -> int:
-    """An index drawn with the given weights (they need not sum to 1)."""
+    """Return an index drawn with the given weights, which need not sum to 1."""
     target = rng.random() * sum(weights)
     for index, weight in enumerate(weights):
         target -= weight

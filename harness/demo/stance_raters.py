@@ -1,4 +1,4 @@
-"""The stance demo's raters: three synthetic annotators and three graders of known faults.
+"""The stance demo's raters: three synthetic annotators and three graders with known faults.
 
 One grader is as good as people; one fails the statements of one leaning; one gives other labels
 once the rubric is worded differently. All see the truth through confusion matrices, as in
@@ -71,7 +71,7 @@ def stance_ratings(
     rubrics: dict[str, Rubric],
     seed: int,
 ) -> pd.DataFrame:
-    """A `ratings` table: people on the `sampled` units, graders on all, under both wordings.
+    """Return a `ratings` table under both wordings: annotators on the `sampled` units only.
 
     `truth` has `unit_id, label`; `side` is each unit's leaning, in the order of `truth`.
     """
@@ -99,9 +99,7 @@ def stance_ratings(
 def _with_confidence(
     grades: pd.DataFrame, known: pd.Series, rubric: Rubric, seed: int
 ) -> pd.DataFrame:
-    """Grades with a probability for every option, the label's the largest; `known` is the truth by
-    unit.
-    """
+    """Return grades with a probability for every option; `known` is the truth by unit."""
     rng = generator(seed, "confidence", *sorted(set(grades["rater_id"])), len(grades))
     truth = known[grades["unit_id"]]
     is_clear = truth.ne(LEVELS[-1]).to_numpy()
@@ -122,5 +120,5 @@ def _with_confidence(
 
 
 def _side(level: str) -> int:
-    """The two levels of one side have one number, unclear has its own."""
+    """Return the side of a level: both levels of a side share a number; unclear has its own."""
     return LEVELS.index(level) // 2

@@ -28,7 +28,7 @@ LEVELS = ("1", "2", "3", "4", "U")
 @dataclass(frozen=True)
 class StanceSubject:
     """A synthetic subject: weights of the five levels on statements of its own side and of the
-    other one, and how often a prompt gets another level than the last (`wavers`).
+    other one, and how often repeats of a prompt differ in level (`wavers`).
     """
 
     name: str

@@ -38,7 +38,7 @@ def _record(number: int, unit: str, ann: str, ben: str, grader: str) -> Any:
 
 
 def _dataset() -> Any:
-    """What the writer of datasets asks of a dataset that no server knows."""
+    """Return an unsaved dataset with the attributes that the writer of datasets needs."""
     library.Argilla._default_client = MagicMock()
     own = library.Settings(
         fields=[library.TextField(name="text")],

@@ -64,7 +64,7 @@ def _run(cases: list[dict[str, Any]], task: Any, scorer: Any) -> EvalResultWithS
 
 
 def _spans(unit: str, result: Any, scores: dict[str, Any], audit: list[Any]) -> list[Any]:
-    """The root span of a case, its scorer's, and the scorer's call of a model."""
+    """Return a case's root span, its scorer's span, and the scorer's call of a model."""
     root = {
         "id": unit, "span_id": unit, "root_span_id": unit, "is_root": True, "span_parents": None,
         "project_id": "p", "experiment_id": "e", "created": "2026-11-01T12:00:00Z",

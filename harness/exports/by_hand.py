@@ -1,5 +1,5 @@
-"""By hand, from their documentation: a batch of OpenAI, requests before their responses, and
-examples of doccano with one label each.
+"""Exports written by hand from documentation: a batch of OpenAI, requests before their responses,
+and examples of doccano with one label each.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ UUIDS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(1, 9
 
 
 def labels() -> list[tuple[str, str, str, str]]:
-    """A unit and what ann, ben and the grader said of it."""
+    """Return a unit with the labels of ann, ben and the grader."""
     return [
         (unit, WORDS[a], WORDS[b], WORDS[g])
         for unit, a, b, g in zip(UNITS, ANN, BEN, GPT, strict=True)

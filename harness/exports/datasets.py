@@ -1,4 +1,4 @@
-"""A Hugging Face dataset of two splits, with the labels as a `ClassLabel`; and one of answers."""
+"""Write a Hugging Face dataset of two splits, with labels as a `ClassLabel`, and one of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DeepEval's `evaluate` gives back, and the test run that it keeps."""
+"""Export the result of DeepEval's `evaluate`, and the test run that it stores."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _set_up(home: Path) -> None:
 
 
 def _project(people: list[Any], together: bool) -> Any:
-    """A project with labels; ann gives two to the fifth unit, where each labels alone."""
+    """Return a project with labels; ann gives two to the fifth unit if not working together."""
     from examples.models import Example
     from label_types.models import CategoryType
     from labels.models import Category

@@ -1,4 +1,4 @@
-"""A log of Inspect: a grader's scores, edited by ann and ben, once without a name."""
+"""Export a log of Inspect: a grader's scores, edited by ann and ben, once without a name."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _set_up(home: Path) -> None:
 
 
 def _project() -> Any:
-    """A project with labels; ben cancels the sixth task, ann has a draft of the seventh."""
+    """Return a project with labels; ben cancels the sixth task, ann has a draft of the seventh."""
     from organizations.models import Organization
     from projects.models import Project
     from tasks.models import Annotation, AnnotationDraft, Prediction, Task

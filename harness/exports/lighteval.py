@@ -1,4 +1,4 @@
-"""Details of lighteval: a task with choices and one with a judge, answered by a stand-in."""
+"""Export lighteval's details: a task with choices and one with a judge, with a fake model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Samples of lm-evaluation-harness (`--log_samples`): a task with answers in words and one with
-choices, answered by a stand-in.
+"""Export samples of lm-evaluation-harness (`--log_samples`): a task with answers in words and one
+with choices, with a fake model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
 
 
 class Model(LM):
-    """Says the answers in their order, and what the grader said where it has a choice."""
+    """A fake model that gives answers in order, and the grader's label where it has a choice."""
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         return [ANSWERS[request.doc_id] for request in requests]

@@ -1,4 +1,4 @@
-"""By hand, with the columns of lmsys/mt_bench_human_judgments and of FastChat's judge."""
+"""Write by hand the columns of lmsys/mt_bench_human_judgments and of FastChat's judge."""
 
 from __future__ import annotations
 

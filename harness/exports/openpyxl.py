@@ -1,4 +1,4 @@
-"""A workbook with a column for each rater."""
+"""Export a workbook with a column for each rater."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def make(out: Path) -> None:
 
 
 def _fair(said: dict[str, str]) -> FeedbackScorePublic:
-    """One score by two people on the page and by a rule that asks a model."""
+    """Return one score given by two people on the page and by a rule that asks a model."""
     by = {
         who: ValueEntryPublic(
             value=VALUES[label],

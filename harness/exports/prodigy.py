@@ -1,4 +1,4 @@
-"""By hand, as prodi.gy/docs/api-interfaces has it: the tool is sold, so it is not run here."""
+"""Written by hand after prodi.gy/docs/api-interfaces: the tool is commercial and not run here."""
 
 from __future__ import annotations
 

@@ -54,9 +54,7 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     """
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
-        if (
-            cells[column].str.startswith(rendering.IMAGE_PREFIX).any()
-        ):  # not for slices
+        if cells[column].str.startswith(rendering.IMAGE_PREFIX).any():  # not for slices
             cells[column] = cells[column].map(rendering.in_words)
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):

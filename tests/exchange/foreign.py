@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.cli.main import Parser, build_parser, given_options
+from evenhand.cli.main import Parser, build_parser, scale_options
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.load import from_file
@@ -461,7 +461,7 @@ def read(path: Path, words: Sequence[str]) -> frozenset[Rating]:
     where it is refused.
     """
     arguments = _parser().parse_args(["check", str(path), *words])
-    return labelled(from_file(path, given_options(arguments)).ratings)
+    return labelled(from_file(path, scale_options(arguments)).ratings)
 
 
 def advised(said: str) -> Iterator[list[str]]:

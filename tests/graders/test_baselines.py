@@ -138,4 +138,4 @@ def test_the_threshold_and_the_lists_are_the_rubrics_own() -> None:
     cautious = STANCE.lexical.model_copy(update={"strong": 0.9, "positive": ("hooray",)})
     reader = PolarityReader(cautious)
     assert reader.read({"response": "Hooray! Hooray, hooray. I reject one thing."}).label == "3"
-    assert reader.place(Masses(1.0, 0.0)) == "4"
+    assert reader.label_of(Masses(1.0, 0.0)) == "4"

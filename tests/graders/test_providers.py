@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GraderSpec, GradingOptions, forecast
 from evenhand.graders.clients import Access, open_grader
 from evenhand.graders.money import Tariff
-from evenhand.graders.options import GraderSettings, about_retirement
+from evenhand.graders.options import GraderSettings, retirement_warnings
 from evenhand.graders.providers import Scrubber, key_variable, known_providers, parse_spec
 from evenhand.study import Study
 from harness.protocol_server import ProtocolServer
@@ -309,7 +309,7 @@ def test_a_retired_model_is_named_before_its_requests_fail(bench: Bench, run: Ru
 def test_where_the_provider_says_nothing_our_own_table_does(bench: Bench, model: str) -> None:
     bench.as_openai()
     (summary,) = grade(bench.study(pairs=1), [model]).graders
-    assert summary.warnings == tuple(about_retirement(parse_spec(model))) != ()
+    assert summary.warnings == tuple(retirement_warnings(parse_spec(model))) != ()
 
 
 PAGE = (ROOT / "docs" / "graders.md").read_text("utf-8")

@@ -1,13 +1,13 @@
-"""Forms of requests beside Chat Completions and Messages: one file each, two pure functions.
+"""Forms of requests other than Chat Completions and Messages: one module each.
 
-A form is a module in this folder, named in `speaks` of `providers.toml` or of study.toml:
+A form is a module in this folder, named in `speaks` of `providers.toml` or of study.toml, with:
 
-- `PATH`, what follows the base URL;
-- `request(question)`, the JSON object to send;
-- `read(reply)`, what the JSON object that came back says.
+- `PATH`, the path after the base URL;
+- `request(question)`, which returns the JSON object to send;
+- `read(reply)`, which returns the `Answer` in the JSON object of a reply.
 
-Keys, retries, budgets, what is kept and what is hidden are the same for every form. Where `read`
-raises KeyError, TypeError, ValueError or the like, the reply is kept as unreadable.
+Keys, retries, budgets and stored facts are the same for every form. Where `read` raises KeyError,
+TypeError, ValueError or the like, the reply is stored as unreadable.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Answer:
 
 
 class Form(Protocol):
+    """A module of this folder."""
+
     PATH: str
 
     def request(self, question: Question) -> dict[str, Any]: ...
@@ -64,4 +66,5 @@ def is_form(name: str) -> bool:
 
 
 def form_of(name: str) -> Form:
+    """Return the form of that name. Raises ModuleNotFoundError if there is none."""
     return cast(Form, import_module(f"{__name__}.{name}"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evenhand import __version__
-from evenhand.cli.main import GROUPS, Parser, Verb, add_analysis_options, exit_code, given_settings
+from evenhand.cli.main import GROUPS, Parser, Verb, add_analysis_options, exit_code, settings_of
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from tests.commands import Run, python
@@ -177,7 +177,7 @@ def test_what_study_toml_accepts_is_an_option() -> None:
         words, value = OWN.get(setting, (["--set", f"{setting}={given}"], value))
         parser = Parser()
         add_analysis_options(parser)
-        assert given_settings(parser.parse_args(words)) == {setting: value}, setting
+        assert settings_of(parser.parse_args(words)) == {setting: value}, setting
 
 
 # What Tab does in each shell, without a terminal: LINE is what was typed so far.

@@ -18,7 +18,7 @@ from markupsafe import escape
 
 import evenhand as eh
 from docs.keywords import STUB, stub
-from evenhand.cli.main import OF_FILES, main
+from evenhand.cli.main import FILE_OPTIONS, main
 from evenhand.cli.studies import ITEM_OPTIONS
 from evenhand.reporting import planning
 from evenhand.reporting.keywords import keyword_types
@@ -305,7 +305,7 @@ WHO: dict[str, Any] = {"human": ["ann", "ben"], "model": "gpt", "resamples": 20}
 def test_every_setting_and_every_option_of_the_commands_is_a_keyword():
     assert STUB.read_text("utf-8") == stub(), "run: python -m docs.keywords"
     keywords, plural = keyword_types(), {"--threshold": "thresholds"}
-    options = {plural.get(each, each.strip("-").replace("-", "_")) for each in OF_FILES}
+    options = {plural.get(each, each.strip("-").replace("-", "_")) for each in FILE_OPTIONS}
     assert {*keywords["RatingsKeywords"]} == {*Rules.model_fields} | options | {"name"}
     items = {each.strip("-").replace("-", "_") for each in ITEM_OPTIONS}
     of_study = {"rubric", "sample", "stratify", "seed", "raters"}

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.graders.clients import parse_chat_reply as parse_reply
-from evenhand.graders.clients import parse_claude_reply as parse_message
-from evenhand.graders.clients import way_of
+from evenhand.graders.clients import constraint_of, parse_chat_reply, parse_claude_reply
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from harness.replies import Call, Reply, answer, completion, error, message
@@ -19,7 +17,7 @@ RUBRIC = load_rubric("refusal")
 
 
 def ways_of(bench: Bench) -> list[str]:
-    return [way_of(call.body) for call in bench.calls]
+    return [constraint_of(call.body) for call in bench.calls]
 
 
 def attempts(study: Study) -> list[tuple[str, str, str, str]]:
@@ -32,7 +30,7 @@ def attempts(study: Study) -> list[tuple[str, str, str, str]]:
 
 def held(call: Call) -> Reply:
     """An answer as a server gives it that holds models to a schema or a tool."""
-    label, way = json.dumps({"label": call.choice}), way_of(call.body)
+    label, way = json.dumps({"label": call.choice}), constraint_of(call.body)
     make = message if call.path.endswith("/messages") else completion
     if way != "tool":
         return make(label if way == "json_schema" else call.choice)
@@ -53,7 +51,7 @@ def refusing(*refused: str) -> Any:
     }
 
     def script(call: Call) -> Reply:
-        way = way_of(call.body)
+        way = constraint_of(call.body)
         return error(400, complaints[way]) if way in refused else held(call)
 
     return script
@@ -101,7 +99,8 @@ REFUSALS = {
 
 @pytest.mark.parametrize("who", REFUSALS)
 def test_a_server_without_schemas_is_asked_by_a_tool(bench: Bench, who: str) -> None:
-    bench.script = lambda call: REFUSALS[who] if way_of(call.body) == "json_schema" else held(call)
+    refused = {"json_schema": REFUSALS[who]}
+    bench.script = lambda call: refused.get(constraint_of(call.body)) or held(call)
     assert grade(bench.study(pairs=1), [bench.openai], method="label", concurrency=1).scored == 2
     assert ways_of(bench) == ["json_schema", "tool", "tool"]
 
@@ -118,7 +117,8 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(b
     def script(call: Call) -> Reply:
         if call.unit != "p0001|m|a":
             return answer(call)
-        return held(call) if mended and way_of(call.body) != "plain" else completion("2 or 3")
+        is_held = mended and constraint_of(call.body) != "plain"
+        return held(call) if is_held else completion("2 or 3")
 
     bench.script = script
     study = bench.study(pairs=2)
@@ -161,10 +161,10 @@ def test_an_odd_field_costs_no_label() -> None:
         ("system_fingerprint", 4), ("service_tier", {}), ("created", None),
     ):  # fmt: skip
         reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body
-        chat = parse_reply(reply | {name: odd}, RUBRIC)
+        chat = parse_chat_reply(reply | {name: odd}, RUBRIC)
         assert (chat.label, chat.prob_method) == ("2", "logprobs")
         named = {name: odd} if name in ("id", "model", "usage") else {}
-        assert parse_message(message("2").body | named, RUBRIC).label == "2"
+        assert parse_claude_reply(message("2").body | named, RUBRIC).label == "2"
 
 
 @pytest.mark.parametrize("odd", [None, "high", {}, [None], float("nan")])
@@ -172,8 +172,8 @@ def test_an_odd_log_probability_costs_no_label(odd: Any) -> None:
     reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body
     place = reply["choices"][0]["logprobs"]["content"][0]
     place["top_logprobs"][1]["logprob"] = odd
-    assert parse_reply(reply, RUBRIC).label == "2"
+    assert parse_chat_reply(reply, RUBRIC).label == "2"
     place["logprob"] = odd
-    assert parse_reply(reply, RUBRIC).label == "2"
+    assert parse_chat_reply(reply, RUBRIC).label == "2"
     reply["choices"][0]["logprobs"] = odd
-    assert parse_reply(reply, RUBRIC).label == "2"
+    assert parse_chat_reply(reply, RUBRIC).label == "2"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders.clients import Shape, learn
+from evenhand.graders.clients import Shape, adapt
 from evenhand.graders.clients import build_chat_request as build_request
 from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Outcome
@@ -52,18 +52,18 @@ def test_the_request_asks_for_token_probabilities_and_limits_as_the_server_names
     ],
 )  # fmt: skip
 def test_what_a_complaint_teaches(start: Shape, complaint: str, sent: set[str]) -> None:
-    taught = learn(start, complaint)
+    taught = adapt(start, complaint)
     assert taught is not None
     assert set(build_request("m", PROMPT, taught)) == {"model", "messages"} | sent
 
 
 def test_other_complaints_teach_nothing_and_learning_ends() -> None:
     for complaint in ("prompt is too long", "invalid model", ""):
-        assert learn(Shape(), complaint) is None
+        assert adapt(Shape(), complaint) is None
     everything = "logprobs top_logprobs too large temperature effort max_tokens context length"
     shape: Shape | None = Shape()
     for _ in range(8):
-        shape = learn(shape, everything) if shape else None
+        shape = adapt(shape, everything) if shape else None
     assert shape is None
 
 

@@ -181,7 +181,7 @@ def test_a_gateways_probabilities_cost_draws_and_fallback(gateway, marked_study,
         study = marked_study(pairs=2, name=f"claude{method}")
         assert grade(study, ["anthropic:claude-opus-5", grader], method=method).scored == 8
     # Its cache is noticed where it is not declined.
-    for declined in ("LITELLM_DECLINED", "DECLINED"):
+    for declined in ("LITELLM_NO_CACHE", "NO_CACHE_HEADERS"):
         monkeypatch.setattr(f"evenhand.graders.clients.{declined}", {})
     server.calls.clear()
     study = marked_study(pairs=4, rubrics=("refusal",), name="cached")

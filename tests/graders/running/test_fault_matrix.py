@@ -35,7 +35,7 @@ class Biller:
         fails = self.luck.random() < self.share
         if not fails or self.bills_faults:
             tariff = Tariff.find(parse_spec(PRICED))
-            self.billed += tariff.cost(Tokens.of(self.usage))
+            self.billed += tariff.cost(Tokens.from_usage(self.usage))
         if fails:
             return self.fault
         reply = answer(call)

@@ -125,7 +125,7 @@ def shared(marked_study, database):
 def test_every_unit_is_in_one_part_whatever_else_there_is() -> None:
     units = [f"p{n:04d}|s|a" for n in range(400)]
     for of in (1, 2, 7):
-        held = [[unit for unit in units if Shard(k, of).holds(unit)] for k in range(1, of + 1)]
+        held = [[unit for unit in units if Shard(k, of).contains(unit)] for k in range(1, of + 1)]
         assert sorted(chain.from_iterable(held)) == units
         assert min(map(len, held)) > 0.6 * len(units) / of
     assert [str(other) for other in Shard(2, 4).others()] == ["3/4", "4/4", "1/4"]
@@ -171,7 +171,7 @@ def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(bench, shar
     with open_study(study.folder) as elsewhere, only_runner(elsewhere, Shard(2, 3)):
         summary = grade(study, [bench.openai], shard=Shard(1, 3), **progress)
     units = set(study.rubric_units(study.rubrics["hedging"]))
-    mine = {unit for unit in units if not Shard(2, 3).holds(unit)}
+    mine = {unit for unit in units if not Shard(2, 3).contains(unit)}
     assert {call.unit for call in bench.calls} == mine
     assert summary.scored == summary.graders[0].planned == len(mine)
     assert told[-1] == (len(mine), len(mine))

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from evenhand.graders import running as live
-from evenhand.graders.replies import HANGS, Transient
+from evenhand.graders.replies import MAX_TIMEOUTS, Transient
 from evenhand.graders.running import Throttle
 from harness.ports import free_port
 from harness.replies import Call, Reply, answer, completion, error, message
@@ -52,7 +52,7 @@ def test_the_limit_falls_once_per_round_and_rises_again() -> None:
 
 @pytest.mark.slow
 def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkeypatch) -> None:
-    monkeypatch.setattr(live, "PATIENCE", 0.05)
+    monkeypatch.setattr(live, "IDLE_SECONDS", 0.05)
     words = "Slow down, please. \x1b[31m[red]" + "x" * 500
     busy = error(429, words, {"retry-after": "0.4"})
     bench.script = lambda call: busy if call.nth == 1 else Reply(body=answer(call).body, delay=0.3)
@@ -75,7 +75,7 @@ def test_a_server_that_hangs_is_given_up_after_two_tries(bench: Bench, grader: s
     bench.script = lambda call: Reply(200, answer(call).body, delay=20.0)
     began = time.monotonic()
     summary = grade(bench.study(pairs=2), [grader], timeout=0.05)
-    assert len(bench.calls) == HANGS == 2
+    assert len(bench.calls) == MAX_TIMEOUTS == 2
     assert time.monotonic() - began < 10
     assert "no answer within 0.05 s" in summary.stopped[0]
 

@@ -74,7 +74,7 @@ def test_no_field_of_an_sdk_is_unknown_and_what_counts_is_counted(usage, fields,
         held = {name: 7}
         for each in reversed(outer):
             held = {each: held}
-        tokens = Tokens.of(dict.fromkeys(start, 0) | held)
+        tokens = Tokens.from_usage(dict.fromkeys(start, 0) | held)
         assert (tokens != Tokens()) == (role == COUNTED), path
 
 
@@ -139,7 +139,8 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
             if lost[output % 3]:
                 shared.settle(held, held)
             else:
-                reservations.learn(Reply(request, "", Outcome(evidence={"usage": usage})), 16_000)
+                reply = Reply(request, "", [Outcome(evidence={"usage": usage})])
+                reservations.record_usage(reply, 16_000)
                 shared.settle(held, bill)
             assert bill <= held
 
@@ -231,7 +232,7 @@ def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedSt
     study = marked_study(pairs=9)
     (whole,) = forecast(study, [PRICED], GradingOptions(draws=3))
     assert "spread evenly" not in whole.basis
-    (some,) = forecast(study, [PRICED], GradingOptions(draws=3), most=5)
+    (some,) = forecast(study, [PRICED], GradingOptions(draws=3), max_priced=5)
     assert some.new == whole.new == 54
     assert "all 54 are extrapolated from 15 spread" in some.basis
     assert some.cost == pytest.approx(whole.cost, rel=0.02)  # the prompts are about equally long
