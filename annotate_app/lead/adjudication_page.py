@@ -178,10 +178,12 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
     def marked_by(raters: Sequence[str]) -> str:  # how many, not who
         return written("evidence.marked_by_some", count=len(raters), labels=len(given))
 
-    texts, decision = st.columns([3, 2], gap="large")
+    texts, decision = st.columns([3, 2])
     with texts:
         marks = counted_marks(study, case.key)
-        show(heading("Item"), marked_blocks(study, people.blocks, marks, marked_by))
+        # To the lead by its cluster alone: the rest of an id may name the subject.
+        number = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
+        show(heading(f"Item{number}"), marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         if not kind.listed:
@@ -372,8 +374,9 @@ def show_disagreements(study: Study) -> None:
         by_about = {_about(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
         place.at = about = place.at if place.at in by_about else next(iter(by_about))
-        _show_unit(study, by_about[about])
+        _show_labels(study, by_about[about])
         _sort(study, place, about, list(by_about), earlier.get(about))
+        _show_unit(study, by_about[about])
 
 
 @st.fragment(run_every=_EVERY)
@@ -428,11 +431,10 @@ def _chosen(
     ]
 
 
-def _show_unit(study: Study, shown: GraderDisagreement) -> None:
-    rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
-    people = people_text(study, shown.unit_id, shown.rubric)
-    options, title_of = rubric.kind.listed, rubric.kind.title_of
-    reasons = quoted_remarks(study, [shown]).get(unit, {})
+def _show_labels(study: Study, shown: GraderDisagreement) -> None:
+    rubric = study.rubrics[shown.rubric]
+    title_of = rubric.kind.title_of
+    reasons = quoted_remarks(study, [shown]).get((shown.rubric, shown.unit_id), {})
     show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
     with grader:
@@ -444,16 +446,21 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
         given = sorted(shown.people.items())
         show(items((who, [title_of(label), reasons.get(who, "")]) for who, label in given))
 
+
+def _show_unit(study: Study, shown: GraderDisagreement) -> None:
+    kind = study.rubrics[shown.rubric].kind
+    people = people_text(study, shown.unit_id, shown.rubric)
+
     def marked_by(raters: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(raters))
 
-    marks = quoted_marks(study, [shown]).get(unit, [])
+    marks = quoted_marks(study, [shown]).get((shown.rubric, shown.unit_id), [])
     show(marked_blocks(study, people.blocks, marks, marked_by))
     with st.expander("The rubric"):
         st.text(people.question)
-        show(items((title_of(option.key), [option.description]) for option in options))
-        if not options:
-            st.text(f"Answer: {rubric.kind.permitted}")
+        show(items((kind.title_of(option.key), [option.description]) for option in kind.listed))
+        if not kind.listed:
+            st.text(f"Answer: {kind.permitted}")
 
 
 def _sort(
@@ -463,12 +470,11 @@ def _sort(
     chosen: Sequence[About],
     before: SortedDisagreement | None,
 ) -> None:
-    """Draw the note, a button for each kind, and the way to the next. Each has a key."""
+    """Draw a button for each kind, and the way to the next, each with a key; and the note."""
     at, key = chosen.index(about), _token(about)
     previous, following = chosen[at - 1], chosen[(at + 1) % len(chosen)]
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
-    st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}")
 
     def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
         st.button(title, key=f"{name}-{key}", shortcut=shortcut, on_click=act)
@@ -491,3 +497,4 @@ def _sort(
         button("Previous", "previous", "P", partial(setattr, place, "at", previous))
         button("Next", "next", "N", partial(setattr, place, "at", following))
     show_outcome(_SORTED)
+    st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}", height=68)

@@ -359,11 +359,13 @@ def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
     """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many in a row as fit."""
     figures, scheme = [], st.context.theme.type or "light"
     for chart in charts:
-        drawn = base64.b64encode(svg_in_scheme(chart["svg"], scheme).encode()).decode()
+        svg = svg_in_scheme(chart["svg"], scheme).replace("κ", "kappa")  # as the page calls it
+        drawn = base64.b64encode(svg.encode()).decode()
         caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
         figures.append(
-            f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
-            f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
+            f"<figure><figcaption>{caption}</figcaption>"
+            f'<img src="data:image/svg+xml;base64,{drawn}" alt="{alt}"><small>{note}</small>'
+            "</figure>"
         )
     show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -542,7 +542,10 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
 
     with st.container(key=f"file-{name.replace('.', '-')}", gap=None):
         title, mime = WORDS["files"][name], guess_type(name)[0]
-        st.download_button(title, data=noted, file_name=name, mime=mime, on_click="ignore")
+        look: Literal["primary", "secondary"] = "primary" if name == _REPORT[0] else "secondary"
+        st.download_button(
+            title, data=noted, file_name=name, mime=mime, on_click="ignore", type=look
+        )
         show(block(WORDS["contents"][name], "said"))
 
 
@@ -576,8 +579,13 @@ def show_log(study: Study) -> None:
         st.text(written("lead.no_acts"))
         return
     shown = logged.head(_MOST_ACTS)
-    shown = shown.assign(kind=shown["kind"].map(named))
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
+    acted = shown[["done_by", "kind", "about", "detail"]]
+    run = (acted != acted.shift()).any(axis=1).cumsum()  # acts alike in succession: one row
+    shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(shown["kind"].map(named)))
+    shown = shown.assign(times=run.map(run.value_counts()))[~run.duplicated()]
+    columns = ["created_at", "done_by", "kind"]
+    columns += [name for name in ("about", "detail") if shown[name].any()]
+    columns += ["times"] * bool((shown["times"] > 1).any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
-    columns = "created_at done_by kind about detail"
-    show_table(shown, "What leads did", columns, headings=headings)
+    show_table(shown, "What leads did", " ".join(columns), headings=headings)

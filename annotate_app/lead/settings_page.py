@@ -22,6 +22,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import (
+    block,
     drawn_blocks,
     drawn_rubric,
     drawn_text,
@@ -198,16 +199,23 @@ def _refuse(complaint: str) -> None:
 _INTEGERS = 2**31 - 1
 
 
-def titled(name: str) -> str:
-    """The title of a setting."""
-    return WORDS["settings"].get(name) or named(name)
+def titled(place: str) -> str:
+    """The title of the setting at a place of study.toml."""
+    return WORDS["settings"].get(place) or named(place.rpartition(".")[2])
 
 
 def explained(text: str, place: str) -> str:
     """The explanation of a setting as HTML, with its place in study.toml on hover; `code` in
-    backticks is drawn as such.
+    backticks is drawn as such. Empty where the setting's title says it all.
     """
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
+    without_code = re.sub(r"`[^`]*`", "", plain_text)
+    said, title = (
+        {word[:3] for word in re.findall(r"\w{3,}", words.casefold())}
+        for words in (without_code, titled(place))
+    )
+    if said <= title:
+        return ""
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
     return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
 
@@ -215,10 +223,11 @@ def explained(text: str, place: str) -> str:
 def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
     """Draw a setting's control with its present value, under this key; return what is entered."""
     name = place.rpartition(".")[2]
-    kind, label = field.annotation, titled(name)
+    kind, label = field.annotation, titled(place)
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
+    shown_as: Callable[[str], str] = str
     if name in ("language", "languages"):
-        choices = codes_english_first()
+        choices, shown_as = codes_english_first(), _language_name
     elif name == "time_zone":
         choices = sorted(available_timezones())
     elif name == "rubrics":
@@ -241,12 +250,13 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
             list(dict.fromkeys([*closed, *present])),
             list(present),
             key=key,
+            format_func=shown_as,
             accept_new_options=not closed,
             placeholder="None chosen" if closed else "Type one, then Enter",
         )
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
-        return st.selectbox(label, choices, choices.index(present), key=key)
+        return st.selectbox(label, choices, choices.index(present), key=key, format_func=shown_as)
     return st.text_input(label, present or "", autocomplete="off", key=key).strip()
 
 
@@ -315,14 +325,15 @@ def show_settings(study: Study) -> None:
                 continue
             with columns[len(entered) % 2]:
                 entered[place] = control(editing.key(place), field, place, present, study)
-                show(explained(field.description or "", place))
+                if explanation := explained(field.description or "", place):
+                    show(explanation)
         with st.container(key="in-view"):
             sent = st.form_submit_button(_SEE, type="primary")
     if sent:
         offer(study, editing, lambda: _changed_settings(editing, part, wanted, entered))
     show_offer(study, editing)
     rows = [
-        (titled(place.rpartition(".")[2]), in_words(fields[place][1]), reason.replace("`", ""))
+        (titled(place), in_words(fields[place][1]), reason.replace("`", ""))
         for place, reason in fixed.items()
         if reason
     ]
@@ -400,7 +411,8 @@ def show_texts(study: Study) -> None:
         is_warning = name == "content_warning"
         page = "consent" if name == "consent" else "welcome"
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
-        drawn = drawn_text(text, kind, label, reader.code)
+        empty = block(written("lead.texts_none"))
+        drawn = drawn_text(text, kind, label, reader.code) if text.strip() else empty
         as_raters_see(heading(reader.say(f"session.{page}_title"), 1) + drawn)
 
     def changed() -> dict[str, str]:
@@ -421,8 +433,11 @@ def _choose_language(column: DeltaGenerator, codes: Sequence[str], key: str) -> 
     """Let the lead choose one of the languages; the usual one where there is no other."""
     if len(codes) == 1:
         return codes[0]
-    names = {code: language(code).name if code in codes_english_first() else code for code in codes}
-    return column.selectbox("Language", codes, format_func=names.__getitem__, key=key)
+    return column.selectbox("Language", codes, format_func=_language_name, key=key)
+
+
+def _language_name(code: str) -> str:
+    return language(code).name if code in codes_english_first() else code
 
 
 # The words of the study's own rubrics, and what a change of them does to labels given so far.
@@ -610,7 +625,9 @@ def _unit(
     rubrics = study.labelled_rubrics()
     unit: dict[str, Any] = {"name": _line("Name", entry.get("name", ""), key("name"))}
     values = {}
-    for variable in dict.fromkeys(name for rubric in rubrics for name in rubric.variables):
+    order = [*TEXT_VARIABLES]  # as annotators read them; what a rubric adds comes first
+    variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
+    for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
         present = entry.get("values", {}).get(variable, "")
         label = TEXT_VARIABLES.get(variable, named(variable))
         values[variable] = st.text_area(label, present, key=key(f"values.{variable}"), height=110)
@@ -670,9 +687,11 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
     blocks: dict[str, TextBlock] = {}
     for rubric in study.labelled_rubrics():
         values = {name: unit["values"].get(name, "") for name in rubric.variables}
-        blocks |= {block.variable: block for block in rubric.for_people(values).blocks}
-    shown = [block for block in blocks.values() if block.text]
+        blocks |= {text.variable: text for text in rubric.for_people(values).blocks}
+    shown = [text for text in blocks.values() if text.text]
     explanation = unit.get("explanation") or ""
+    if not (shown or explanation):
+        return block(written("lead.no_preview"))
     drawn = drawn_text(explanation) if explanation else ""
     return drawn + drawn_blocks(shown, ENGLISH, study.config.annotation.display)
 

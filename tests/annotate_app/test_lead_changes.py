@@ -72,7 +72,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     person.answer("L")
     page = changing("Settings")
     fill(page, "Annotators per item", "4")
-    page.get_by_text("Ask for confidence", exact=True).click()
+    page.get_by_text("Ask annotators how sure they are", exact=True).click()
     look(page, "Every item is assigned until it has 4 annotators")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)
@@ -154,7 +154,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
     expect(page.get_by_label("Items per annotator")).to_have_value("7")
     settled(page)
     newer.get_by_role("button", name="Begin again").click()
-    lease = page.get_by_label("Minutes an item stays reserved")
+    lease = page.get_by_label("Minutes for which an unanswered item stays reserved")
     expect(lease.first).to_have_value("45")  # for a moment twice, the new one first
     expect(lease).to_have_count(1)
     fill(page, "Items per annotator", "7")
