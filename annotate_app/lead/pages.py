@@ -115,9 +115,12 @@ def show_overview(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     is_current = figures is not None and figures.version == data_version(study)
-    age = "current" if is_current else "older"
-    with st.container(key=f"advice-{age}"):
-        _show_advice(figures)
+    verdicts, age = _verdicts(figures), "current" if is_current else "older"
+    if figures is not None:
+        with st.container(key=f"advice-{age}"):
+            advice = figures.report["study"]["recommendations"].values()
+            lines = [block(sentence, "advice") for sentence in advice]
+            show(*lines or [block(written("lead.no_verdict"))])
     ends, to_do = latest(study, forecast), waiting(study, figures)
     step = next_step(study, figures, ends, to_do)
     with st.container(key="next-step"):
@@ -126,7 +129,7 @@ def show_overview(study: Study) -> None:
             step.show()
         else:
             _ask_for_verdict(study)
-    if (verdicts := _verdicts(figures)) and ends.left > 0 and _is_decided(verdicts):
+    if verdicts and ends.left > 0 and _is_decided(verdicts):
         st.text(written("cockpit.decided", left=ends.left))
     tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
@@ -142,8 +145,9 @@ def show_overview(study: Study) -> None:
             link.show()
     if not to_do:
         st.text(written("lead.nothing_waits"))
-    with st.container(key=f"verdicts-{age}"):
-        _show_verdicts(figures)
+    if figures is not None and verdicts:
+        with st.container(key=f"verdicts-{age}"):
+            _show_verdicts(figures, verdicts)
     if step:
         _ask_for_verdict(study)
 
@@ -296,20 +300,8 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
     return links
 
 
-def _show_advice(figures: LiveFigures | None) -> None:
-    """Draw the recommendation for each rubric, or why there is none."""
-    if figures is None:
-        return
-    if not _verdicts(figures):
-        st.text(written("lead.no_verdict"))
-    advice = figures.report["study"]["recommendations"]
-    show("".join(block(sentence, "advice") for sentence in advice.values()))
-
-
-def _show_verdicts(figures: LiveFigures | None) -> None:
+def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
     """Draw the table of graders by rubrics, and each verdict's own sentence on a click."""
-    if figures is None or not (verdicts := _verdicts(figures)):
-        return
     st.header("Verdicts", anchor=False)
     table, names = verdict_table(verdicts, figures.results), figures.report["names"]
     table["grader"] = table["grader"].replace(names)

@@ -111,13 +111,13 @@ def latest_figures(study: Study) -> LiveFigures | None:
     version = data_version(study)
     maker.wanted(version)
     figures = maker.kept
-    if maker.stage:
+    is_current = figures is not None and figures.version == version
+    if maker.stage and not is_current:
         seconds = int(time.monotonic() - maker.since)
         st.text(written("lead.making", stage=maker.stage, seconds=seconds))
     elif maker.latest and maker.latest.complaint:
         show_complaint(maker.latest.complaint)
     if figures is not None:
-        is_current = figures.version == version
         st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
     return figures
 

@@ -244,17 +244,17 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            note, answer = "What was done about it (leads see it)", "Answer to the annotator"
-            st.text_input(note, autocomplete="off", key=f"{place}.answer")
-            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.told")
+            done, answer = "What was done about it (leads see it)", "Answer to the annotator"
+            st.text_input(done, autocomplete="off", key=f"{place}.note")
+            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
     else:  # by a lead, or before 0.3.0 withdrawn by its annotator
-        at, answer = to_the_minute(flag.done_at), flag.answer or "withdrawn"
-        st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=answer))
+        at, note = to_the_minute(flag.done_at), flag.note or "withdrawn"
+        st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
     show_outcome(place)
 
 
-def _settle(study: Study, who: access.Visitor, number: int, *, answer: str, told: str) -> None:
-    settle_flag(study, number, answer, who.name, told)
+def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer: str) -> None:
+    settle_flag(study, number, note, who.name, answer)
 
 
 # Sessions: invitations, pause, and the size of the sample
@@ -508,9 +508,17 @@ _ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name
 _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
 
+@st.fragment(run_every="5s")
 def show_export(study: Study) -> None:
     who = require(study, "lead").name
-    _report(study)
+    if (figures := latest_figures(study)) is not None:
+        st.header("Report", anchor=False)
+        if figures.version != data_version(study):
+            st.text(written("lead.report_older"))
+        with st.container(key="files-report"):
+            for name in _REPORT:
+                if (file := figures.folder / name).is_file():
+                    _offer_file(study, who, name, file.read_bytes)
     st.header("Tables", anchor=False)
     st.text(written("lead.export_tables"))
     audited = was_audited(study.store)
@@ -528,6 +536,12 @@ def show_export(study: Study) -> None:
     with st.container(key="files-tables"):
         for name in (name for name in WORDS["contents"] if name in making):
             _offer_file(study, who, name, making[name])
+    for part in ("methods", "results_text"):
+        if figures is None:
+            return
+        st.header(WORDS["files"][part], anchor=False)
+        with st.container(key=f"paragraph-{part}"):
+            st.code(figures.report[part], language=None, wrap_lines=True)
 
 
 def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) -> None:
@@ -547,25 +561,6 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
             title, data=noted, file_name=name, mime=mime, on_click="ignore", type=look
         )
         show(block(WORDS["contents"][name], "said"))
-
-
-@st.fragment(run_every="5s")
-def _report(study: Study) -> None:
-    who = require(study, "lead").name
-    figures = latest_figures(study)
-    if figures is None:
-        return
-    st.header("Report", anchor=False)
-    if figures.version != data_version(study):
-        st.text(written("lead.report_older"))
-    with st.container(key="files-report"):
-        for name in _REPORT:
-            if (file := figures.folder / name).is_file():
-                _offer_file(study, who, name, file.read_bytes)
-    for part in ("methods", "results_text"):
-        st.header(WORDS["files"][part], anchor=False)
-        with st.container(key=f"paragraph-{part}"):
-            st.code(figures.report[part], language=None, wrap_lines=True)
 
 
 # The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.

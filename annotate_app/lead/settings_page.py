@@ -209,12 +209,7 @@ def explained(text: str, place: str) -> str:
     backticks is drawn as such. Empty where the setting's title says it all.
     """
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
-    without_code = re.sub(r"`[^`]*`", "", plain_text)
-    said, title = (
-        {word[:3] for word in re.findall(r"\w{3,}", words.casefold())}
-        for words in (without_code, titled(place))
-    )
-    if said <= title:
+    if re.split(": `| `", plain_text)[0].casefold() == titled(place).casefold():
         return ""
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
     return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
@@ -406,7 +401,7 @@ def show_texts(study: Study) -> None:
     with left, st.form(editing.key("form"), border=False):
         label, key = f"{_TEXTS[name]} ({written('lead.texts_form')})", editing.key("text")
         text = st.text_area(label, present, height=360, key=key)
-        sent = st.form_submit_button(_SEE)
+        sent = st.form_submit_button(_SEE, type="primary")
     with right:
         is_warning = name == "content_warning"
         page = "consent" if name == "consent" else "welcome"
@@ -462,7 +457,7 @@ def show_rubrics(study: Study) -> None:
                 format_func=lambda kind: written(f"change.{kind}"),
                 key=editing.key("meaning"),
             )
-        sent = st.form_submit_button(_SEE)
+        sent = st.form_submit_button(_SEE, type="primary")
     if sent:
         at = "" if is_usual else f"translations.{code}"
         same = meaning == "same"
@@ -600,7 +595,7 @@ def show_training(study: Study) -> None:
             else _question(edited, entry, key)
         )
         keep, take_out, _ = st.columns([1, 1, 1])
-        sent = keep.form_submit_button(_SEE, width="stretch")
+        sent = keep.form_submit_button(_SEE, type="primary", width="stretch")
         removes = bool(entry) and take_out.form_submit_button("Take it out", width="stretch")
     if sent or removes:
         new = None if removes else entered

@@ -405,7 +405,7 @@ CLOSED, REOPENED = "closed", "reopened"
 
 @dataclass(frozen=True)
 class RaisedFlag:
-    """A rater's flag on a unit, and the lead's answer. `number` names it in `settle_flag`."""
+    """A rater's flag on a unit, and the lead's note. `number` names it in `settle_flag`."""
 
     number: int
     unit_id: str
@@ -416,7 +416,8 @@ class RaisedFlag:
     text: str
     created_at: str
     is_open: bool = True
-    answer: str = ""
+    note: str = ""
+    """What was done about it, for the leads."""
     done_by: str = ""
     done_at: str = ""
 
@@ -426,21 +427,20 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     by who raised them, as was possible before 0.3.0.
     """
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
-    raised = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
+    in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
         settled = {row.flag_id: row for row in connection.execute(latest)}
-        flags = connection.execute(raised).all()
-    open_yet: list[RaisedFlag] = []
-    closed: list[RaisedFlag] = []
-    for row in flags:
-        flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
+        rows = connection.execute(in_order).all()
+    flags = []
+    for row in rows:
+        raised = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
         done = settled.get(row.event_id)
         is_open = done is None or done.kind == REOPENED
-        answer = (done.text, done.done_by, done.created_at) if done else ("", "", "")
-        (open_yet if is_open else closed).append(
-            RaisedFlag(*flag, row.created_at, is_open, *answer)
-        )
-    return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
+        closing = (done.text, done.done_by, done.created_at) if done else ()
+        flags.append(RaisedFlag(*raised, row.created_at, is_open, *closing))
+    closed = [flag for flag in flags if not flag.is_open]
+    closed.sort(key=lambda flag: flag.done_at, reverse=True)
+    return [flag for flag in flags if flag.is_open] + closed
 
 
 def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str = "") -> None:

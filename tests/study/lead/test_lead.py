@@ -331,7 +331,7 @@ def test_flags_are_open_oldest_first_then_closed_with_an_answer_to_who_raised_th
     cases.settle_flag(*settled, " taken out ", "lead", " Thank you. ")
     left, closed = cases.raised_flags(flagged)
     assert left.reason == "unclear_rubric"
-    assert (closed.is_open, closed.answer, closed.done_by) == (False, "taken out", "lead")
+    assert (closed.is_open, closed.note, closed.done_by) == (False, "taken out", "lead")
     (told,) = desk.answers_to_flags("ann")
     assert (told.reason, told.answer) == ("harmful", "Thank you.")
     assert desk.answers_to_flags("ben") == ()
@@ -359,7 +359,7 @@ def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
     assert standing(said)["reason"].tolist() == ["unclear_rubric"]
     gone = cases.raised_flags(flagged)[-1]
-    assert (gone.is_open, gone.answer, gone.done_by) == (False, "", "ann")
+    assert (gone.is_open, gone.note, gone.done_by) == (False, "", "ann")
     with pytest.raises(InputError, match="closed already"):
         cases.settle_flag(flagged, gone.number, "done", "lead")
 
