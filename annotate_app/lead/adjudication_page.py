@@ -340,7 +340,6 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
 About = tuple[str, str, str]
 """(rubric, unit id, grader)."""
 
-_EVERY = "3s"
 _ALL, _OPEN = "*", ""
 _AT = "disagreement_at"
 _SORTED = "sorted"
@@ -374,12 +373,11 @@ def show_disagreements(study: Study) -> None:
         by_about = {_about(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
         place.at = about = place.at if place.at in by_about else next(iter(by_about))
-        _show_labels(study, by_about[about])
-        _sort(study, place, about, list(by_about), earlier.get(about))
-        _show_unit(study, by_about[about])
+        sort = partial(_sort, study, place, about, list(by_about), earlier.get(about))
+        _show_unit(study, by_about[about], sort)
 
 
-@st.fragment(run_every=_EVERY)
+@st.fragment(run_every="3s")
 def _wait(study: Study) -> None:  # until there are figures
     require(study, "lead")
     if latest_figures(study) is not None:
@@ -431,10 +429,12 @@ def _chosen(
     ]
 
 
-def _show_labels(study: Study, shown: GraderDisagreement) -> None:
-    rubric = study.rubrics[shown.rubric]
-    title_of = rubric.kind.title_of
-    reasons = quoted_remarks(study, [shown]).get((shown.rubric, shown.unit_id), {})
+def _show_unit(study: Study, shown: GraderDisagreement, sort: Callable[[], None]) -> None:
+    """Draw who said what, what `sort` draws, and the texts."""
+    rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
+    people = people_text(study, shown.unit_id, shown.rubric)
+    options, title_of = rubric.kind.listed, rubric.kind.title_of
+    reasons = quoted_remarks(study, [shown]).get(unit, {})
     show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
     with grader:
@@ -445,22 +445,18 @@ def _show_labels(study: Study, shown: GraderDisagreement) -> None:
     with humans:
         given = sorted(shown.people.items())
         show(items((who, [title_of(label), reasons.get(who, "")]) for who, label in given))
-
-
-def _show_unit(study: Study, shown: GraderDisagreement) -> None:
-    kind = study.rubrics[shown.rubric].kind
-    people = people_text(study, shown.unit_id, shown.rubric)
+    sort()
 
     def marked_by(raters: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(raters))
 
-    marks = quoted_marks(study, [shown]).get((shown.rubric, shown.unit_id), [])
+    marks = quoted_marks(study, [shown]).get(unit, [])
     show(marked_blocks(study, people.blocks, marks, marked_by))
     with st.expander("The rubric"):
         st.text(people.question)
-        show(items((kind.title_of(option.key), [option.description]) for option in kind.listed))
-        if not kind.listed:
-            st.text(f"Answer: {kind.permitted}")
+        show(items((title_of(option.key), [option.description]) for option in options))
+        if not options:
+            st.text(f"Answer: {rubric.kind.permitted}")
 
 
 def _sort(

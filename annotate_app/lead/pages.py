@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -95,12 +96,9 @@ from evenhand.study.settings.study_toml import START
 from evenhand.study.workspace import hours_since_backup
 from evenhand.texts import DASH, number_of, written
 
-# Tiles, whose number leads to the rows that it counts.
 
-
-@dataclass(frozen=True)
-class Tile:
-    """A question, the number that answers it, and how to read it."""
+class Tile(NamedTuple):
+    """A question, the number that answers it, which leads to what it counts, and how to read it."""
 
     question: str
     answer: PageLink
@@ -347,14 +345,11 @@ def show_progress(study: Study) -> None:
         with st.container(key="next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Sessions", written("several.invite")).show()
-    show_table(
-        rubrics,
-        "Places by rubric (one for each annotator an item needs)",
-        "rubric units wanted done open free median_seconds hours_left",
-        headings={"wanted": "Places", "done": "Labelled"},
-    )
+    columns = "rubric units wanted done open free median_seconds hours_left"
+    caption = "Places by rubric (one for each annotator an item needs)"
+    show_table(rubrics, caption, columns, headings={"wanted": "Places", "done": "Labelled"})
     if raters.empty:
-        st.text(written("lead.nobody_began"))
+        st.text(written("oversight.nobody"))
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names

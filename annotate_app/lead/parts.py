@@ -311,6 +311,15 @@ def to_the_minute(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
+def choose_any(
+    label: str, names: Mapping[str, str], placeholder: str, key: str, **field: Any
+) -> str | None:
+    """Draw a choice by name that begins with none chosen; return what is chosen."""
+    field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
+    chosen: str | None = st.selectbox(label, list(names), key=key, **field)
+    return chosen
+
+
 # Links from one of the lead's pages to another, with what is to be chosen there.
 
 

@@ -22,6 +22,7 @@ from evenhand.annotate_app.languages import language
 from evenhand.annotate_app.lead.parts import (
     MOST_MB,
     WORDS,
+    choose_any,
     counted,
     latest,
     latest_figures,
@@ -52,7 +53,6 @@ from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_f
 from evenhand.study.lead.progress import (
     annotator_minutes,
     confusions,
-    data_version,
     rater_answers,
     rater_progress,
 )
@@ -71,20 +71,12 @@ from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import named, written
 
-_EVERY = "3s"
-
 
 def show_raters(study: Study) -> None:
     raters = latest(study, rater_progress)["rater_id"].tolist()
-    rater = st.selectbox(
-        "Show one annotator",
-        raters,
-        index=None,
-        placeholder="All annotators",
-        key="one_rater",
-        format_func=lambda code_name: study.config.names.get(code_name, code_name),
-        bind="query-params",
-    )
+    names = {rater: study.config.names.get(rater, rater) for rater in raters}
+    label, usual = "Show one annotator", "All annotators"
+    rater = choose_any(label, names, usual, "one_rater", bind="query-params")
     _quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
@@ -97,7 +89,7 @@ def show_raters(study: Study) -> None:
             st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
 
 
-@st.fragment(run_every=_EVERY)
+@st.fragment(run_every="3s")
 def _quality(study: Study, rater: str | None) -> None:
     require(study, "lead")
     figures = latest_figures(study)
@@ -146,12 +138,9 @@ def kappa_drawn(row: Mapping[str, Any]) -> str:
     if math.isnan(kappa):
         return ""
     bounds = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
-    ends = {"at": kappa, "low": low, "high": high} if bounds else dict.fromkeys(_ENDS, kappa)
-    places = "; ".join(f"--{end}: {min(max(ends[end], 0), 1):.2%}" for end in _ENDS)
+    ends = {"at": kappa, "low": low if bounds else kappa, "high": high if bounds else kappa}
+    places = "; ".join(f"--{end}: {min(max(at, 0), 1):.2%}" for end, at in ends.items())
     return f'<i class="evenhand-dot" style="{places}"></i>{kappa:.2f}{bounds}'
-
-
-_ENDS = ("at", "low", "high")
 
 
 def _decide(study: Study, who: access.Visitor, rater: str, is_out: bool, *, reason: str) -> None:
@@ -317,14 +306,8 @@ def _show_invites(study: Study) -> None:
         return
     _show_links(study, made.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
-        st.selectbox(
-            "Revoke the links of",
-            list(dict.fromkeys(made["rater_id"])),
-            index=None,
-            format_func=lambda name: name or _ANYONE,
-            placeholder="Choose whose",
-            key="revoke.rater",
-        )
+        names = {rater: rater or _ANYONE for rater in made["rater_id"]}
+        choose_any("Revoke the links of", names, "Choose whose", "revoke.rater")
 
 
 def _show_links(study: Study, made: pd.DataFrame) -> None:
@@ -446,32 +429,19 @@ def show_accounts(study: Study) -> None:
     st.header("Add an account, or change one", anchor=False)
     with act_form(study, "account", "Save the account", _set, clears=True):
         st.text_input("Name", autocomplete="off", key="account.name")
-        st.text_input(
-            f"Password (at least {access.SHORTEST_PASSWORD} characters)",
-            type="password",
-            autocomplete="new-password",
-            key="account.password",
-        )
+        label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
+        st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
     existing = access.accounts(study.store)
     if existing:
         st.header("End an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
-            st.selectbox(
-                "Account",
-                list(existing),
-                index=None,
-                placeholder="Choose an account",
-                key="disable.name",
-            )
+            names = dict(zip(existing, existing, strict=True))
+            choose_any("Account", names, "Choose an account", "disable.name")
             st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
-    show_outcome("disable")
-    st.header("Accounts", anchor=False)
-    if existing:
         show_table(pd.DataFrame([*existing.values()]), "Who can log in", "name role")
-    else:
-        st.text(written("lead.no_accounts"))
+    show_outcome("disable")
 
 
 def _set(study: Study, who: access.Visitor, *, name: str, password: str, role: access.Role) -> str:
@@ -513,8 +483,6 @@ def show_export(study: Study) -> None:
     who = require(study, "lead").name
     if (figures := latest_figures(study)) is not None:
         st.header("Report", anchor=False)
-        if figures.version != data_version(study):
-            st.text(written("lead.report_older"))
         with st.container(key="files-report"):
             for name in _REPORT:
                 if (file := figures.folder / name).is_file():
@@ -570,17 +538,13 @@ _MOST_ACTS = 500
 
 def show_log(study: Study) -> None:
     logged = acts(study.store)
-    if logged.empty:
-        st.text(written("lead.no_acts"))
-        return
     shown = logged.head(_MOST_ACTS)
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
     acted = shown[["done_by", "kind", "about", "detail"]]
     run = (acted != acted.shift()).any(axis=1).cumsum()  # acts alike in succession: one row
     shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(shown["kind"].map(named)))
     shown = shown.assign(times=run.map(run.value_counts()))[~run.duplicated()]
-    columns = ["created_at", "done_by", "kind"]
-    columns += [name for name in ("about", "detail") if shown[name].any()]
-    columns += ["times"] * bool((shown["times"] > 1).any())
+    told = " ".join(name for name in ("about", "detail") if shown[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
-    show_table(shown, "What leads did", " ".join(columns), headings=headings)
+    columns = f"created_at done_by kind {told} times"
+    show_table(shown, "What leads did", columns, headings=headings)

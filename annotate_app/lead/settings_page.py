@@ -289,15 +289,7 @@ _ELSEWHERE = {
 
 def show_settings(study: Study) -> None:
     st.text(written("lead.settings"))
-    part = st.segmented_control(
-        "Part of the settings",
-        list(_PARTS),
-        default="annotation",
-        format_func=_PARTS.__getitem__,
-        required=True,
-        key="settings_part",
-    )
-    part = part or "annotation"
+    part = _choose_part("Part of the settings", _PARTS, "settings_part")
     editing = begin(study, f"settings-{part}")
     config = editing.present.config
     fields = _settings_of(config, part)
@@ -335,6 +327,15 @@ def show_settings(study: Study) -> None:
     if rows:
         titles = {"name": "Setting", "value": "Set to", "why": "Why it stays"}
         show_table(pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles)
+
+
+def _choose_part(label: str, titles: Mapping[str, str], key: str) -> str:
+    """Let the lead choose a part of the page, which begins with the first."""
+    first, shown_as = next(iter(titles)), titles.__getitem__
+    chosen = st.segmented_control(
+        label, list(titles), default=first, format_func=shown_as, required=True, key=key
+    )
+    return chosen or first
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
@@ -451,12 +452,9 @@ def show_rubrics(study: Study) -> None:
     with left, st.form(editing.key("form"), border=False):
         words, options = _ask_for_words(editing, rubric)
         if is_usual and labels_under(study, editing.present.rubrics[name]):
-            meaning = st.radio(
-                "What kind of change is this?",
-                ("differs", "same"),
-                format_func=lambda kind: written(f"change.{kind}"),
-                key=editing.key("meaning"),
-            )
+            label, kinds = "What kind of change is this?", ("differs", "same")
+            words_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
+            meaning = st.radio(label, kinds, format_func=words_of, key=key)
         sent = st.form_submit_button(_SEE, type="primary")
     if sent:
         at = "" if is_usual else f"translations.{code}"
@@ -532,8 +530,6 @@ def _changed_rubric(
 
 # Practice units, attention checks, and the questions before the work: one after the other.
 
-_NEW = "A new one"
-
 
 @dataclass(frozen=True)
 class _List:
@@ -558,15 +554,9 @@ _LISTS = {
 
 def show_training(study: Study) -> None:
     st.text(written("lead.training"))
-    kind = st.segmented_control(
-        "Kind",
-        list(_LISTS),
-        default="practice",
-        format_func=lambda list_name: _LISTS[list_name].title,
-        required=True,
-        key="training_kind",
-    )
-    edited = _LISTS[kind or "practice"]
+    titles = {name: entries.title for name, entries in _LISTS.items()}
+    kind = _choose_part("Kind", titles, "training_kind")
+    edited = _LISTS[kind]
     editing = begin(study, f"training-{kind}")
     section = getattr(editing.present.config, edited.section) if edited.section else None
     in_use = section.file if section else ""  # the file may be there while its part is off
@@ -577,13 +567,9 @@ def show_training(study: Study) -> None:
         st.text(written(f"lead.{state}", count=len(entries), file=file))
     else:
         st.text(written("lead.no_entries"))
-    names = [*(str(entry.get(edited.name, "")) for entry in entries), _NEW]
-    at = st.selectbox(
-        f"Which {edited.one}",
-        range(len(names)),
-        format_func=names.__getitem__,
-        key=editing.key("at"),
-    )
+    names = [*(str(entry.get(edited.name, "")) for entry in entries), "A new one"]
+    label, places, key_at = f"Which {edited.one}", range(len(names)), editing.key("at")
+    at = st.selectbox(label, places, format_func=names.__getitem__, key=key_at)
     entry = entries[at] if at < len(entries) else {}
     of_units = edited.place == "unit"
     form, shown = st.columns(2, gap="large")

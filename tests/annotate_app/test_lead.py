@@ -229,7 +229,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     people[1].page.reload()  # it was there when the study was paused
     people[1].page.wait_for_selector(READY)
     people[1].answer("C")
-    expect(page.get_by_text("This report lacks the newest labels.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("New labels have come in since.")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
     turn_to(page, "Log")
     expect(page.get_by_role("cell", name="ratings.csv", exact=True)).to_be_visible()
