@@ -249,8 +249,7 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
     ("width", "colours"), [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)]
 )
 def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
-    how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
-    page = changing("Settings", **how)
+    page = changing("Settings", viewport={"width": width, "height": 900}, color_scheme=colours)
     fill(page, "Annotators per item", "4")
     look(page, "until it has 4 annotators")
     axe(page, "a setting")
@@ -258,8 +257,7 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
         open_page(page, title)
         expect(page.get_by_text("As annotators see it")).to_be_visible()
         axe(page, title)
-        wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
-        assert wide <= 0, title
+        assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0, title
 
 
 REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
@@ -271,7 +269,6 @@ SLOW = """
     BEGIN SELECT count(*) FROM slow a, slow b WHERE a.n + b.n < 0; END;
 """
 """Makes the store take some .3 s to write what is done about a flag."""
-
 
 QUICK_CLICKS = """
 async (buttons) => {

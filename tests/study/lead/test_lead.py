@@ -44,6 +44,7 @@ def test_before_anyone_has_labelled(eight, make_study):
     assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
     assert math.isnan(row["hours_left"])
     assert lead.rater_progress(eight).empty
+    assert lead.places_without_annotator(eight) == (8, 2)
     assert "not known" in lead.time_left(lead.forecast(eight))
     empty = lead.forecast(make_study(pairs=4, responses=None, rubrics=["refusal"]))
     assert empty.wanted == 0
@@ -70,8 +71,8 @@ def test_places_and_time_left(eight):
     exclude(eight.store, "r2", "too fast")  # who then fills no place
     (row,) = lead.rubric_progress(eight).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (2, 1, 13)
-    states = lead.rater_progress(eight).set_index("rater_id")["state"]
-    assert states["r2"] == "excluded"
+    assert lead.rater_progress(eight).set_index("rater_id").loc["r2", "state"] == "excluded"
+    assert lead.places_without_annotator(eight) == (5, 1)  # r1 has the others, and may take one
 
 
 def test_the_version_tells_whether_anything_came_in(make_study):
