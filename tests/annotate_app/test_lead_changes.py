@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     press(page, "Review changes")
     complaint(page, "does not use this part")
     page.get_by_text("Use this part in the study").click()
-    fill(page, "Complete", "6")
+    fill(page, "Owed to participants who finish", "6")
     fill(page, "Currency", "pounds")
     press(page, "Review changes")
     complaint(page, "Study.toml: pay.currency is 'pounds'; it must be three capital letters")
