@@ -101,7 +101,7 @@ TEXTS = {
     "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn p  # in Pascal\n```\n\n- مطر\n- سحاب",
 }
 DRAWN = {
-    "Overview": "text=synthetic:grader-strong",
+    "Overview": "text=All verdicts in full",
     "Progress": "text=By annotator",
     "Agreement": "text=Precision so far",
     "Annotators": "text=Annotators compared with the others",
@@ -141,7 +141,7 @@ def _take_the_app(browser: Browser, served: Served) -> None:
     with _page(browser, "light") as page:
         page.goto(lead_link(served.folder, served.url))
         # The figures are computed meanwhile, for a minute on a busy machine.
-        card = page.get_by_text("synthetic:grader-strong").first
+        card = page.get_by_text("All verdicts in full")
         expect(card).to_be_visible(timeout=400_000)
         _keep(page, "lead")
 

@@ -178,10 +178,12 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
     def marked_by(raters: Sequence[str]) -> str:  # how many, not who
         return written("evidence.marked_by_some", count=len(raters), labels=len(given))
 
-    texts, decision = st.columns([3, 2], gap="large")
+    texts, decision = st.columns([3, 2])
     with texts:
         marks = counted_marks(study, case.key)
-        show(heading("Item"), marked_blocks(study, people.blocks, marks, marked_by))
+        # To the lead by its cluster alone: the rest of an id may name the subject.
+        number = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
+        show(heading(f"Item{number}"), marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         if not kind.listed:
@@ -338,7 +340,6 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
 About = tuple[str, str, str]
 """(rubric, unit id, grader)."""
 
-_EVERY = "3s"
 _ALL, _OPEN = "*", ""
 _AT = "disagreement_at"
 _SORTED = "sorted"
@@ -372,11 +373,11 @@ def show_disagreements(study: Study) -> None:
         by_about = {_about(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
         place.at = about = place.at if place.at in by_about else next(iter(by_about))
-        _show_unit(study, by_about[about])
-        _sort(study, place, about, list(by_about), earlier.get(about))
+        sort = partial(_sort, study, place, about, list(by_about), earlier.get(about))
+        _show_unit(study, by_about[about], sort)
 
 
-@st.fragment(run_every=_EVERY)
+@st.fragment(run_every="3s")
 def _wait(study: Study) -> None:  # until there are figures
     require(study, "lead")
     if latest_figures(study) is not None:
@@ -428,7 +429,8 @@ def _chosen(
     ]
 
 
-def _show_unit(study: Study, shown: GraderDisagreement) -> None:
+def _show_unit(study: Study, shown: GraderDisagreement, sort: Callable[[], None]) -> None:
+    """Draw who said what, what `sort` draws, and the texts."""
     rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
     people = people_text(study, shown.unit_id, shown.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of
@@ -443,6 +445,7 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     with humans:
         given = sorted(shown.people.items())
         show(items((who, [title_of(label), reasons.get(who, "")]) for who, label in given))
+    sort()
 
     def marked_by(raters: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(raters))
@@ -463,12 +466,11 @@ def _sort(
     chosen: Sequence[About],
     before: SortedDisagreement | None,
 ) -> None:
-    """Draw the note, a button for each kind, and the way to the next. Each has a key."""
+    """Draw a button for each kind, and the way to the next, each with a key; and the note."""
     at, key = chosen.index(about), _token(about)
     previous, following = chosen[at - 1], chosen[(at + 1) % len(chosen)]
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
-    st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}")
 
     def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
         st.button(title, key=f"{name}-{key}", shortcut=shortcut, on_click=act)
@@ -491,3 +493,4 @@ def _sort(
         button("Previous", "previous", "P", partial(setattr, place, "at", previous))
         button("Next", "next", "N", partial(setattr, place, "at", following))
     show_outcome(_SORTED)
+    st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}", height=68)

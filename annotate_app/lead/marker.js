@@ -9,9 +9,8 @@ export default function ({ data }) {
   complete();
 }
 
-// Formulas once each, as an item is drawn when it is shown; and what scrolls is within reach of keys.
+// Formulas once each, as an item is drawn when it is shown.
 function complete() {
-  for (const paragraph of document.querySelectorAll("[class*=st-key-paragraph-] pre")) paragraph.tabIndex = 0;
   formulasLeft = MOST_FORMULAS;
   for (const formula of document.querySelectorAll(".evenhand-drawn .formula:not([data-seen])")) {
     formula.dataset.seen = "";

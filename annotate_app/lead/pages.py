@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -84,6 +85,7 @@ from evenhand.study.lead.progress import (
     Forecast,
     data_version,
     forecast,
+    places_without_annotator,
     rater_progress,
     rubric_progress,
     time_left,
@@ -92,14 +94,11 @@ from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.sessions import Costs, costs, grader_costs
 from evenhand.study.settings.study_toml import START
 from evenhand.study.workspace import hours_since_backup
-from evenhand.texts import DASH, written
-
-# Tiles, whose number leads to the rows that it counts.
+from evenhand.texts import DASH, number_of, written
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A question, the number that answers it, and how to read it."""
+class Tile(NamedTuple):
+    """A question, the number that answers it, which leads to what it counts, and how to read it."""
 
     question: str
     answer: PageLink
@@ -114,8 +113,12 @@ def show_overview(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     is_current = figures is not None and figures.version == data_version(study)
-    with st.container(key="verdicts" if is_current else "verdicts-older"):
-        _show_verdicts(study, figures)
+    verdicts, age = _verdicts(figures), "current" if is_current else "older"
+    if figures is not None:
+        with st.container(key=f"advice-{age}"):
+            advice = figures.report["study"]["recommendations"].values()
+            lines = [block(sentence, "advice") for sentence in advice]
+            show(*lines or [block(written("lead.no_verdict"))])
     ends, to_do = latest(study, forecast), waiting(study, figures)
     step = next_step(study, figures, ends, to_do)
     with st.container(key="next-step"):
@@ -124,6 +127,8 @@ def show_overview(study: Study) -> None:
             step.show()
         else:
             _ask_for_verdict(study)
+    if verdicts and ends.left > 0 and _is_decided(verdicts):
+        st.text(written("cockpit.decided", left=ends.left))
     tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
@@ -138,13 +143,11 @@ def show_overview(study: Study) -> None:
             link.show()
     if not to_do:
         st.text(written("lead.nothing_waits"))
+    if figures is not None and verdicts:
+        with st.container(key=f"verdicts-{age}"):
+            _show_verdicts(figures, verdicts)
     if step:
         _ask_for_verdict(study)
-
-
-def _titles(study: Study) -> dict[str, str]:
-    names = study.config.names
-    return {name: names.get(name, rubric.title) for name, rubric in study.rubrics.items()}
 
 
 # ---- the tiles ----------------------------------------------------------------------------------
@@ -226,15 +229,13 @@ def next_step(
     if figures is not None and (names := suspects(study, figures)):
         text = written("cockpit.look_at", rater=names[0])
         return PageLink("Annotators", text, {"one_rater": names[0]})
-    if "flags" in to_do:
-        return to_do["flags"]
-    verdicts, titles = _verdicts(figures), _titles(study)
-    if is_over(ends, verdicts):
-        return after_the_verdicts(verdicts, titles)
-    if ends.left > 0:
-        return PageLink("Progress", written("cockpit.wait"))
-    if "adjudication" in to_do:
-        return to_do["adjudication"]
+    verdicts = _verdicts(figures)
+    if ends.left > 0 and not is_over(ends, verdicts):
+        if "flags" in to_do:
+            return to_do["flags"]
+        _, missing = latest(study, places_without_annotator)
+        invite = PageLink("Sessions", written("several.invite"))
+        return invite if missing else PageLink("Progress", written("cockpit.wait"))
     # Open because a verdict was not asked for on these labels.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
@@ -243,23 +244,26 @@ def next_step(
     )
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
-    return after_the_verdicts(verdicts, titles)
+    return after_the_verdicts(verdicts, figures.report["names"] if figures else {})
 
 
-def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
+def _is_decided(verdicts: Sequence[Verdict]) -> bool:
+    return all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
+
+
+def is_over(ends: Forecast, verdicts: Sequence[Verdict]) -> bool:
     """Return True if nobody labels any more and every grader has its verdict: what is left over
     of the labels wanted decides nothing.
     """
-    decided = all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
-    return bool(verdicts) and decided and not ends.annotators
+    return bool(verdicts) and _is_decided(verdicts) and not ends.annotators
 
 
-def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> PageLink:
+def after_the_verdicts(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
     """Return the link to the report, naming the first rubric on which no grader may be used."""
-    for rubric, title in titles.items():
+    for rubric in dict.fromkeys(verdict["rubric"] for verdict in verdicts):
         outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
-        if outcomes and outcomes <= _FAILED:
-            return PageLink("Export", written("cockpit.better", rubric=title))
+        if outcomes <= _FAILED:
+            return PageLink("Export", written("cockpit.better", rubric=names.get(rubric, rubric)))
     return PageLink("Export", written("cockpit.report"))
 
 
@@ -294,21 +298,12 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
     return links
 
 
-def _show_verdicts(study: Study, figures: LiveFigures | None) -> None:
-    """Draw a recommendation for each rubric, and the table of graders by rubrics; each verdict's
-    own sentence on a click.
-    """
-    if figures is None:
-        return
-    verdicts, titles = _verdicts(figures), _titles(study)
-    if not verdicts:
-        st.text(written("lead.no_verdict"))
-        return
-    advice = figures.report["study"]["recommendations"]
-    show("".join(block(sentence, "advice") for sentence in advice.values()))
-    table = verdict_table(verdicts, figures.results)
-    table["grader"] = table["grader"].replace(figures.report["names"])
-    columns = {name: titles.get(name, name) for name in table.columns}
+def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
+    """Draw the table of graders by rubrics, and each verdict's own sentence on a click."""
+    st.header("Verdicts", anchor=False)
+    table, names = verdict_table(verdicts, figures.results), figures.report["names"]
+    table["grader"] = table["grader"].replace(names)
+    columns = {name: names.get(name, name) for name in table.columns}
     show_table(table, written("first.legend"), columns | {"grader": "Grader"})
     with st.expander(written("first.in_full")):
         for verdict in verdicts:
@@ -344,14 +339,17 @@ def show_progress(study: Study) -> None:
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
     st.text(time_left(latest(study, forecast)))
-    show_table(
-        rubrics,
-        "Places by rubric (one for each annotator an item needs)",
-        "rubric units wanted done open free median_seconds hours_left",
-        headings={"wanted": "Places", "done": "Labelled"},
-    )
+    units, more = latest(study, places_without_annotator)
+    if more:
+        items, annotators = number_of(units, "item"), number_of(more, "more annotator")
+        with st.container(key="next-step"):
+            st.text(written("progress.short", items=items, annotators=annotators))
+            PageLink("Sessions", written("several.invite")).show()
+    columns = "rubric units wanted done open free median_seconds hours_left"
+    caption = "Places by rubric (one for each annotator an item needs)"
+    show_table(rubrics, caption, columns, headings={"wanted": "Places", "done": "Labelled"})
     if raters.empty:
-        st.text(written("lead.nobody_began"))
+        st.text(written("oversight.nobody"))
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names
@@ -365,6 +363,12 @@ def show_progress(study: Study) -> None:
 
 
 # Agreement among people, and of each grader with them, while labels come in.
+
+
+def _titles(study: Study) -> dict[str, str]:
+    names = study.config.names
+    return {name: names.get(name, rubric.title) for name, rubric in study.rubrics.items()}
+
 
 _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
@@ -435,7 +439,8 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     rows = rows.assign(
         who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
         figure=[
-            entry_for(name).label + (", binary label" if subset == ALL_BINARY else "")
+            entry_for(name).label.replace("κ", "kappa")
+            + (", binary label" if subset == ALL_BINARY else "")
             for name, subset in zip(rows["statistic"], rows["subset"], strict=True)
         ],
         people_first=rows["rater_b"] != "",

@@ -111,13 +111,13 @@ def latest_figures(study: Study) -> LiveFigures | None:
     version = data_version(study)
     maker.wanted(version)
     figures = maker.kept
-    if maker.stage:
+    is_current = figures is not None and figures.version == version
+    if maker.stage and not is_current:
         seconds = int(time.monotonic() - maker.since)
         st.text(written("lead.making", stage=maker.stage, seconds=seconds))
     elif maker.latest and maker.latest.complaint:
         show_complaint(maker.latest.complaint)
     if figures is not None:
-        is_current = figures.version == version
         st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
     return figures
 
@@ -311,6 +311,15 @@ def to_the_minute(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
+def choose_any(
+    label: str, names: Mapping[str, str], placeholder: str, key: str, **field: Any
+) -> str | None:
+    """Draw a choice by name that begins with none chosen; return what is chosen."""
+    field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
+    chosen: str | None = st.selectbox(label, list(names), key=key, **field)
+    return chosen
+
+
 # Links from one of the lead's pages to another, with what is to be chosen there.
 
 
@@ -359,11 +368,13 @@ def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
     """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many in a row as fit."""
     figures, scheme = [], st.context.theme.type or "light"
     for chart in charts:
-        drawn = base64.b64encode(svg_in_scheme(chart["svg"], scheme).encode()).decode()
+        svg = svg_in_scheme(chart["svg"], scheme).replace("κ", "kappa")  # as the page calls it
+        drawn = base64.b64encode(svg.encode()).decode()
         caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
         figures.append(
-            f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
-            f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
+            f"<figure><figcaption>{caption}</figcaption>"
+            f'<img src="data:image/svg+xml;base64,{drawn}" alt="{alt}"><small>{note}</small>'
+            "</figure>"
         )
     show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
 

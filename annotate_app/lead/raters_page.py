@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -22,6 +22,7 @@ from evenhand.annotate_app.languages import language
 from evenhand.annotate_app.lead.parts import (
     MOST_MB,
     WORDS,
+    choose_any,
     counted,
     latest,
     latest_figures,
@@ -52,7 +53,6 @@ from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_f
 from evenhand.study.lead.progress import (
     annotator_minutes,
     confusions,
-    data_version,
     rater_answers,
     rater_progress,
 )
@@ -71,20 +71,12 @@ from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import named, written
 
-_EVERY = "3s"
-
 
 def show_raters(study: Study) -> None:
     raters = latest(study, rater_progress)["rater_id"].tolist()
-    rater = st.selectbox(
-        "Show one annotator",
-        raters,
-        index=None,
-        placeholder="All annotators",
-        key="one_rater",
-        format_func=lambda code_name: study.config.names.get(code_name, code_name),
-        bind="query-params",
-    )
+    names = {rater: study.config.names.get(rater, rater) for rater in raters}
+    label, usual = "Show one annotator", "All annotators"
+    rater = choose_any(label, names, usual, "one_rater", bind="query-params")
     _quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
@@ -97,7 +89,7 @@ def show_raters(study: Study) -> None:
             st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
 
 
-@st.fragment(run_every=_EVERY)
+@st.fragment(run_every="3s")
 def _quality(study: Study, rater: str | None) -> None:
     require(study, "lead")
     figures = latest_figures(study)
@@ -146,12 +138,9 @@ def kappa_drawn(row: Mapping[str, Any]) -> str:
     if math.isnan(kappa):
         return ""
     bounds = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
-    ends = {"at": kappa, "low": low, "high": high} if bounds else dict.fromkeys(_ENDS, kappa)
-    places = "; ".join(f"--{end}: {min(max(ends[end], 0), 1):.2%}" for end in _ENDS)
+    ends = {"at": kappa, "low": low if bounds else kappa, "high": high if bounds else kappa}
+    places = "; ".join(f"--{end}: {min(max(at, 0), 1):.2%}" for end, at in ends.items())
     return f'<i class="evenhand-dot" style="{places}"></i>{kappa:.2f}{bounds}'
-
-
-_ENDS = ("at", "low", "high")
 
 
 def _decide(study: Study, who: access.Visitor, rater: str, is_out: bool, *, reason: str) -> None:
@@ -244,17 +233,17 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            note, answer = "What was done about it (leads see it)", "Answer to the annotator"
-            st.text_input(note, autocomplete="off", key=f"{place}.answer")
-            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.told")
+            done, answer = "What was done about it (leads see it)", "Answer to the annotator"
+            st.text_input(done, autocomplete="off", key=f"{place}.note")
+            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
     else:  # by a lead, or before 0.3.0 withdrawn by its annotator
-        at, answer = to_the_minute(flag.done_at), flag.answer or "withdrawn"
-        st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=answer))
+        at, note = to_the_minute(flag.done_at), flag.note or "withdrawn"
+        st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
     show_outcome(place)
 
 
-def _settle(study: Study, who: access.Visitor, number: int, *, answer: str, told: str) -> None:
-    settle_flag(study, number, answer, who.name, told)
+def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer: str) -> None:
+    settle_flag(study, number, note, who.name, answer)
 
 
 # Sessions: invitations, pause, and the size of the sample
@@ -317,14 +306,8 @@ def _show_invites(study: Study) -> None:
         return
     _show_links(study, made.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
-        st.selectbox(
-            "Revoke the links of",
-            list(dict.fromkeys(made["rater_id"])),
-            index=None,
-            format_func=lambda name: name or _ANYONE,
-            placeholder="Choose whose",
-            key="revoke.rater",
-        )
+        names = {rater: rater or _ANYONE for rater in made["rater_id"]}
+        choose_any("Revoke the links of", names, "Choose whose", "revoke.rater")
 
 
 def _show_links(study: Study, made: pd.DataFrame) -> None:
@@ -446,32 +429,19 @@ def show_accounts(study: Study) -> None:
     st.header("Add an account, or change one", anchor=False)
     with act_form(study, "account", "Save the account", _set, clears=True):
         st.text_input("Name", autocomplete="off", key="account.name")
-        st.text_input(
-            f"Password (at least {access.SHORTEST_PASSWORD} characters)",
-            type="password",
-            autocomplete="new-password",
-            key="account.password",
-        )
+        label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
+        st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
     existing = access.accounts(study.store)
     if existing:
         st.header("End an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
-            st.selectbox(
-                "Account",
-                list(existing),
-                index=None,
-                placeholder="Choose an account",
-                key="disable.name",
-            )
+            names = dict(zip(existing, existing, strict=True))
+            choose_any("Account", names, "Choose an account", "disable.name")
             st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
-    show_outcome("disable")
-    st.header("Accounts", anchor=False)
-    if existing:
         show_table(pd.DataFrame([*existing.values()]), "Who can log in", "name role")
-    else:
-        st.text(written("lead.no_accounts"))
+    show_outcome("disable")
 
 
 def _set(study: Study, who: access.Visitor, *, name: str, password: str, role: access.Role) -> str:
@@ -508,9 +478,15 @@ _ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name
 _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
 
+@st.fragment(run_every="5s")
 def show_export(study: Study) -> None:
     who = require(study, "lead").name
-    _report(study)
+    if (figures := latest_figures(study)) is not None:
+        st.header("Report", anchor=False)
+        with st.container(key="files-report"):
+            for name in _REPORT:
+                if (file := figures.folder / name).is_file():
+                    _offer_file(study, who, name, file.read_bytes)
     st.header("Tables", anchor=False)
     st.text(written("lead.export_tables"))
     audited = was_audited(study.store)
@@ -528,6 +504,12 @@ def show_export(study: Study) -> None:
     with st.container(key="files-tables"):
         for name in (name for name in WORDS["contents"] if name in making):
             _offer_file(study, who, name, making[name])
+    for part in ("methods", "results_text"):
+        if figures is None:
+            return
+        st.header(WORDS["files"][part], anchor=False)
+        with st.container(key=f"paragraph-{part}"):
+            st.code(figures.report[part], language=None, wrap_lines=True)
 
 
 def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) -> None:
@@ -542,27 +524,11 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
 
     with st.container(key=f"file-{name.replace('.', '-')}", gap=None):
         title, mime = WORDS["files"][name], guess_type(name)[0]
-        st.download_button(title, data=noted, file_name=name, mime=mime, on_click="ignore")
+        look: Literal["primary", "secondary"] = "primary" if name == _REPORT[0] else "secondary"
+        st.download_button(
+            title, data=noted, file_name=name, mime=mime, on_click="ignore", type=look
+        )
         show(block(WORDS["contents"][name], "said"))
-
-
-@st.fragment(run_every="5s")
-def _report(study: Study) -> None:
-    who = require(study, "lead").name
-    figures = latest_figures(study)
-    if figures is None:
-        return
-    st.header("Report", anchor=False)
-    if figures.version != data_version(study):
-        st.text(written("lead.report_older"))
-    with st.container(key="files-report"):
-        for name in _REPORT:
-            if (file := figures.folder / name).is_file():
-                _offer_file(study, who, name, file.read_bytes)
-    for part in ("methods", "results_text"):
-        st.header(WORDS["files"][part], anchor=False)
-        with st.container(key=f"paragraph-{part}"):
-            st.code(figures.report[part], language=None, wrap_lines=True)
 
 
 # The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.
@@ -572,12 +538,13 @@ _MOST_ACTS = 500
 
 def show_log(study: Study) -> None:
     logged = acts(study.store)
-    if logged.empty:
-        st.text(written("lead.no_acts"))
-        return
     shown = logged.head(_MOST_ACTS)
-    shown = shown.assign(kind=shown["kind"].map(named))
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
+    acted = shown[["done_by", "kind", "about", "detail"]]
+    run = (acted != acted.shift()).any(axis=1).cumsum()  # acts alike in succession: one row
+    shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(shown["kind"].map(named)))
+    shown = shown.assign(times=run.map(run.value_counts()))[~run.duplicated()]
+    told = " ".join(name for name in ("about", "detail") if shown[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
-    columns = "created_at done_by kind about detail"
+    columns = f"created_at done_by kind {told} times"
     show_table(shown, "What leads did", columns, headings=headings)

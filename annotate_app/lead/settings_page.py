@@ -22,6 +22,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import (
+    block,
     drawn_blocks,
     drawn_rubric,
     drawn_text,
@@ -198,16 +199,18 @@ def _refuse(complaint: str) -> None:
 _INTEGERS = 2**31 - 1
 
 
-def titled(name: str) -> str:
-    """The title of a setting."""
-    return WORDS["settings"].get(name) or named(name)
+def titled(place: str) -> str:
+    """The title of the setting at a place of study.toml."""
+    return WORDS["settings"].get(place) or named(place.rpartition(".")[2])
 
 
 def explained(text: str, place: str) -> str:
     """The explanation of a setting as HTML, with its place in study.toml on hover; `code` in
-    backticks is drawn as such.
+    backticks is drawn as such. Empty where the setting's title says it all.
     """
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
+    if re.split(": `| `", plain_text)[0].casefold() == titled(place).casefold():
+        return ""
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
     return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
 
@@ -215,10 +218,11 @@ def explained(text: str, place: str) -> str:
 def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
     """Draw a setting's control with its present value, under this key; return what is entered."""
     name = place.rpartition(".")[2]
-    kind, label = field.annotation, titled(name)
+    kind, label = field.annotation, titled(place)
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
+    shown_as: Callable[[str], str] = str
     if name in ("language", "languages"):
-        choices = codes_english_first()
+        choices, shown_as = codes_english_first(), _language_name
     elif name == "time_zone":
         choices = sorted(available_timezones())
     elif name == "rubrics":
@@ -241,12 +245,13 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
             list(dict.fromkeys([*closed, *present])),
             list(present),
             key=key,
+            format_func=shown_as,
             accept_new_options=not closed,
             placeholder="None chosen" if closed else "Type one, then Enter",
         )
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
-        return st.selectbox(label, choices, choices.index(present), key=key)
+        return st.selectbox(label, choices, choices.index(present), key=key, format_func=shown_as)
     return st.text_input(label, present or "", autocomplete="off", key=key).strip()
 
 
@@ -284,15 +289,7 @@ _ELSEWHERE = {
 
 def show_settings(study: Study) -> None:
     st.text(written("lead.settings"))
-    part = st.segmented_control(
-        "Part of the settings",
-        list(_PARTS),
-        default="annotation",
-        format_func=_PARTS.__getitem__,
-        required=True,
-        key="settings_part",
-    )
-    part = part or "annotation"
+    part = _choose_part("Part of the settings", _PARTS, "settings_part")
     editing = begin(study, f"settings-{part}")
     config = editing.present.config
     fields = _settings_of(config, part)
@@ -315,20 +312,30 @@ def show_settings(study: Study) -> None:
                 continue
             with columns[len(entered) % 2]:
                 entered[place] = control(editing.key(place), field, place, present, study)
-                show(explained(field.description or "", place))
+                if explanation := explained(field.description or "", place):
+                    show(explanation)
         with st.container(key="in-view"):
             sent = st.form_submit_button(_SEE, type="primary")
     if sent:
         offer(study, editing, lambda: _changed_settings(editing, part, wanted, entered))
     show_offer(study, editing)
     rows = [
-        (titled(place.rpartition(".")[2]), in_words(fields[place][1]), reason.replace("`", ""))
+        (titled(place), in_words(fields[place][1]), reason.replace("`", ""))
         for place, reason in fixed.items()
         if reason
     ]
     if rows:
         titles = {"name": "Setting", "value": "Set to", "why": "Why it stays"}
         show_table(pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles)
+
+
+def _choose_part(label: str, titles: Mapping[str, str], key: str) -> str:
+    """Let the lead choose a part of the page, which begins with the first."""
+    first, shown_as = next(iter(titles)), titles.__getitem__
+    chosen = st.segmented_control(
+        label, list(titles), default=first, format_func=shown_as, required=True, key=key
+    )
+    return chosen or first
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
@@ -395,12 +402,13 @@ def show_texts(study: Study) -> None:
     with left, st.form(editing.key("form"), border=False):
         label, key = f"{_TEXTS[name]} ({written('lead.texts_form')})", editing.key("text")
         text = st.text_area(label, present, height=360, key=key)
-        sent = st.form_submit_button(_SEE)
+        sent = st.form_submit_button(_SEE, type="primary")
     with right:
         is_warning = name == "content_warning"
         page = "consent" if name == "consent" else "welcome"
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
-        drawn = drawn_text(text, kind, label, reader.code)
+        empty = block(written("lead.texts_none"))
+        drawn = drawn_text(text, kind, label, reader.code) if text.strip() else empty
         as_raters_see(heading(reader.say(f"session.{page}_title"), 1) + drawn)
 
     def changed() -> dict[str, str]:
@@ -421,8 +429,11 @@ def _choose_language(column: DeltaGenerator, codes: Sequence[str], key: str) -> 
     """Let the lead choose one of the languages; the usual one where there is no other."""
     if len(codes) == 1:
         return codes[0]
-    names = {code: language(code).name if code in codes_english_first() else code for code in codes}
-    return column.selectbox("Language", codes, format_func=names.__getitem__, key=key)
+    return column.selectbox("Language", codes, format_func=_language_name, key=key)
+
+
+def _language_name(code: str) -> str:
+    return language(code).name if code in codes_english_first() else code
 
 
 # The words of the study's own rubrics, and what a change of them does to labels given so far.
@@ -441,13 +452,10 @@ def show_rubrics(study: Study) -> None:
     with left, st.form(editing.key("form"), border=False):
         words, options = _ask_for_words(editing, rubric)
         if is_usual and labels_under(study, editing.present.rubrics[name]):
-            meaning = st.radio(
-                "What kind of change is this?",
-                ("differs", "same"),
-                format_func=lambda kind: written(f"change.{kind}"),
-                key=editing.key("meaning"),
-            )
-        sent = st.form_submit_button(_SEE)
+            label, kinds = "What kind of change is this?", ("differs", "same")
+            words_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
+            meaning = st.radio(label, kinds, format_func=words_of, key=key)
+        sent = st.form_submit_button(_SEE, type="primary")
     if sent:
         at = "" if is_usual else f"translations.{code}"
         same = meaning == "same"
@@ -522,8 +530,6 @@ def _changed_rubric(
 
 # Practice units, attention checks, and the questions before the work: one after the other.
 
-_NEW = "A new one"
-
 
 @dataclass(frozen=True)
 class _List:
@@ -548,15 +554,9 @@ _LISTS = {
 
 def show_training(study: Study) -> None:
     st.text(written("lead.training"))
-    kind = st.segmented_control(
-        "Kind",
-        list(_LISTS),
-        default="practice",
-        format_func=lambda list_name: _LISTS[list_name].title,
-        required=True,
-        key="training_kind",
-    )
-    edited = _LISTS[kind or "practice"]
+    titles = {name: entries.title for name, entries in _LISTS.items()}
+    kind = _choose_part("Kind", titles, "training_kind")
+    edited = _LISTS[kind]
     editing = begin(study, f"training-{kind}")
     section = getattr(editing.present.config, edited.section) if edited.section else None
     in_use = section.file if section else ""  # the file may be there while its part is off
@@ -567,13 +567,9 @@ def show_training(study: Study) -> None:
         st.text(written(f"lead.{state}", count=len(entries), file=file))
     else:
         st.text(written("lead.no_entries"))
-    names = [*(str(entry.get(edited.name, "")) for entry in entries), _NEW]
-    at = st.selectbox(
-        f"Which {edited.one}",
-        range(len(names)),
-        format_func=names.__getitem__,
-        key=editing.key("at"),
-    )
+    names = [*(str(entry.get(edited.name, "")) for entry in entries), "A new one"]
+    label, places, key_at = f"Which {edited.one}", range(len(names)), editing.key("at")
+    at = st.selectbox(label, places, format_func=names.__getitem__, key=key_at)
     entry = entries[at] if at < len(entries) else {}
     of_units = edited.place == "unit"
     form, shown = st.columns(2, gap="large")
@@ -585,7 +581,7 @@ def show_training(study: Study) -> None:
             else _question(edited, entry, key)
         )
         keep, take_out, _ = st.columns([1, 1, 1])
-        sent = keep.form_submit_button(_SEE, width="stretch")
+        sent = keep.form_submit_button(_SEE, type="primary", width="stretch")
         removes = bool(entry) and take_out.form_submit_button("Take it out", width="stretch")
     if sent or removes:
         new = None if removes else entered
@@ -610,7 +606,9 @@ def _unit(
     rubrics = study.labelled_rubrics()
     unit: dict[str, Any] = {"name": _line("Name", entry.get("name", ""), key("name"))}
     values = {}
-    for variable in dict.fromkeys(name for rubric in rubrics for name in rubric.variables):
+    order = [*TEXT_VARIABLES]  # as annotators read them; what a rubric adds comes first
+    variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
+    for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
         present = entry.get("values", {}).get(variable, "")
         label = TEXT_VARIABLES.get(variable, named(variable))
         values[variable] = st.text_area(label, present, key=key(f"values.{variable}"), height=110)
@@ -670,9 +668,11 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
     blocks: dict[str, TextBlock] = {}
     for rubric in study.labelled_rubrics():
         values = {name: unit["values"].get(name, "") for name in rubric.variables}
-        blocks |= {block.variable: block for block in rubric.for_people(values).blocks}
-    shown = [block for block in blocks.values() if block.text]
+        blocks |= {text.variable: text for text in rubric.for_people(values).blocks}
+    shown = [text for text in blocks.values() if text.text]
     explanation = unit.get("explanation") or ""
+    if not (shown or explanation):
+        return block(written("lead.no_preview"))
     drawn = drawn_text(explanation) if explanation else ""
     return drawn + drawn_blocks(shown, ENGLISH, study.config.annotation.display)
 

@@ -68,6 +68,7 @@ class DrawnPanel {
           question,
           at,
           several,
+          words.choose_several,
           (key) => this.choose(at, key),
           (text) => this.typeNumber(at, text),
         ),
@@ -94,7 +95,8 @@ class DrawnPanel {
     if (responses.length < 2) return;
     const jumps = responses.map((response) => {
       const label = response.querySelector("h2").textContent;
-      const jump = element("button", { type: "button", class: "quiet", dir: "auto" }, label);
+      const said = filled(this.words.jump, { label });
+      const jump = element("button", { type: "button", class: "quiet", dir: "auto" }, said);
       jump.addEventListener("click", () => response.scrollIntoView({ behavior: "instant" }));
       return jump;
     });
@@ -192,7 +194,7 @@ class DrawnPanel {
   }
 
   ending() {
-    const { total } = this.data.progress;
+    const { done, total } = this.data.progress;
     const kind = total > 0 ? "done" : "nothing";
     const { finish } = this.data;
     const code = finish && new URL(finish).searchParams.get("cc"); // the link may not open
@@ -203,7 +205,9 @@ class DrawnPanel {
         ]
       : [];
     const text = filled(this.words[`${kind}_text`], { when: this.resumes() });
-    return messageView(this.words[`${kind}_title`], text, ...leave);
+    const message = messageView(this.words[`${kind}_title`], text, ...leave);
+    message.classList.toggle("complete", total > 0 && done >= total);
+    return message;
   }
 
   // When the work goes on, by the reader's own clock.

@@ -54,7 +54,7 @@ function blockView(block, number, words, fill) {
 }
 
 // The questions with their options as native radio buttons: focus, arrows and names come with them.
-function questionView(question, at, several, onChoose, onType) {
+function questionView(question, at, several, hint, onChoose, onType) {
   const options = question.options.map((option, place) => {
     const caps = question.task ? keyCaps(option, place) : []; // confidence has one key for all
     return optionView(option, caps, place, at, question.several, onChoose);
@@ -69,6 +69,7 @@ function questionView(question, at, several, onChoose, onType) {
     ...title,
     element("h2", { id: `question-${at}`, dir: "auto" }, question.question),
     ...(question.task ? [] : [element("kbd", { "aria-hidden": "true" }, "0")]),
+    ...(question.several ? [element("p", { class: "hint" }, hint)] : []),
     ...(question.number
       ? numberView(question, at, onType)
       : [element("div", { class: "options", role: question.several ? "group" : "radiogroup", "aria-labelledby": `question-${at}` }, ...options)]),

@@ -403,7 +403,7 @@ CLOSED, REOPENED = "closed", "reopened"
 
 @dataclass(frozen=True)
 class RaisedFlag:
-    """A rater's flag on a unit, and the lead's answer; `number` identifies it in `settle_flag`."""
+    """A rater's flag on a unit, and the lead's note. `number` names it in `settle_flag`."""
 
     number: int
     unit_id: str
@@ -414,7 +414,8 @@ class RaisedFlag:
     text: str
     created_at: str
     is_open: bool = True
-    answer: str = ""
+    note: str = ""
+    """What was done about it, for the leads."""
     done_by: str = ""
     done_at: str = ""
 
@@ -422,10 +423,10 @@ class RaisedFlag:
 def raised_flags(study: Study) -> list[RaisedFlag]:
     """Return the open flags, oldest first, then the closed or withdrawn ones, latest first."""
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
-    raised = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
+    in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
         latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}
-        flags = connection.execute(raised).all()
+        flags = connection.execute(in_order).all()
     open_flags, closed_flags = list[RaisedFlag](), list[RaisedFlag]()
     for row in flags:
         columns = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)

@@ -155,6 +155,19 @@ def _holder_counts(study: Study) -> dict[Key, dict[str, int]]:
     return holders
 
 
+def places_without_annotator(study: Study) -> tuple[int, int]:
+    """Return how many units lack more raters than there are who still label, and the most raters
+    that one of them lacks beyond these.
+    """
+    states, most = rater_progress(study)["state"], study.config.annotation.raters_per_unit
+    labelling = int(states.isin(("working", "away")).sum())
+    lacking: dict[str, int] = {}
+    for (unit, _), held in _holder_counts(study).items():
+        lacking[unit] = max(lacking.get(unit, 0), most - sum(held.values()) - labelling)
+    short = [number for number in lacking.values() if number > 0]
+    return len(short), max(short, default=0)
+
+
 def rater_progress(study: Study) -> pd.DataFrame:
     """Return a row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
     last_answer`. `state` is "excluded", "working" (has a task with a running lease), "finished" (no

@@ -72,7 +72,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     person.answer("L")
     page = changing("Settings")
     fill(page, "Annotators per item", "4")
-    page.get_by_text("Ask for confidence", exact=True).click()
+    page.get_by_text("Asks annotators how sure they are", exact=True).click()
     look(page, "Every item is assigned until it has 4 annotators")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)
@@ -154,7 +154,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
     expect(page.get_by_label("Items per annotator")).to_have_value("7")
     settled(page)
     newer.get_by_role("button", name="Begin again").click()
-    lease = page.get_by_label("Minutes an item stays reserved")
+    lease = page.get_by_label("Minutes for which an unanswered item stays reserved")
     expect(lease.first).to_have_value("45")  # for a moment twice, the new one first
     expect(lease).to_have_count(1)
     fill(page, "Items per annotator", "7")
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     press(page, "Review changes")
     complaint(page, "does not use this part")
     page.get_by_text("Use this part in the study").click()
-    fill(page, "Complete", "6")
+    fill(page, "Owed to participants who finish", "6")
     fill(page, "Currency", "pounds")
     press(page, "Review changes")
     complaint(page, "Study.toml: pay.currency is 'pounds'; it must be three capital letters")
@@ -249,8 +249,7 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
     ("width", "colours"), [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)]
 )
 def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
-    how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
-    page = changing("Settings", **how)
+    page = changing("Settings", viewport={"width": width, "height": 900}, color_scheme=colours)
     fill(page, "Annotators per item", "4")
     look(page, "until it has 4 annotators")
     axe(page, "a setting")
@@ -258,8 +257,7 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
         open_page(page, title)
         expect(page.get_by_text("As annotators see it")).to_be_visible()
         axe(page, title)
-        wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
-        assert wide <= 0, title
+        assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0, title
 
 
 REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
@@ -271,7 +269,6 @@ SLOW = """
     BEGIN SELECT count(*) FROM slow a, slow b WHERE a.n + b.n < 0; END;
 """
 """Makes the store take some .3 s to write what is done about a flag."""
-
 
 QUICK_CLICKS = """
 async (buttons) => {

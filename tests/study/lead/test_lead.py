@@ -46,6 +46,7 @@ def test_before_anyone_has_labelled(eight, make_study):
     assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
     assert math.isnan(row["hours_left"])
     assert lead.rater_progress(eight).empty
+    assert lead.places_without_annotator(eight) == (8, 2)
     assert "not known" in lead.time_left(lead.forecast(eight))
     empty = lead.forecast(make_study(pairs=4, responses=None, rubrics=["refusal"]))
     assert empty.wanted == 0
@@ -72,8 +73,8 @@ def test_places_and_time_left(eight):
     exclude(eight.store, "r2", "too fast")  # who then fills no place
     (row,) = lead.rubric_progress(eight).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (2, 1, 13)
-    states = lead.rater_progress(eight).set_index("rater_id")["state"]
-    assert states["r2"] == "excluded"
+    assert lead.rater_progress(eight).set_index("rater_id").loc["r2", "state"] == "excluded"
+    assert lead.places_without_annotator(eight) == (5, 1)  # r1 has the others, and may take one
 
 
 def test_the_version_tells_whether_anything_came_in(make_study):
@@ -333,7 +334,7 @@ def test_flags_are_open_oldest_first_then_closed_with_an_answer_to_who_raised_th
     cases.settle_flag(*settled, " taken out ", "lead", " Thank you. ")
     left, closed = cases.raised_flags(flagged)
     assert left.reason == "unclear_rubric"
-    assert (closed.is_open, closed.answer, closed.done_by) == (False, "taken out", "lead")
+    assert (closed.is_open, closed.note, closed.done_by) == (False, "taken out", "lead")
     (told,) = desk.answers_to_flags("ann")
     assert (told.reason, told.answer) == ("harmful", "Thank you.")
     assert desk.answers_to_flags("ben") == ()
@@ -361,7 +362,7 @@ def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
     assert standing(said)["reason"].tolist() == ["unclear_rubric"]
     gone = cases.raised_flags(flagged)[-1]
-    assert (gone.is_open, gone.answer, gone.done_by) == (False, "", "ann")
+    assert (gone.is_open, gone.note, gone.done_by) == (False, "", "ann")
     with pytest.raises(InputError, match="closed already"):
         cases.settle_flag(flagged, gone.number, "done", "lead")
 
