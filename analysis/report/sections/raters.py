@@ -104,9 +104,8 @@ def pair_part(figures: RubricFigures) -> Part:
         of_subset = figures.table("pairs.groups", on=subset, reading=name)
         groups += of_subset
         if of_subset and not figures.pairs(figures.general_statistic(subset), subset):
-            missing.append(
-                Paragraph(written("pairs.not_listed", rubric=figures.title, reading=name))
-            )
+            reason = written("pairs.not_listed", rubric=figures.title, reading=name)
+            missing.append(Paragraph(reason))
     tables = figures.table("pairs.caption")
     matrix = _heat_map(figures, tables) or tables
     slices = [*_verdicts_on_pairs(figures), *_slice_tables(figures)]
