@@ -106,8 +106,8 @@ def sections_of(source: Source) -> list[ReportSection]:
     by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
     before = graders.verdicts_section(source), published.section(source)
     first, *others = filter(None, (*before, *by_topic.values(), methods.section(source)))
-    keys = (f"{topic.texts}.none" for anchor, topic in TOPICS.items() if not by_topic[anchor])
-    if reasons := [written(key) for key in keys if key in known]:
+    rooms = [topic.texts for anchor, topic in TOPICS.items() if by_topic[anchor] is None]
+    if reasons := [written(f"{room}.none") for room in rooms if f"{room}.none" in known]:
         left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, left_out))
     sections = [first, *others]
@@ -123,8 +123,8 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     """Make the section of a topic by its anchor; None where it has no content. An answer that is
     the same for all rubrics is given once.
     """
-    topic, known = TOPICS[anchor], texts()
-    title, about_key = written(f"{topic.texts}.title"), f"{topic.texts}.about"
+    topic, room, known = TOPICS[anchor], TOPICS[anchor].texts, texts()
+    title = written(f"{room}.title")
     rubrics = source.rubrics
     all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in rubrics]
     answers = [
@@ -138,7 +138,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
-    about = [written(about_key, **topic.fields(source))] if about_key in known else []
+    about = [written(f"{room}.about", **topic.fields(source))] if f"{room}.about" in known else []
     all_about = tuple(dict.fromkeys(chain(about, *(part.about for part in all_parts))))
     appendix = tuple(
         Part(folded=part.appendix, title=later, rubric=part.rubric)

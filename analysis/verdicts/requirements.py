@@ -159,12 +159,11 @@ def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
     """Require the rule's effective numbers of clusters, and of those with a minority label."""
     minority, effective = sample.minority, rounded_up(sample.effective)
-    few_minority = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
+    few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
     few_clusters = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
         "both_kinds": Requirement(
-            state_of(met=minority >= rule.min_rarer),
-            lambda: [because("too_few_rarer", **few_minority)],
+            state_of(met=minority >= rule.min_rarer), lambda: [because("too_few_rarer", **few)]
         ),
         "enough_clusters": Requirement(
             state_of(met=effective >= rule.min_clusters),

@@ -163,6 +163,9 @@ def limits(case: VerdictEvidence) -> str:
 
 
 _RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "exchanged"}
+_MAY_BE = {
+    "pulled": "may_be_pulled", "knocked_off": "may_be_knocked_off", "silenced": "may_be_silenced",
+}  # fmt: skip
 
 
 def _has_interval(case: VerdictEvidence) -> bool:
@@ -282,8 +285,8 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     if status == "withstands":
         highs = {name: values["high"] for name, values in fields.items()}
         return [because("withstands", **highs, sample=next(iter(fields.values()))["sample"])]
-    prefix = "may_be_" if status == "inconclusive" else ""
-    return [because(prefix + name, **values) for name, values in fields.items()]
+    names = _MAY_BE if status == "inconclusive" else {}
+    return [because(names.get(name, name), **values) for name, values in fields.items()]
 
 
 def copied(case: VerdictEvidence) -> str:

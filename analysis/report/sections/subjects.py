@@ -501,17 +501,15 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     single_answers = _columns_of_single_answers(figures)
     made: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
-    suffix = "" if is_corrected else "_plain"
     rows = [
         row.without("labelled_by_people").without("peoples_own")
         for row in chain.from_iterable(figures.parts(rates.statistic).values())
     ]
-    for name in ("parts", "parts_by_side"):
-        is_by_side = name == "parts_by_side"
+    for name, plain in (("parts", "parts_plain"), ("parts_by_side", "parts_by_side_plain")):
+        is_by_side, key = name == "parts_by_side", name if is_corrected else plain
         of_name = [row for row in rows if (row.column in single_answers) == is_by_side]
-        title = written(f"rates.{name}{suffix}", what=rates.label)
-        tables = _part_table(rates, of_name, title)
-        caption = written(f"chart.rates_by_{name}{suffix}")
+        tables = _part_table(rates, of_name, written(f"rates.{key}", what=rates.label))
+        caption = written(f"chart.rates_by_{key}")
         drawn = (
             _part_chart(rates, grader, of_name, tables, caption)
             for grader in figures.by_agreement(graders, ALL_BINARY)
@@ -637,9 +635,9 @@ def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
         fields |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
         yield written("rates.side" if figure.at else "rates.side_of_all", **fields)
     if differences and not clear:
-        has_subjects = any(figure.at for figure in differences)
-        key = "rates.no_side" if has_subjects else "rates.no_side_of_all"
-        yield written(key, by=labels, first=sides[0], second=sides[1])
+        is_whole = not any(figure.at for figure in differences)
+        fields = {"by": labels, "first": sides[0], "second": sides[1]}
+        yield written("rates.no_side_of_all" if is_whole else "rates.no_side", **fields)
 
 
 def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
