@@ -294,14 +294,7 @@ class CheckedClause:
             value = shown_apart(self.value, [clause.number], places=6)
         if self.state == "open":
             value = written("gate.undefined", why=self.note)
-        return written(
-            "gate.outcome",
-            what=what,
-            part=clause.part,
-            value=value,
-            operator=clause.operator,
-            number=clause.number,
-        )
+        return written("gate.outcome", what=what, value=value, **vars(clause))
 
     @property
     def check(self) -> Check:
@@ -608,9 +601,7 @@ def _grader_id(dataset: Dataset, grader: str) -> str:
 
 
 def _ratings_on_shared_units(dataset: Dataset, rubric: str, grader: str) -> pd.DataFrame:
-    """Return the ratings of annotators, or of the declared reference as one, and of a grader on the
-    units that both labelled.
-    """
+    """Return ratings of a grader and of annotators, or the reference, on units with both."""
     ratings, reference = dataset.counted(rubric), dataset.decision.reference
     is_human = ratings["rater_kind"].eq("human")
     if reference:

@@ -1,5 +1,7 @@
-"""Tables of ratings, of units and of items: a DataFrame of pandas, a table of another library, or
-columns or records of plain Python; and the rows of a ratings file, whether it is long or wide.
+"""Read tables of ratings, units and items as DataFrames, and ratings in long form.
+
+`frame_of` reads a DataFrame of pandas, a table of another library, or columns or records of plain
+Python. `rows_of_file` and `rows_of_table` return a row for each rating of a long or wide table.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 
 
 Names = Hashable | Iterable[Hashable]
-"""Several names or labels, or one alone."""
+"""One name or label, or several."""
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
-"""Names of columns, as no file has, for the column of a wide table and its label."""
+"""Names, which no file has, for the columns of a melted wide table: its column and the label."""
 
 
 def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
@@ -67,17 +69,17 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
             "columns, a list of records, or a path"
         )
     table = frame.set_axis([cell_text(column) for column in frame.columns], axis=1)
-    again = table.columns[table.columns.duplicated()]
-    if len(again):
-        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+    duplicates = table.columns[table.columns.duplicated()]
+    if len(duplicates):
+        raise InputError(f"{name}: two columns are called {duplicates[0]!r}; rename one")
     table.attrs = dict(frame.attrs)
-    # A missing cell of a categorical column would become the text "nan" where texts are made of it.
-    coded = [column for column in table if isinstance(table[column].dtype, pd.CategoricalDtype)]
-    return table.astype(dict.fromkeys(coded, object)) if coded else table
+    # As text, a missing cell of a categorical column would become "nan".
+    categorical = [c for c in table if isinstance(table[c].dtype, pd.CategoricalDtype)]
+    return table.astype(dict.fromkeys(categorical, object)) if categorical else table
 
 
 def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
-    """A DataFrame whose named levels of an index of several are columns."""
+    """Return a DataFrame with the levels of a MultiIndex as columns."""
     if isinstance(given.columns, pd.MultiIndex):
         raise InputError(
             f"{name}: the columns have names of {given.columns.nlevels} levels; give each one name"
@@ -93,6 +95,7 @@ def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
+    """Read a mapping of columns. Raises InputError if one is no list or of another length."""
     columns: dict[str, Any] = {}
     for column, cells in given.items():
         if isinstance(cells, (str, bytes, Mapping)) or not hasattr(cells, "__len__"):
@@ -109,6 +112,7 @@ def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFr
 
 
 def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
+    """Read a list of records. Raises InputError if one is no mapping."""
     for number, record in enumerate(given):
         if not isinstance(record, Mapping):
             raise InputError(
@@ -119,9 +123,7 @@ def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFram
 
 
 def _of_another_library(given: Any, name: str) -> pd.DataFrame:
-    """Read a table by Arrow, where pyarrow is installed. Whole numbers stay so next to nulls; a
-    column of pyarrow without a type becomes objects.
-    """
+    """Read a table by Arrow, if pyarrow is installed; integer columns with nulls stay integers."""
     try:
         import pyarrow
     except ModuleNotFoundError:
@@ -137,7 +139,7 @@ def _of_another_library(given: Any, name: str) -> pd.DataFrame:
             empty = pd.DataFrame(index=pd.RangeIndex(table.num_rows))
             frame = pd.concat(columns, axis=1) if columns else empty
             return frame.set_axis(table.column_names, axis=1)
-        if hasattr(given, "to_dicts"):  # a frame of polars, which needs nothing for it
+        if hasattr(given, "to_dicts"):  # a frame of polars, read without pyarrow
             return _of_records(given.to_dicts(), name)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
@@ -149,7 +151,7 @@ def _of_another_library(given: Any, name: str) -> pd.DataFrame:
 
 
 def as_texts(names: Names) -> tuple[str, ...]:
-    """Names or labels as files have them.
+    """Return names or labels as the texts that files have.
 
     >>> as_texts([1, 2.0, "x"]), as_texts("gpt")
     (('1', '2', 'x'), ('gpt',))
@@ -160,7 +162,7 @@ def as_texts(names: Names) -> tuple[str, ...]:
 
 
 def kinds_of(human: Names, model: Names) -> dict[str, str]:
-    """The kind of each rater that was named. Raises InputError where one is named as both."""
+    """Return the kind of each rater named. Raises InputError if one is named as both."""
     people, models = as_texts(human), as_texts(model)
     for rater in people:
         if rater in models:
@@ -169,12 +171,11 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
 
 
 def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
-    """A file or a table of units, with texts for cells, and its name in messages."""
-    name = given.name if isinstance(given, Path) else "units"
+    """Return a file or a table of units, all cells as texts, and its name in messages."""
     if isinstance(given, Path):
-        table = with_unit_id(read_table(given))
+        name, table = given.name, with_unit_id(read_table(given))
     else:
-        table = _as_in_a_file(frame_of(given, name))
+        name, table = "units", _with_unit_ids(frame_of(given, "units"))
         table = _with_texts(table, table.columns)
     return table.assign(unit_id=fold(table["unit_id"])) if "unit_id" in table else table, name
 
@@ -185,9 +186,7 @@ def _refuse_sheet(sheet: str) -> None:
 
 
 def items_table(given: Table, sheet: str = "") -> pd.DataFrame:
-    """A table of items to rate, with texts for cells; an index with a name is a column. Raises
-    InputError where a `sheet` is asked for.
-    """
+    """Return a table of items, all cells as texts, with a named index as a column."""
     _refuse_sheet(sheet)
     frame = frame_of(given, "items")
     if frame.index.name and frame.index.name not in frame:
@@ -196,9 +195,8 @@ def items_table(given: Table, sheet: str = "") -> pd.DataFrame:
     return _with_texts(table, table.columns)
 
 
-def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
-    """A table with texts for unit ids."""
-    table = given
+def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with unit ids as texts, from a column or the index, and rows numbered."""
     if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
         table = table.reset_index()
     table = with_unit_id(_numbered(table))
@@ -206,17 +204,15 @@ def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with rows numbered so that messages name them by the index."""
-    numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
-    rows = table.index if numbered else pd.RangeIndex(len(table))
+    """Return a table numbered so that messages name rows by its index, or from 0."""
+    is_numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
+    rows = table.index if is_numbered else pd.RangeIndex(len(table))
     return table.set_axis(rows - FIRST_ROW, axis=0)
 
 
 def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFrame:
+    """Return a table with the cells of these columns as texts."""
     return table.assign(**{str(column): texts(table[column]) for column in columns})
-
-
-# ---- long form ----------------------------------------------------------------------------------
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
@@ -227,9 +223,10 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     table = with_criteria(renamed(export.table, options.columns, file.name), file.name)
     table, options, items = roles_in(table, file.name, options, export)
     table = table.set_axis(table.index + FIRST_ROW, axis=0)
-    rows, read = long_rows(table, file.name, options, blanks=False)
+    rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
-    return rows, replace(read, units=units, items=items, notes=[*export.notes, *read.notes])
+    notes = [*export.notes, *reading.notes]
+    return rows, replace(reading, units=units, items=items, notes=notes)
 
 
 def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
@@ -241,8 +238,9 @@ def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, Ra
     table = renamed(frame, options.columns, options.name)
     table = with_criteria(_numbered(table), options.name).set_axis(table.index)
     table, options, items = roles_in(table, options.name, options)
-    rows, read = long_rows(table, options.name, options)
-    return rows, replace(read, items=items, notes=[*frame.attrs.get("notes", ()), *read.notes])
+    rows, reading = long_rows(table, options.name, options)
+    notes = [*frame.attrs.get("notes", ()), *reading.notes]
+    return rows, replace(reading, items=items, notes=notes)
 
 
 def long_rows(
@@ -253,22 +251,22 @@ def long_rows(
     them and each rubric. An empty cell of a wide table is a rating without a label, or none where
     `blanks` do not count.
     """
-    table, kinds = _as_in_a_file(given), options.kinds
+    table, kinds = _with_unit_ids(given), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
         if options.wide:
             wide = options.spelled("wide", options.wide)
             raise InputError(f"{name} has a row for each rating; leave {wide} out")
         refuse_missing(table, name, options)
         options = replace(options, kinds={folded(rater): kind for rater, kind in kinds.items()})
-        read = RatingsInput(name, options)
+        reading = RatingsInput(name, options)
     else:
         if "unit_id" not in table:
             table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
         columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
         grid = grid_in(table, columns, options)
         notes = []
-        taken = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
-        if reserved := [column for column in table if column in taken]:
+        reserved_names = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
+        if reserved := [column for column in table if column in reserved_names]:
             table = table.drop(columns=reserved)
             notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
         if grid is not None:
@@ -280,17 +278,17 @@ def long_rows(
                 notes.append(written("reading.grid_others", columns=listed(grid.others)))
         table = _melted(table, options, name, grid, blanks=blanks)
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
-        read = RatingsInput(name, options, rows, columns, notes=notes)
+        reading = RatingsInput(name, options, rows, columns, notes=notes)
     for step in TABLE_STEPS:
-        table = step(table, read)
-    if read.rows is not None:
+        table = step(table, reading)
+    if reading.rows is not None:
         table = table.reset_index(drop=True)
     others = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, others), read
+    return _with_texts(table, others), reading
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raise InputError where a wide table has no such columns, or it is unclear who is a person."""
+    """Raise InputError if a wide table has no columns of the grid, or raters have no kinds."""
     wide, fault = options.spelled("wide", options.wide), ""
     if not options.kinds and grid.columns:
         fault = (
@@ -320,32 +318,32 @@ def _melted(
     kinds = options.kinds
     for rater in kinds if grid is None else ():
         if rater not in table:
-            marked = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
+            similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
-            hint = f"; columns such as {marked[0]} are read with {wide}" if marked else ""
+            hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
             raise InputError(
                 f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"
             )
     labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
-    about = [column for column in table if column not in labels]
-    if (unnamed := table["unit_id"] == "").any():
-        at = row_number(table, int(unnamed.to_numpy().argmax()))
-        raise InputError(f"{name}, row {at}: unit_id is ''; it must be filled in")
-    again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
-    if again.any():
+    others = [column for column in table if column not in labels]
+    if (is_unnamed := table["unit_id"] == "").any():
+        row = row_number(table, int(is_unnamed.to_numpy().argmax()))
+        raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
+    is_duplicate = table.duplicated([name for name in others if name in ("unit_id", "rubric")])
+    if is_duplicate.any():
         raise InputError(
-            f"{name}: item {table.loc[again, 'unit_id'].iloc[0]!r} has two rows. If each row is "
-            "rated by itself, call the column of ids 'item' (rows of one item then count as one "
-            "cluster; an index goes by reset_index(drop=True)); else keep one row"
+            f"{name}: item {table.loc[is_duplicate, 'unit_id'].iloc[0]!r} has two rows. If each "
+            "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
+            "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(about, list(labels), _COLUMN, _LABEL, ignore_index=False)
+    cells = table.melt(others, list(labels), _COLUMN, _LABEL, ignore_index=False)
     cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map({column: rater for column, (rater, _) in labels.items()})
+    cells["rater_id"] = cells[_COLUMN].map(lambda column: labels[column][0])
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map({column: of for column, (_, of) in labels.items()})
+        cells["rubric"] = cells[_COLUMN].map(lambda column: labels[column][1])
     return cells
