@@ -142,13 +142,9 @@ class Gate(Shown):
     def table(self) -> pd.DataFrame:
         """A row for each check: its name, outcome and sentence, and the figures behind it."""
         return pd.DataFrame(
-            {
-                "check": check.name,
-                "outcome": check.outcome,
-                "sentence": check.sentence,
-                **check.figures,
-            }
-            for check in self.checks
+            {"check": entry.name, "outcome": entry.outcome, "sentence": entry.sentence}
+            | entry.figures
+            for entry in self.checks
         )
 
     @property

@@ -608,9 +608,6 @@ def roles_in(
     return table.assign(rater_kind=rater_kinds), options, items
 
 
-# ---- columns ------------------------------------------------------------------------------------
-
-
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a long table with our names for columns that are recognised beyond doubt, and
     `{ours: theirs}`; the table as it is, and {}, if one of them is not or it may be a wide table.
@@ -650,9 +647,6 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
         if are_short and cells.is_unique and (cells != "").all() and not is_declared:
             return table.rename(columns={column: "unit_id"}), column
     return table, ""
-
-
-# ---- kinds --------------------------------------------------------------------------------------
 
 
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
