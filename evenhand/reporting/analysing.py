@@ -46,8 +46,8 @@ OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
 
 
-class How(TypedDict, total=False):
-    """Options of an analysis (see `analysis.analyse`)."""
+class Switches(TypedDict, total=False):
+    """Options of an analysis besides its settings (see `analysis.analyse`)."""
 
     verify: bool | Libraries
     why: bool
@@ -55,18 +55,18 @@ class How(TypedDict, total=False):
 
 
 def analyse_source(
-    source: Source, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]
+    source: Source, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
 ) -> Analysed:
     """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
     if not isinstance(source, Path):
-        return analyse_dataset(load(source, options), **how)
+        return analyse_dataset(load(source, options), **switches)
     if is_study(source):
         from evenhand.study import open_study
 
-        given: dict[str, Any] = {"verify": False, **how, **options.settings}
+        settings: dict[str, Any] = {"verify": False, **switches, **options.settings}
         with open_study(source) as study:
-            return analyse_study(study, **given)
-    return analyse_file(source, options, **how)
+            return analyse_study(study, **settings)
+    return analyse_file(source, options, **switches)
 
 
 def analyse_study(
@@ -104,19 +104,21 @@ def analyse_study(
     return analysis, replace(context, beside=_with_published(study, dataset, published))
 
 
-def analyse_file(file: Path, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]) -> Analysed:
+def analyse_file(
+    file: Path, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
+) -> Analysed:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)
     with naming_sidecar(file):
-        return analyse_dataset(dataset, **how)
+        return analyse_dataset(dataset, **switches)
 
 
-def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
+def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> Analysed:
     """Analyse a dataset without a study; the context's notes say how its labels were read."""
     from evenhand.analysis.report import ReportContext
 
     dataset = dataset.named()
-    analysis = dataset.analyse(**how)
+    analysis = dataset.analyse(**switches)
     return analysis, ReportContext(
         name=dataset.name,
         synthetic=dataset.synthetic,
@@ -204,7 +206,7 @@ def with_ids(
             disagreement,
             rubric=ids.get(disagreement.rubric, disagreement.rubric),
             grader=ids.get(disagreement.grader, disagreement.grader),
-            people={ids.get(who, who): label for who, label in disagreement.people.items()},
+            people={ids.get(rater, rater): label for rater, label in disagreement.people.items()},
         )
         for disagreement in disagreements
     ]

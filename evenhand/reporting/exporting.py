@@ -75,9 +75,9 @@ def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
 
 def exported_units(study: Study) -> pd.DataFrame:
     """Return the units of the sample, then all others that were rated."""
-    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    sample, all_units = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
-    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+    return pd.concat([sample, all_units[all_units["unit_id"].isin(others)]], ignore_index=True)
 
 
 def exported_final(study: Study) -> pd.DataFrame:
@@ -276,6 +276,6 @@ def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Seri
     keys = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
     return units.assign(
         response=[texts.get(key, "") if key[2] else "" for key in keys],
-        response_a=["" if side else texts.get((pair, who, "a"), "") for pair, who, side in keys],
-        response_b=["" if side else texts.get((pair, who, "b"), "") for pair, who, side in keys],
+        response_a=["" if key[2] else texts.get((*key[:2], "a"), "") for key in keys],
+        response_b=["" if key[2] else texts.get((*key[:2], "b"), "") for key in keys],
     )

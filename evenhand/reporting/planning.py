@@ -341,14 +341,14 @@ def _verdict_sentence(
     def pairs_for(scope: Scope, people: int) -> int | None:
         return scenarios.size_for(power, SIZES, [chance[scope][people] for chance in chances])
 
-    humans, most = scenario.humans, SIZES[-1]
+    humans, largest_size = scenario.humans, SIZES[-1]
     if pairs := pairs_for("these", humans):
         sentence = written("plan.these", pairs=_rounded(pairs), people=humans, power=power)
     else:
-        sentence = written("plan.these_none", people=humans, power=power, most=most)
+        sentence = written("plan.these_none", people=humans, power=power, most=largest_size)
     designs = [(k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
     if not designs:
-        return f"{sentence} {written('plan.like_these_none', people=PEOPLE[-1], most=most)}"
+        return f"{sentence} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
     people, pairs = min(designs, key=math.prod)  # the fewest labels
     return f"{sentence} {written('plan.like_these', people=people, pairs=_rounded(pairs))}"
 

@@ -124,13 +124,13 @@ def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
     first = table.groupby([RESPONSE_ID, CRITERION], sort=False)[POINTS].transform("first")
     positive = value.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
     other = "{criterion} of response {response} has {points} points here, and {first} further up"
-    none = "response {response} has no criterion with positive points, so it has no score"
+    no_positive = "response {response} has no criterion with positive points, so it has no score"
     faults = (
         (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
         (table[CRITERION].str.strip() == "", "has {points} points and no criterion; fill it in"),
         (~np.isfinite(value), "points is {points}; give the number of points of the criterion"),
         (value != pd.to_numeric(first, errors="coerce"), f"{other}; correct one of the two"),
-        (positive <= 0, f"{none}; correct the points or leave the response out"),
+        (positive <= 0, f"{no_positive}; correct the points or leave the response out"),
     )
     for is_faulty, fault in faults:
         if is_faulty.any():
@@ -198,8 +198,8 @@ def with_scores(dataset: Dataset) -> Dataset:
     responses = units[others].drop_duplicates(RESPONSE_ID)
     ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
     several = units.groupby(RESPONSE_ID).nunique()
-    able = [col for col in (*_KINDS, SIGN) if col in several and (several[col] > 1).any()]
-    kinds = [column for column in able if units[column].nunique() <= MAX_VALUES]
+    varying = [col for col in (*_KINDS, SIGN) if col in several and (several[col] > 1).any()]
+    kinds = [column for column in varying if units[column].nunique() <= MAX_VALUES]
     slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
     return replace(
         dataset,

@@ -41,26 +41,26 @@ _COLUMN, _LABEL = "\ncolumn", "\nlabel"
 """Names, which no file has, for the columns of a melted wide table: its column and the label."""
 
 
-def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
+def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     """Return a table as a DataFrame with texts for column names; `name` is what messages call it.
     What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
     where it is no table, or where two columns have one name.
     """
-    if isinstance(given, pd.DataFrame):
-        frame = _flat(given, name)
-    elif isinstance(given, Mapping):
-        frame = _of_columns(given, name)
-    elif isinstance(given, (list, tuple)):
-        frame = _of_records(given, name)
-    elif hasattr(given, "to_frame"):
-        kind = type(given).__name__
+    if isinstance(source, pd.DataFrame):
+        frame = _flat(source, name)
+    elif isinstance(source, Mapping):
+        frame = _of_columns(source, name)
+    elif isinstance(source, (list, tuple)):
+        frame = _of_records(source, name)
+    elif hasattr(source, "to_frame"):
+        kind = type(source).__name__
         raise InputError(f"{name}: a {kind} is one column; a table of ratings has several")
-    elif isinstance(given, ArrowTable):
-        frame = _of_another_library(given, name)
+    elif isinstance(source, ArrowTable):
+        frame = _of_another_library(source, name)
     else:
-        kind = type(given).__name__
+        kind = type(source).__name__
         for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
-            if hasattr(given, method):
+            if hasattr(source, method):
                 raise InputError(
                     f"{name}: this {kind} is not computed yet; write .{method}() behind it"
                 )
@@ -78,26 +78,26 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
     return table.astype(dict.fromkeys(categorical, object)) if categorical else table
 
 
-def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
+def _flat(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return a DataFrame with the levels of a MultiIndex as columns."""
-    if isinstance(given.columns, pd.MultiIndex):
+    if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
-            f"{name}: the columns have names of {given.columns.nlevels} levels; give each one name"
+            f"{name}: the columns have names of {frame.columns.nlevels} levels; give each one name"
         )
-    if not isinstance(given.index, pd.MultiIndex):
-        return given
-    if None in given.index.names or set(given.index.names) & set(given.columns):
+    if not isinstance(frame.index, pd.MultiIndex):
+        return frame
+    if None in frame.index.names or set(frame.index.names) & set(frame.columns):
         raise InputError(
-            f"{name}: its rows are named by an index of {given.index.nlevels} levels; name the "
+            f"{name}: its rows are named by an index of {frame.index.nlevels} levels; name the "
             "levels as columns that it does not have, or write .reset_index(drop=True)"
         )
-    return given.reset_index()
+    return frame.reset_index()
 
 
-def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
+def _of_columns(source: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
     """Read a mapping of columns. Raises InputError if one is no list or of another length."""
     columns: dict[str, Any] = {}
-    for column, cells in given.items():
+    for column, cells in source.items():
         if isinstance(cells, (str, bytes, Mapping)) or not hasattr(cells, "__len__"):
             raise InputError(
                 f"{name}: the column {cell_text(column)!r} must be a list of cells, not a "
@@ -111,26 +111,27 @@ def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFr
     return pd.DataFrame(columns)
 
 
-def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
+def _of_records(source: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
     """Read a list of records. Raises InputError if one is no mapping."""
-    for number, record in enumerate(given):
+    for number, record in enumerate(source):
         if not isinstance(record, Mapping):
             raise InputError(
                 f"{name}: record {number} is a {type(record).__name__}; give each row as a dict, "
                 "{column: cell}"
             )
-    return pd.DataFrame(list(given), dtype=object)
+    return pd.DataFrame(list(source), dtype=object)
 
 
-def _of_another_library(given: Any, name: str) -> pd.DataFrame:
+def _of_another_library(source: Any, name: str) -> pd.DataFrame:
     """Read a table by Arrow, if pyarrow is installed; integer columns with nulls stay integers."""
+    kind = type(source).__name__
     try:
         import pyarrow
     except ModuleNotFoundError:
         pyarrow = None
     try:
         if pyarrow is not None:
-            table, columns = pyarrow.table(given), []
+            table, columns = pyarrow.table(source), []
             for column in table.columns:
                 try:
                     columns.append(column.to_pandas(integer_object_nulls=True))
@@ -139,14 +140,16 @@ def _of_another_library(given: Any, name: str) -> pd.DataFrame:
             empty = pd.DataFrame(index=pd.RangeIndex(table.num_rows))
             frame = pd.concat(columns, axis=1) if columns else empty
             return frame.set_axis(table.column_names, axis=1)
-        if hasattr(given, "to_dicts"):  # a frame of polars, read without pyarrow
-            return _of_records(given.to_dicts(), name)
+        if hasattr(source, "to_dicts"):  # a frame of polars, read without pyarrow
+            return _of_records(source.to_dicts(), name)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise InputError(f"{name}: this {type(given).__name__} cannot be read ({reason})") from None
+        raise InputError(
+            f"{name}: this {type(source).__name__} cannot be read ({reason})"
+        ) from None
     raise InputError(
-        f"{name}: reading a {type(given).__name__} takes pyarrow; run pip install pyarrow, or give "
-        "a DataFrame of pandas"
+        f"{name}: reading a {kind} takes pyarrow; run pip install pyarrow, or give a DataFrame of "
+        "pandas"
     )
 
 
@@ -170,12 +173,12 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
-def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
+def units_table(source: Path | Table) -> tuple[pd.DataFrame, str]:
     """Return a file or a table of units, all cells as texts, and its name in messages."""
-    if isinstance(given, Path):
-        name, table = given.name, with_unit_id(read_table(given))
+    if isinstance(source, Path):
+        name, table = source.name, with_unit_id(read_table(source))
     else:
-        name, table = "units", _with_unit_ids(frame_of(given, "units"))
+        name, table = "units", _with_unit_ids(frame_of(source, "units"))
         table = _with_texts(table, table.columns)
     return table.assign(unit_id=fold(table["unit_id"])) if "unit_id" in table else table, name
 
@@ -185,10 +188,10 @@ def _refuse_sheet(sheet: str) -> None:
         raise InputError("sheet= names one of a workbook; a table in memory has none, leave it out")
 
 
-def items_table(given: Table, sheet: str = "") -> pd.DataFrame:
+def items_table(source: Table, sheet: str = "") -> pd.DataFrame:
     """Return a table of items, all cells as texts, with a named index as a column."""
     _refuse_sheet(sheet)
-    frame = frame_of(given, "items")
+    frame = frame_of(source, "items")
     if frame.index.name and frame.index.name not in frame:
         frame = frame.reset_index()
     table = _numbered(frame)
@@ -229,12 +232,12 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     return rows, replace(reading, units=units, items=items, notes=notes)
 
 
-def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
+def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a long or wide table of any library. In a wide one a missing cell is no
     rating, and an empty text one without a label.
     """
     _refuse_sheet(options.sheet)
-    frame = frame_of(given, options.name)
+    frame = frame_of(source, options.name)
     table = renamed(frame, options.columns, options.name)
     table = with_criteria(_numbered(table), options.name).set_axis(table.index)
     table, options, items = roles_in(table, options.name, options)
@@ -244,14 +247,14 @@ def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, Ra
 
 
 def long_rows(
-    given: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
+    source: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
 ) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a ratings file, and what is known of it. `given` is long, with a column
+    """Return the rows of a ratings file, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
     them and each rubric. An empty cell of a wide table is a rating without a label, or none where
     `blanks` do not count.
     """
-    table, kinds = _with_unit_ids(given), options.kinds
+    table, kinds = _with_unit_ids(source), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
         if options.wide:
             wide = options.spelled("wide", options.wide)
@@ -261,7 +264,7 @@ def long_rows(
         reading = RatingsInput(name, options)
     else:
         if "unit_id" not in table:
-            table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
+            table.insert(0, "unit_id", texts(source.index.to_series()).to_numpy())
         columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
         grid = grid_in(table, columns, options)
         notes = []
