@@ -168,7 +168,7 @@ def reduced_in_memory(folder: Path) -> tuple[Reduced, Scale]:
     reading = Reading("ratings", {}, "cluster_id")
     tables = [
         table.to_pandas()
-        for piece in pieces_of(str(folder), reading.wanted, {})
+        for piece in pieces_of(str(folder), reading.columns, {})
         for table in read_piece(piece, reading)
     ]
     frame = pd.concat(tables, ignore_index=True).drop(columns="row").astype("str")

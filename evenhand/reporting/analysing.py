@@ -1,4 +1,6 @@
-"""The analysis of a study, or of anyone's ratings file, and the quotations in its report."""
+"""Analyse a study, a ratings file or a table, with the context of its report: facts, notes on the
+published figures, and quotations (`quoted_texts` and the functions after it).
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
 
 
-class How(TypedDict, total=False):
-    """Options of an analysis (see `analysis.analyse`)."""
+class Switches(TypedDict, total=False):
+    """Options of an analysis besides its settings (see `analysis.analyse`)."""
 
     verify: bool | Libraries
     why: bool
@@ -53,18 +55,18 @@ class How(TypedDict, total=False):
 
 
 def analyse_source(
-    source: Source, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]
+    source: Source, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
 ) -> Analysed:
     """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
     if not isinstance(source, Path):
-        return analyse_dataset(load(source, options), **how)
+        return analyse_dataset(load(source, options), **switches)
     if is_study(source):
         from evenhand.study import open_study
 
-        given: dict[str, Any] = {"verify": False, **how, **options.settings}
+        settings: dict[str, Any] = {"verify": False, **switches, **options.settings}
         with open_study(source) as study:
-            return analyse_study(study, **given)
-    return analyse_file(source, options, **how)
+            return analyse_study(study, **settings)
+    return analyse_file(source, options, **switches)
 
 
 def analyse_study(
@@ -88,32 +90,35 @@ def analyse_study(
             "and `evenhand grade`"
         )
     published = published_figures(study) if study.config.published else None
-    seen, dataset = dataset, dataset.named()
+    by_id, dataset = dataset, dataset.named()
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
-    context = _study_context(study, seen, dataset, analysis)
+    context = _study_context(study, by_id, dataset, analysis)
     if published is None:
         return analysis, context
-    of_rubrics = [
-        ours.model_copy(update={"rubric": dataset.call(ours.rubric)}) for ours in published.figure
+    figures = [
+        figure.model_copy(update={"rubric": dataset.call(figure.rubric)})
+        for figure in published.figure
     ]
-    published = published.model_copy(update={"figure": tuple(of_rubrics)})
+    published = published.model_copy(update={"figure": tuple(figures)})
     _add_published_cuts(dataset, analysis, published)
     return analysis, replace(context, beside=_with_published(study, dataset, published))
 
 
-def analyse_file(file: Path, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]) -> Analysed:
+def analyse_file(
+    file: Path, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
+) -> Analysed:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)
     with naming_sidecar(file):
-        return analyse_dataset(dataset, **how)
+        return analyse_dataset(dataset, **switches)
 
 
-def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
+def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> Analysed:
     """Analyse a dataset without a study; the context's notes say how its labels were read."""
     from evenhand.analysis.report import ReportContext
 
     dataset = dataset.named()
-    analysis = dataset.analyse(**how)
+    analysis = dataset.analyse(**switches)
     return analysis, ReportContext(
         name=dataset.name,
         synthetic=dataset.synthetic,
@@ -129,11 +134,9 @@ def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
 
 
 def _study_context(
-    study: Study, seen: Dataset, dataset: Dataset, analysis: Analysis
+    study: Study, by_id: Dataset, dataset: Dataset, analysis: Analysis
 ) -> ReportContext:
-    """Return what a report says of a study, whose ratings are `seen` with ids, and by display names
-    in the `dataset`.
-    """
+    """Return the report's context; `by_id` is the `dataset` with ids in place of names."""
     from evenhand.analysis.report import ReportContext
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
@@ -147,7 +150,7 @@ def _study_context(
     def by_names(values: Mapping[Any, V]) -> dict[Any, V]:
         return {(call(on), unit, *map(call, of)): cell for (on, unit, *of), cell in values.items()}
 
-    picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
+    waves = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}
     if usage is not None:
         answered = models_that_answered(usage[usage["rater_id"].isin(ratings["rater_id"].unique())])
@@ -156,15 +159,15 @@ def _study_context(
         noun: len(prompts),
         f"{noun} sampled": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
-        **({f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}),
+        **({f"{noun} picked where graders differ or are unsure": sum(waves)} if waves else {}),
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
         "annotators wanted per item": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(dataset, analysis),
         **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
-        **_own_prompts(study, seen.ratings["rater_id"].unique(), call),
-        **_improved(study, call),
+        **_own_prompts(study, by_id.ratings["rater_id"].unique(), call),
+        **_improvements(study, call),
         **{f"rubric {call(name)}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
     return ReportContext(
@@ -203,14 +206,14 @@ def with_ids(
             disagreement,
             rubric=ids.get(disagreement.rubric, disagreement.rubric),
             grader=ids.get(disagreement.grader, disagreement.grader),
-            people={ids.get(who, who): label for who, label in disagreement.people.items()},
+            people={ids.get(rater, rater): label for rater, label in disagreement.people.items()},
         )
         for disagreement in disagreements
     ]
 
 
 def published_figures(study: Study) -> PublishedFigures:
-    """Return the figures of others that study.toml names. Raises InputError where they are bad."""
+    """Return the published figures named in study.toml. Raises InputError if they are invalid."""
     from evenhand.analysis.statistics import find_entry
     from evenhand.study.settings.analysis import read_published
 
@@ -223,23 +226,24 @@ def published_figures(study: Study) -> PublishedFigures:
 
 def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
     """Add the rows of figures that were published at another cut of probabilities, with that cut
-    for every grader that gives any: `spearman_at_threshold` and the like.
+    for every grader with probabilities: `spearman_at_threshold` and others.
     """
     from evenhand.analysis.report.source import ALL_BINARY
 
     cuts = {(figure.rubric, figure.threshold) for figure in published.figure if figure.threshold}
     for rubric, cut in sorted(cuts):
         rows = dataset.ratings[dataset.ratings["rubric"] == rubric]
-        stated = rows.loc[(rows["rater_kind"] == "model") & (rows["prob_method"] != ""), "rater_id"]
-        graders, scale = sorted(stated.unique()), dataset.scales.get(rubric)
+        has_probabilities = (rows["rater_kind"] == "model") & (rows["prob_method"] != "")
+        graders = sorted(rows.loc[has_probabilities, "rater_id"].unique())
+        scale = dataset.scales.get(rubric)
         if scale is None or not graders:
             continue
         scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
-        tried = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
+        at_cut = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
         figures = [figure for figure in published.figure if figure.threshold == cut]
-        named = [figure.statistic for figure in figures if figure.rubric == rubric]
-        names = {*named, *(f"pair_{name}" for name in named)}
-        for row in tried.rows:
+        statistics = [figure.statistic for figure in figures if figure.rubric == rubric]
+        names = {*statistics, *(f"pair_{name}" for name in statistics)}
+        for row in at_cut.rows:
             raters = {row["rater_a"], row["rater_b"]}
             if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
                 name = f"{row['statistic']}_at_threshold"
@@ -247,14 +251,14 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
 
 
 def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> BesidePublished:
-    """Return the figures of others, and how this study differs from theirs in design."""
+    """Return the published figures with sentences on differences of design."""
     from evenhand.analysis.report.source import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
 
     design, ratings = published.design, dataset.ratings
     models = ratings[ratings["rater_kind"] == "model"]
     graders = sorted(models["rater_id"].unique())
-    stating = set(models.loc[models["prob_method"] != "", "rater_id"])
+    with_probabilities = set(models.loc[models["prob_method"] != "", "rater_id"])
     people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     by_role = {"subjects": ", ".join(study.subjects()), "graders": ", ".join(graders)}
     by_role["people"] = str(people) if people else ""
@@ -271,24 +275,25 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
         if there:
             numbers = {"here": sampled, "there": there}
             notes.append(written(f"reproduction.{name}_differ", noun=noun, **numbers))
-    silent = ", ".join(grader for grader in graders if grader not in stating)
-    if design.probabilities and silent:
+    others = ", ".join(grader for grader in graders if grader not in with_probabilities)
+    if design.probabilities and others:
         there = design.probabilities
-        notes.append(written("reproduction.no_probabilities", there=there, graders=silent))
+        notes.append(written("reproduction.no_probabilities", there=there, graders=others))
     if (models["order"] == "ba").any():
         notes.append(written("reproduction.orders_differ"))
-    if stating:
+    if with_probabilities:
         cuts = sorted({figure.threshold for figure in published.figure if figure.threshold})
-        names = ", ".join(sorted(stating))
+        names = ", ".join(sorted(with_probabilities))
         notes += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
     return BesidePublished(published, graders, [*notes, *design.differs])
 
 
 def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int | float]:
+    """Return the report's facts about the ratings, by their headings."""
     ratings, excluded = dataset.ratings, dataset.facts.excluded
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
     by_people = ratings[ratings["rater_kind"] == "human"]
-    given = sorted(stamp for stamp in by_people["created_at"].unique() if stamp)
+    stamps = sorted(stamp for stamp in by_people["created_at"].unique() if stamp)
     labels = by_people[(by_people["label"] != "") & ~by_people["rater_id"].isin(list(excluded))]
     people = labels.groupby(["rubric", "unit_id"])["rater_id"].nunique()
     per_unit = "none" if people.empty else str(people.max())
@@ -300,8 +305,8 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }
-    if given:
-        facts["labels given"] = f"{given[0][:10]} to {given[-1][:10]}"
+    if stamps:
+        facts["labels given"] = f"{stamps[0][:10]} to {stamps[-1][:10]}"
     facts["evenhand"] = __version__
     if checked := analysis.verification:
         facts["estimates verified"] = (
@@ -313,7 +318,6 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
 
 def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Return a warning for each grader for which more than one model answered."""
-
     return [
         written("grade.several_models", grader=grader, models=counted(models))
         for grader, models in answered.items()
@@ -322,7 +326,7 @@ def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def counted(models: Mapping[str, int]) -> str:
-    """Return models with their numbers of replies, as read in a sentence.
+    """Return models with their numbers of replies, for a sentence.
 
     >>> counted({"gpt-5": 38, "gpt-4o-mini": 2})
     'gpt-5 (38), gpt-4o-mini (2)'
@@ -331,19 +335,20 @@ def counted(models: Mapping[str, int]) -> str:
 
 
 def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]) -> dict[str, str]:
-    """Return the judge prompt of each grader that read one of its user's own."""
+    """Return the prompt file of each grader with a prompt of the user's."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
     prompts = {}
     for grader in own_prompt_raters(raters):
         digest = own_prompt_hash(grader)
-        kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
-        prompts[written("methods.own_prompt", grader=call(grader))] = ", ".join(kept) or digest
+        files = (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml")
+        names = ", ".join(sorted(path.stem for path in files))
+        prompts[written("methods.own_prompt", grader=call(grader))] = names or digest
     return prompts
 
 
-def _improved(study: Study, call: Callable[[str], str]) -> dict[str, str]:
-    """Return for each improved rubric how labels were split, every choice, and the price."""
+def _improvements(study: Study, call: Callable[[str], str]) -> dict[str, str]:
+    """Return for each improved rubric the split of its labels, every choice, and the price."""
     from evenhand.study.store.logs.decisions import ends_of
 
     by_rubric: dict[str, list[dict[str, Any]]] = {}
@@ -360,29 +365,31 @@ def _improved(study: Study, call: Callable[[str], str]) -> dict[str, str]:
 
 
 def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
-    """Return what came of one choice, and of its proof, as `improve` kept it: first the kappa of
-    each candidate in its last round, the old grader's before the others.
+    """Return sentences on one run of `improve` as stored: the kappa of each candidate in its last
+    round, the old grader's first; then the choice and its test.
     """
-    last: dict[str, tuple[float | None, int]] = {end["old"]: (None, 0)}
+    last_scores: dict[str, tuple[float | None, int]] = {end["old"]: (None, 0)}
     for stage in end["rounds"]:
-        last |= {name: (kappa, stage["clusters"]) for name, kappa in stage["kappas"].items()}
+        last_scores |= {name: (kappa, stage["clusters"]) for name, kappa in stage["kappas"].items()}
     scores = "; ".join(
         written("methods.improved_score", grader=call(name), kappa=kappa, clusters=clusters)
-        for name, (kappa, clusters) in last.items()
+        for name, (kappa, clusters) in last_scores.items()
         if kappa is not None
     )
-    about: dict[str, object] = {"old": call(end["old"]), "new": call(end["new"])}
-    about |= {"count": max(len(last) - 1, 0), "scores": scores}
-    about["gives_way"] = end.get("gives_way", "")
-    unread = [why for why in ("gives_way", "no_level") if end.get(why)]
-    came = [*unread, "futile"][0] if end["new"] else "none"
+    fields: dict[str, object] = {"old": call(end["old"]), "new": call(end["new"])}
+    fields |= {"count": max(len(last_scores) - 1, 0), "scores": scores}
+    fields["gives_way"] = end.get("gives_way", "")
     if end.get("look") and end["outcome"] in ("better", "not_shown", "worse"):
-        came = end["outcome"]
-    lines = [written(f"methods.improved_{key}", **about) for key in ("tried", came)]
+        result = end["outcome"]
+    elif end["new"]:
+        result = next((key for key in ("gives_way", "no_level") if end.get(key)), "futile")
+    else:
+        result = "none"
+    lines = [written(f"methods.improved_{key}", **fields) for key in ("tried", result)]
     if end.get("low") is not None:
         lines.append(written("methods.improved_gain", **end))
     if end.get("known_before"):
-        lines.append(written("improve.known_before", **about))
+        lines.append(written("improve.known_before", **fields))
     return [*lines, *end.get("said", ())]
 
 
@@ -392,7 +399,7 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     from evenhand.analysis.request import Request, StudyFacts
     from evenhand.analysis.results import ResultRows
 
-    dataset, of_grader = from_study(study), []
+    dataset, grader_audits = from_study(study), []
     table = dataset.facts.attacked
     if table is None:
         return []
@@ -401,13 +408,13 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     for rubric in study.rubrics:
         rows = ResultRows(rubric)
         add_injection_rows(rows, request)
-        of_grader += audits(rows.rows.values())
-    return of_grader
+        grader_audits += audits(rows.rows.values())
+    return grader_audits
 
 
 UnitTexts = dict[tuple[str, str], dict[str, str]]
-_AT_ONCE = 400
-"""Units in one query."""
+"""Texts of a unit by name or rater, by (rubric, unit id)."""
+_UNITS_PER_QUERY = 400
 
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
@@ -415,16 +422,16 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
     from evenhand.study.prompts.units import Question
 
     units = list(dict.fromkeys((case.rubric, case.unit_id) for case in disagreements))
-    units = [key for key in units if key[0] in study.rubrics]  # a score was asked of nobody
+    units = [key for key in units if key[0] in study.rubrics]  # a computed score has no rubric
     quoted: UnitTexts = {}
-    for start in range(0, len(units), _AT_ONCE):
-        some = units[start : start + _AT_ONCE]
-        asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in some]
-        for key, values in zip(some, study.values_of(asked), strict=True):
+    for start in range(0, len(units), _UNITS_PER_QUERY):
+        batch = units[start : start + _UNITS_PER_QUERY]
+        questions = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in batch]
+        for key, values in zip(batch, study.values_of(questions), strict=True):
             rubric = study.rubrics[key[0]]
-            shown = text_blocks(rubric.variables, rubric.blocks, values)
-            read = values | {block.variable: block.text for block in shown}
-            quoted[key] = {name.replace("_", " ").capitalize(): text for name, text in read.items()}
+            blocks = text_blocks(rubric.variables, rubric.blocks, values)
+            texts = values | {block.variable: block.text for block in blocks}
+            quoted[key] = {name.replace("_", " ").capitalize(): t for name, t in texts.items()}
     return quoted
 
 
@@ -432,12 +439,12 @@ def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) ->
     """Return each person's latest reason for a label or a flag, by (rubric, unit id)."""
     from evenhand.study.store.store import remarks_table, standing
 
-    wanted = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
+    keys = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
     remarks: UnitTexts = {}
     for remark in standing(remarks_table(study.store)).to_dict("records"):
         key = (remark["rubric"], remark["unit_id"])
         words = ": ".join(part for part in (remark["reason"], remark["text"]) if part)
-        if key in wanted and words:
+        if key in keys and words:
             remarks.setdefault(key, {})[remark["rater_id"]] = words
     return remarks
 
@@ -451,8 +458,8 @@ def quoted_marks(
     people = {(case.rubric, case.unit_id): case.people for case in disagreements}
     units = list(people)
     by_unit: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
-    for start in range(0, len(units), _AT_ONCE):
-        by_unit |= marks_on(study.store, set(units[start : start + _AT_ONCE]))
+    for start in range(0, len(units), _UNITS_PER_QUERY):
+        by_unit |= marks_on(study.store, set(units[start : start + _UNITS_PER_QUERY]))
     return {
         key: [(rater, mark) for rater, mark in marks if rater in people[key]]
         for key, marks in by_unit.items()
@@ -467,5 +474,5 @@ def quoted_replies(
     """
     from evenhand.study.store.logs.replies import raw_replies
 
-    wanted = [(case.rubric, case.unit_id, case.grader) for case in disagreements]
-    return raw_replies(study.store, wanted, study.accepted_hashes())
+    keys = [(case.rubric, case.unit_id, case.grader) for case in disagreements]
+    return raw_replies(study.store, keys, study.accepted_hashes())

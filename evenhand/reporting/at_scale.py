@@ -1,9 +1,9 @@
-"""`check` and `gate` with Dask: any number of ratings, analysed by their patterns of labels.
+"""Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels.
 
-Every task is a pure function of a piece of the source or of other tasks' results, so that those of
-a worker that dies are computed again elsewhere. Workers need this package and the source. Ratings
-are scattered by a hash of their unit, as a unit's ratings need not be next to each other; then each
-part is reduced by itself, and the reduced tables are added up.
+Ratings are split into parts by a hash of their unit, as a unit's ratings may be far apart in the
+source; each part is reduced by itself, and the reduced tables are added up. Every task is a pure
+function of a piece of the source or of other tasks' results, so that the tasks of a worker that
+dies are computed again elsewhere. Workers need this package and the source.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ REFUSED = {
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
-"""Options that need single ratings, and what to do instead (docs/millions.md)."""
+"""Options that need single ratings, as typed, with the alternative (docs/millions.md)."""
 PART_ROWS = 500_000
 """Approximate number of rows reduced at a time."""
 MOST_PARTS = 4096
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 """Seconds until a scheduler must have answered."""
-_TOGETHER = 8
+_TABLES_PER_TASK = 8
 """Reduced tables that a task adds up."""
 UNUSED = ("seconds", "created_at", "rubric_hash")
-"""Columns of ratings that no statistic here takes; of the hash only how many there are matters."""
+"""Columns of ratings that no statistic uses here; only the number of hashes matters."""
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
 _KEYS = ("rubric", "rater_id", "rater_kind", "prob_method", "label", "rubric_hash")
 _REPEATED = ("unit_id", "rater_id", "order", "draw")
@@ -100,59 +100,61 @@ def analyse_at_scale(
     processes of this machine, or `dask:` and the address of a scheduler; `changes` are settings of
     the analysis. Raises InputError as `analyse_file` does, and for what is `REFUSED`.
     """
-    tell = on_stage or (lambda _: None)
+    progress = on_stage or (lambda _: None)
     name, connected = source_name(str(source)), _connector(engine)
     is_local = "://" not in str(source)
-    given = {**vars(scale), **changes, "units": units}
-    given["sidecar"] = is_local and sidecar_path(Path(source)).is_file()
-    _refuse(name, given)
+    options = {**vars(scale), **changes, "units": units}
+    options["sidecar"] = is_local and sidecar_path(Path(source)).is_file()
+    _refuse(name, options)
     reading, pieces = _reading(str(source), name, scale, str(changes.get("cluster", "pair")))
     with connected() as client:
         submit = partial(client.submit, pure=False)
-        tell("reading the labels")
-        count = min(max(sum(piece.rows for piece in pieces) // PART_ROWS, 1), MOST_PARTS)
-        read = [submit(read_parts, piece, reading, count) for piece in pieces]
-        by_piece = client.gather([submit(itemgetter(0), task) for task in read])
-        parts = [[submit(one_part, task, part) for task in read] for part in range(count)]
-        del read
-        if not any(by_piece):
+        progress("reading the labels")
+        n_parts = min(max(sum(piece.rows for piece in pieces) // PART_ROWS, 1), MOST_PARTS)
+        pieces_read = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
+        piece_facts = client.gather([submit(itemgetter(0), task) for task in pieces_read])
+        parts = [[submit(one_part, task, n) for task in pieces_read] for n in range(n_parts)]
+        del pieces_read  # so that workers can free them
+        if not any(piece_facts):
             raise InputError(f"{name} has a header but no ratings")
-        facts = Facts.all_of([task for task in by_piece if task])
-        how, notes = _plan(reading, facts, scale)
-        tell("counting patterns of labels")
-        held = submit(copy, how)  # a task, as what is sent to a worker is lost with it
-        reduced = [submit(reduce_part, tables, held) for tables in parts]
+        facts = Facts.all_of([entry for entry in piece_facts if entry])
+        plan, notes = _plan(reading, facts, scale)
+        progress("counting patterns of labels")
+        plan_task = submit(copy, plan)  # data sent to a worker is lost with it, a task is not
+        reduced = [submit(reduce_part, tables, plan_task) for tables in parts]
         while len(reduced) > 1:
-            groups = (reduced[at : at + _TOGETHER] for at in range(0, len(reduced), _TOGETHER))
-            reduced = [submit(add_up, group) for group in groups]
+            starts = range(0, len(reduced), _TABLES_PER_TASK)
+            reduced = [submit(add_up, reduced[n : n + _TABLES_PER_TASK]) for n in starts]
         tables = add_up([reduced[0].result()])
-    analysis = analyse_reduced(tables, how.scales, on_stage=on_stage, **changes)
-    kinds, most = [*how.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
-    shown: dict[str, str | int | float] = {
+    analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
+    kinds, largest = [*plan.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
+    report_facts: dict[str, str | int | float] = {
         "file": name,
         "margin": analysis.settings.margin,
         "annotators": kinds.count("human"),
         "model graders": kinds.count("model"),
         "ratings": facts.rows,
-        "items": most.n_units,
-        "clusters": most.n_units if most.clusters is None else len(most.clusters),
+        "items": largest.n_units,
+        "clusters": largest.n_units if largest.clusters is None else len(largest.clusters),
         "evenhand": __version__,
     }
     notes = [*notes, written("scale.left_out")]
-    return analysis, ReportContext(name=name, facts=shown, notes=notes)
+    return analysis, ReportContext(name=name, facts=report_facts, notes=notes)
 
 
-def _refuse(source: str, given: Mapping[str, object]) -> None:
-    for name, (what, instead) in REFUSED.items():
-        if given.get(name):
+def _refuse(source: str, options: Mapping[str, object]) -> None:
+    """Raise InputError if an option of `REFUSED` is set."""
+    for name, (option, alternative) in REFUSED.items():
+        if options.get(name):
             raise InputError(
-                f"{source}: {what} is not read with --engine; {instead}, or leave --engine out"
+                f"{source}: {option} is not read with --engine; {alternative}, or leave "
+                "--engine out"
             )
 
 
 def _connector(engine: str) -> Callable[[], Any]:
-    """Return the function that connects to the cluster that is named, or to one of this machine's
-    processes. Raises InputError without the libraries, and it where no cluster answers.
+    """Return a function that connects to the named cluster, or to one of this machine's processes,
+    and raises InputError if none answers. Raises InputError without the libraries.
     """
     kind, _, address = engine.partition(":")
     if kind != "dask":
@@ -165,25 +167,21 @@ def _connector(engine: str) -> Callable[[], Any]:
         raise InputError('--engine needs Dask: pip install "evenhand[scale]"') from None
     cores, loopback = os.cpu_count() or 1, "127.0.0.1:0"
     local = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": loopback}
-    at = {"address": address, "timeout": _PATIENCE} if address else local
+    remote = {"address": address, "timeout": _TIMEOUT}
 
     def connected() -> Any:
         try:
-            return Client(**at)  # type: ignore[no-untyped-call]
+            return Client(**(remote if address else local))  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
 
     return connected
 
 
-# ---- what is read, and what is known of all of it -----------------------------------------------
-
-
 @dataclass(frozen=True)
 class Reading:
-    """Instructions for reading ratings: the source's names of our columns, its column for the
-    cluster ("" where every unit is its own), and the labels that say that there is none, in lower
-    case.
+    """Instructions for reading ratings: the source's names of our columns (`{ours: theirs}`), its
+    column of clusters ("" if every unit is one), and codes for "no label", in lower case.
     """
 
     source: str
@@ -192,7 +190,7 @@ class Reading:
     no_label: frozenset[str] = NO_LABEL
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         """The columns that are read."""
         extra = (self.cluster,) if self.cluster else ()
         return (*COLUMNS, "item_id", "rubric_hash", INCLUSION, *extra)
@@ -200,8 +198,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about ratings that are needed before any are reduced: the distinct cells, each with the
-    first of its rows as its index; the columns that are filled in; and the number of rows.
+    """Facts about ratings that are needed before any are reduced: the distinct `cells` of `_KEYS`,
+    indexed by their first rows; the columns with any content; and the number of rows.
     """
 
     cells: pd.DataFrame
@@ -210,7 +208,7 @@ class Facts:
 
     @classmethod
     def all_of(cls, parts: Sequence[Facts]) -> Facts:
-        """The facts about several parts together, the cells in the order of their rows."""
+        """Return the facts about several parts together, cells in the order of their rows."""
         cells = pd.concat([part.cells for part in parts]).rename_axis(ROW).reset_index()
         cells = cells.sort_values([ROW, *_KEYS]).drop_duplicates(list(_KEYS)).set_index(ROW)
         filled = frozenset().union(*(part.filled for part in parts))
@@ -219,9 +217,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Instructions for reducing parts: every rubric's scale and raters, by kind. A source without
-    rubrics has all of its ratings under the only one. `kinds` are those of all raters; where they
-    were `named`, other raters are left out.
+    """Instructions for reducing parts: every rubric's scale, and raters by kind. If the source
+    `is_unnamed`, without rubrics, all ratings are on the only one. `kinds` are those of all raters;
+    if raters `are_named` in the options, others are left out.
     """
 
     reading: Reading
@@ -229,19 +227,19 @@ class Reduction:
     raters: Mapping[str, Mapping[str, str]]
     filled: frozenset[str]
     kinds: Mapping[str, str]
-    named: bool = False
+    are_named: bool = False
     is_unnamed: bool = True
 
 
 def _reading(
     source: str, name: str, scale: ScaleOptions, cluster: str
 ) -> tuple[Reading, list[Piece]]:
-    """Return how the source is read, and its pieces."""
+    """Return the instructions for reading the source, and its pieces."""
     column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)
-    kept = {label.casefold() for label in scale.categories}
-    no_label = NO_LABEL - kept | {folded(label).casefold() for label in scale.missing}
+    categories = {label.casefold() for label in scale.categories}
+    no_label = NO_LABEL - categories | {folded(label).casefold() for label in scale.missing}
     reading = Reading(name, dict(scale.columns), column, no_label)
-    pieces = pieces_of(source, reading.wanted, reading.theirs)
+    pieces = pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = [n if n != "item_id" else "unit_id" for n in piece.columns]
         columns += ["rater_kind"] if scale.kinds else []
@@ -257,53 +255,52 @@ def _reading(
 
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
-    """Return what every part must know of all ratings; and what was assumed of the labels."""
-    given = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
-    table = keep_named_raters(facts.cells, given)
-    _check_alike(table, reading.source)
-    refuse_sets(table, {}, given)
-    asked, declared = declared_scales(table, given, {})
-    numbers = any(scale.is_number for scale in declared.values())
-    _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": numbers})
+    """Return the instructions for reducing all parts, and notes on the labels."""
+    labels = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
+    table = keep_named_raters(facts.cells, labels)
+    _check_consistent(table, reading.source)
+    refuse_sets(table, {}, labels)
+    rows, declared = declared_scales(table, labels, {})
+    has_numbers = any(scale.is_number for scale in declared.values())
+    _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": has_numbers})
     is_unnamed = bool((table["rubric"] == "").all())
     scales, raters = {}, {}
     for name, scale in declared.items():
-        rows = asked if is_unnamed else asked[asked["rubric"] == name]
+        rubric_rows = rows if is_unnamed else rows[rows["rubric"] == name]
         scales[name] = replace(scale, name=name)
-        raters[name] = by_kind(_kinds(rows))
-    named, kinds = bool(options.kinds), _kinds(table)
-    how = Reduction(reading, scales, raters, facts.filled, kinds, named, is_unnamed)
-    return how, given.notes
+        raters[name] = by_kind(_kinds(rubric_rows))
+    are_named, kinds = bool(options.kinds), _kinds(table)
+    plan = Reduction(reading, scales, raters, facts.filled, kinds, are_named, is_unnamed)
+    return plan, labels.notes
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
     return dict(zip(table["rater_id"], table["rater_kind"], strict=True))
 
 
-_APART = "give each a rater_id of its own"
-_ALIKE = (
+_SPLIT = "give each a rater_id of its own"
+_CONSISTENT = (
     ("rubric", "rubric_hash", "rubric {0!r} has ratings of more versions", "keep the rows of one"),
-    ("rater_id", "rater_kind", "rater {0!r} has ratings of two kinds", _APART),
-    ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _APART),
+    ("rater_id", "rater_kind", "rater {0!r} has ratings of two kinds", _SPLIT),
+    ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _SPLIT),
 )
-"""Columns with one value in all rows of a rubric or rater, in whatever parts they are."""
+"""Columns that must have one value for each rubric or rater, in all parts: the column of the
+rubric or rater, the column, the fault and the remedy."""
 
 
-def _check_alike(table: pd.DataFrame, source: str) -> None:
-    for key, column, says, instead in _ALIKE:
+def _check_consistent(table: pd.DataFrame, source: str) -> None:
+    """Raise InputError if a column of `_CONSISTENT` has two values for a rubric or rater."""
+    for key, column, fault, remedy in _CONSISTENT:
         filled = table[table[column] != ""].drop_duplicates([key, column])
         for name, values in filled.groupby(key)[column]:
             if len(values) > 1:
                 raise InputError(
-                    f"{source}: {says.format(name)}, {column} {listed(values)}; {instead}"
+                    f"{source}: {fault.format(name)}, {column} {listed(values)}; {remedy}"
                 )
 
 
-# ---- tasks --------------------------------------------------------------------------------------
-
-
 def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
-    """The rows of a piece, under our names."""
+    """Yield the rows of a piece in tables with our names of columns."""
     for table in batches_of(piece, reading.theirs):
         if "item_id" in table.column_names:
             if "unit_id" in table.column_names:
@@ -314,16 +311,14 @@ def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
 
 
 def read_parts(piece: Piece, reading: Reading, parts: int) -> tuple[Facts | None, list[pa.Table]]:
-    """A piece's facts, None where it has no rows, and its rows by the part of their unit. Raises
-    InputError where a worker cannot hold all of it.
-    """
+    """Return a piece's facts, None without rows, and its rows by part; InputError if too large."""
     import pyarrow as pa
 
     tables: list[pa.Table] = []
     size = rows = 0
-    for read in read_piece(piece, reading):
-        tables.append(read)
-        size, rows = size + read.nbytes, rows + len(read)
+    for table in read_piece(piece, reading):
+        tables.append(table)
+        size, rows = size + table.nbytes, rows + len(table)
         check_part(size, rows, PIECE_ROWS, piece.name)
     if not rows:
         return None, []
@@ -332,12 +327,12 @@ def read_parts(piece: Piece, reading: Reading, parts: int) -> tuple[Facts | None
 
 
 def one_part(piece: tuple[Facts | None, list[pa.Table]], part: int) -> pa.Table | None:
-    """The rows of one part: a copy, as a slice would be sent with all that it is cut from."""
+    """Return a copy of the rows of one part: a slice would be sent with its whole table."""
     return piece[1][part].take(np.arange(len(piece[1][part]))) if piece[1] else None
 
 
 def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
-    """Return rows in one spelling where nobody sees a difference, without words for no label."""
+    """Return rows without invisible differences in spelling and without codes for "no label"."""
     import pyarrow as pa
 
     for at, name in enumerate(table.column_names):
@@ -352,7 +347,7 @@ def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
 
 
 def facts_of(table: pa.Table) -> Facts:
-    """The facts about some rows."""
+    """Return the facts about some rows."""
     import pyarrow.compute as pc
 
     grouped = _with(table, _KEYS).group_by(list(_KEYS)).aggregate([(ROW, "min")])
@@ -363,67 +358,67 @@ def facts_of(table: pa.Table) -> Facts:
 
 
 def scattered(table: pa.Table, parts: int) -> list[pa.Table]:
-    """Split rows by the part of their unit: a hash of its id, the same on every machine."""
-    hashed = pd.util.hash_array(np.asarray(table.column("unit_id").to_pylist(), dtype=object))
-    part = hashed % np.uint64(parts)
+    """Split rows into parts by a hash of their unit id that is the same on every machine."""
+    hashes = pd.util.hash_array(np.asarray(table.column("unit_id").to_pylist(), dtype=object))
+    part = hashes % np.uint64(parts)
     order = np.argsort(part, kind="stable")
     ends = np.searchsorted(part[order], np.arange(parts + 1, dtype=np.uint64))
     ordered = table.take(order)
     return [ordered.slice(ends[k], ends[k + 1] - ends[k]) for k in range(parts)]
 
 
-def reduce_part(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, Reduced]:
-    """The reduced table of each rubric that the rows of some units are under. Raises InputError
-    naming the first row that breaks a rule of ratings.
-    """
+def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str, Reduced]:
+    """Reduce all rows of some units, by rubric. Raises InputError naming the first invalid row."""
     import pyarrow as pa
 
-    kept = [name for name in dict.fromkeys((*COLUMNS, how.reading.cluster)) if name in how.filled]
-    held = [_with(table, kept) for table in tables if table is not None and len(table)]
-    if not held:
+    names = dict.fromkeys((*COLUMNS, plan.reading.cluster))
+    columns = [name for name in names if name in plan.filled]
+    filled_tables = [_with(table, columns) for table in tables if table is not None and len(table)]
+    if not filled_tables:
         return {}
-    # Repeated readings are in one order, as sums of fractions depend on it; else as in the source.
-    order = [name for name in _REPEATED if name in kept] if {"order", "draw"} & {*kept} else [ROW]
-    rows = pa.concat_tables(held).sort_by([(name, "ascending") for name in order])
-    frame = rows.select(kept).to_pandas().astype("str")
+    sort_keys = [ROW]
+    if {"order", "draw"} & {*columns}:  # sums of repeated readings depend on their order
+        sort_keys = [name for name in _REPEATED if name in columns]
+    rows = pa.concat_tables(filled_tables).sort_by([(name, "ascending") for name in sort_keys])
+    frame = rows.select(columns).to_pandas().astype("str")
     frame.index = rows.column(ROW).to_numpy()
-    if how.named:
-        frame["rater_kind"] = frame["rater_id"].map(how.kinds)
+    if plan.are_named:
+        frame["rater_kind"] = frame["rater_id"].map(plan.kinds)
         frame = frame[frame["rater_kind"].notna()]
-    frame = frame.rename(columns={how.reading.cluster: "cluster_id"})
-    if not frame.index.is_unique:  # rows of several files: their numbers say nothing alone
+    frame = frame.rename(columns={plan.reading.cluster: "cluster_id"})
+    if not frame.index.is_unique:  # row numbers of several files
         frame = frame.reset_index(drop=True)
     for name in ("rater_kind", "label"):
         frame[name] = frame.get(name, "")
-    ratings, units = split_ratings(frame, how.reading.source)
+    ratings, units = split_ratings(frame, plan.reading.source)
     clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
     if clusters is not None and (clusters == "").any():
         raise InputError(
-            f"{how.reading.source}: {how.reading.cluster} of item "
+            f"{plan.reading.source}: {plan.reading.cluster} of item "
             f"{clusters.index[int((clusters == '').argmax())]!r} is empty; every item needs a "
             "cluster, or resample units with --cluster unit"
         )
     parts = {}
-    for name, scale in how.scales.items():
-        of_rubric = ratings if how.is_unnamed else ratings[ratings["rubric"] == name]
-        if len(of_rubric):
+    for name, scale in plan.scales.items():
+        rubric_rows = ratings if plan.is_unnamed else ratings[ratings["rubric"] == name]
+        if len(rubric_rows):
             parts[name] = reduce_ratings(
-                of_rubric, clusters, scale, how.raters[name], how.reading.source
+                rubric_rows, clusters, scale, plan.raters[name], plan.reading.source
             )
     return parts
 
 
 def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """A table with these columns, "" where it lacks one."""
+    """Return a table with these columns and the row numbers, "" in columns that it lacks."""
     import pyarrow as pa
 
     empty = pa.array(np.full(len(table), ""), pa.string())
-    has = set(table.column_names)
-    cells = {name: table.column(name) if name in has else empty for name in columns}
+    present = set(table.column_names)
+    cells = {name: table.column(name) if name in present else empty for name in columns}
     return pa.table({**cells, ROW: table.column(ROW)})
 
 
 def add_up(parts: Sequence[Mapping[str, Reduced]]) -> dict[str, Reduced]:
-    """The tables of all units together, by rubric."""
+    """Return the reduced tables of several parts, added up by rubric."""
     names = sorted({name for part in parts for name in part})
     return {name: merged([part[name] for part in parts if name in part]) for name in names}

@@ -1,9 +1,8 @@
-"""Exports of a study: its units, the sidecar that says what its ratings mean
-(`evenhand.reporting.ratings_file.declared`), and material for another tool's file
-(`evenhand.exchange.writers`).
+"""Export a study: its tables, the sidecar of its ratings (`reporting.ratings_file.declared`), and
+material for another tool's file (`exchange.writers`).
 
-Of people's answers about themselves the one with quotas alone is exported: a study is made of its
-sides. Nor is what a person typed about them.
+Annotators' answers about themselves are not exported, except the one with quotas, nor any text that
+a person typed about an annotator.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from evenhand.study.tables.ratings import attacked_text
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
 )
-_UNSAID = "a decision of the study's lead"
-"""Replaces a reason that a person typed, which may reveal too much of the rater to be exported."""
+_LEAD_DECISION = "a decision of the study's lead"
+"""Replaces a reason that a person typed, which may reveal too much about the annotator."""
 
 
 def exported_ratings(study: Study) -> pd.DataFrame:
-    """The ratings; where people were asked in other languages than English, with the language; in
-    a study with quotas with each annotator's side.
+    """Return the ratings, with the language shown if others than English were, and with annotators'
+    sides in a study with quotas.
     """
     ratings = with_shown(study.store, study.ratings())
     with study.store.read() as connection:
         sides = sides_named(study, connection)
-    if (asked := study.config.side) is None:
+    if (side := study.config.side) is None:
         return ratings
-    return ratings.assign(**{asked.key: ratings["rater_id"].map(sides).fillna("")})
+    return ratings.assign(**{side.key: ratings["rater_id"].map(sides).fillna("")})
 
 
 def exported_remarks(study: Study) -> pd.DataFrame:
@@ -70,15 +69,15 @@ def exported_decisions(study: Study) -> pd.DataFrame:
 
 
 def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
-    """Return one of these tables as the bytes of a CSV file, to be made in another process."""
+    """Return one of these tables as the bytes of a CSV file, for use in another process."""
     return csv_bytes(make(study))
 
 
 def exported_units(study: Study) -> pd.DataFrame:
     """Return the units of the sample, then all others that were rated."""
-    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    sample, all_units = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
-    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+    return pd.concat([sample, all_units[all_units["unit_id"].isin(others)]], ignore_index=True)
 
 
 def exported_final(study: Study) -> pd.DataFrame:
@@ -102,8 +101,8 @@ def exported_attacked(study: Study) -> pd.DataFrame:
 
 
 def part_path(ratings: Path, part: str) -> Path:
-    """Return the path of what belongs to an exported ratings file, by default: its `units`, or the
-    answers in the injection audit (`attacked`).
+    """Return the default path of a part of an exported ratings file: its `units`, or the answers in
+    the injection audit (`attacked`).
 
     >>> part_path(Path("out/ratings.csv"), "units").as_posix()
     'out/ratings.units.csv'
@@ -130,7 +129,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
         attacked=attacked,
         strata=dataset.facts.strata,
         excluded={  # with the reason where the program itself gave it
-            rater: _line(exclusion.reason) if exclusion.done_by == STOPPED_BY else _UNSAID
+            rater: _line(exclusion.reason) if exclusion.done_by == STOPPED_BY else _LEAD_DECISION
             for rater, exclusion in oversight(study.store).exclusions.items()
         },
         # The other columns are people's answers about themselves.
@@ -158,6 +157,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 def _section(
     study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
 ) -> declared.ScaleSection:
+    """Return a rubric's section of the sidecar."""
     rubric = study.rubrics[scale.name]
     return declared.ScaleSection.of(
         scale,
@@ -192,7 +192,7 @@ def _section(
 
 
 def _line(text: str) -> str:
-    """Return a text as a sidecar may hold it."""
+    """Return a text as one printable line of at most 1,000 characters, as in a sidecar."""
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:1000]
 
 
@@ -209,7 +209,7 @@ def material_of(
             responses = study.store.responses()
             units = _with_responses(exported_units(study), responses, ratings["unit_id"])
     else:
-        # What is exported is rows: no cluster is to be looked for among their columns.
+        # Rows are exported: without `independent` a column would be taken for their clusters.
         dataset = from_file(source, replace(options or declared.ScaleOptions(), independent=True))
         ratings, units, name = dataset.ratings, dataset.units, source.name
     if ratings.empty:
@@ -242,8 +242,8 @@ def material_of(
 
 def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
     """Return a row for each rater and unit; draws and orders combined as in the analysis."""
-    apart, _ = split_by_method(ratings, rubric)
-    readings = combine_readings(apart, scale, source)
+    by_method, _ = split_by_method(ratings, rubric)
+    readings = combine_readings(by_method, scale, source)
     names = np.array([*scale.categories, ""], dtype=object)
     return pd.DataFrame(
         {
@@ -265,9 +265,9 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
 
 
 def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Series) -> pd.DataFrame:
-    """Return the units that were rated, with the responses that were rated."""
+    """Return the units among the ids `rated`, with their responses."""
     units = units[units["unit_id"].isin(rated)]
-    if are_comparisons(units):  # one prompt, shown once
+    if are_comparisons(units):  # both sides have the same prompt
         units = units.assign(prompt=units["prompt_a"]).drop(columns=["prompt_a", "prompt_b"])
     texts = {
         (row["pair_id"], row["subject"], row["side"]): row["response"]
@@ -276,6 +276,6 @@ def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Seri
     keys = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
     return units.assign(
         response=[texts.get(key, "") if key[2] else "" for key in keys],
-        response_a=["" if side else texts.get((pair, who, "a"), "") for pair, who, side in keys],
-        response_b=["" if side else texts.get((pair, who, "b"), "") for pair, who, side in keys],
+        response_a=["" if key[2] else texts.get((*key[:2], "a"), "") for key in keys],
+        response_b=["" if key[2] else texts.get((*key[:2], "b"), "") for key in keys],
     )

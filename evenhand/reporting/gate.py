@@ -280,28 +280,21 @@ class CheckedClause:
     def sentence(self) -> str:
         """The clause and its value."""
         clause = self.clause
-        what = clause.statistic
+        name = clause.statistic
         if self.statistic not in ("", clause.statistic):
-            what += f" ({self.statistic})"
+            name += f" ({self.statistic})"
         if clause.at:
-            what += f" at {clause.at}"
+            name += f" at {clause.at}"
         if self.worst_of:
-            what += " " + written("gate.worst_of", attacks=self.worst_of)
+            name += " " + written("gate.worst_of", attacks=self.worst_of)
         if clause.binary:
-            what += ", binary label"
+            name += ", binary label"
         value = f"{self.value:.6g}"
         if float(value) == clause.number != self.value:  # rounding must not hide the difference
             value = shown_apart(self.value, [clause.number], places=6)
         if self.state == "open":
             value = written("gate.undefined", why=self.note)
-        return written(
-            "gate.outcome",
-            what=what,
-            part=clause.part,
-            value=value,
-            operator=clause.operator,
-            number=clause.number,
-        )
+        return written("gate.outcome", what=name, value=value, **vars(clause))
 
     @property
     def check(self) -> Check:
@@ -359,8 +352,8 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
     candidates = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
     if is_audit and statistic not in AUDIT_STATISTICS:
-        named = ", ".join(AUDIT_STATISTICS)
-        raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=named))
+        names = ", ".join(AUDIT_STATISTICS)
+        raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=names))
     if is_audit and not (candidates["rater_a"] == grader).any():
         raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))
     if candidates.empty:
@@ -399,11 +392,11 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
             "declare them with --affirmative, or in the rubric"
         )
     where = " on the binary label" if clause.binary else ""
-    what = f"--require: {grader!r} has no {statistic}{where} here"
+    fault = f"--require: {grader!r} has no {statistic}{where} here"
     levels = sorted(set(candidates.loc[candidates["subset"].isin(subsets), "at"]) - {""})
     if levels:
-        what += f"; it is given at {', '.join(levels[:8])}: write {statistic}@{levels[0]}"
-    raise InputError(what)
+        fault += f"; it is given at {', '.join(levels[:8])}: write {statistic}@{levels[0]}"
+    raise InputError(fault)
 
 
 def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
@@ -555,14 +548,14 @@ def read_baseline(file: Path) -> Baseline:
 
 def drifts_from(
     baseline: Baseline,
-    now: Dataset,
+    present_dataset: Dataset,
     grader: str,
     *,
     rubric: str | None = None,
     new_rubric: bool = False,
     **changes: Any,
 ) -> list[Drift]:
-    """Compare the baseline's grader with its grades in the dataset `now`, where its id is `grader`,
+    """Compare the baseline's grader with its grades in a dataset, where its id is `grader`,
     on each rubric. Annotators' labels, scales, clusters and settings, except `changes`, are the
     baseline's. Raises InputError if there are no such grades now, none on a unit of the baseline,
     or, unless `new_rubric`, if the grader read another text of the rubric.
@@ -571,16 +564,16 @@ def drifts_from(
     if not rubrics:
         names = listed(baseline.scales)
         raise InputError(f"the baseline has no rubric {rubric!r}; it has {names}")
-    grader = _grader_id(now, grader)
+    grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
-    display_name = now.call(grader)
+    display_name = present_dataset.call(grader)
     versions = Versions(display_name + _BASELINE_SUFFIX, display_name)
     saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
     units, drifts = _read_csv_lines(baseline.units), []
     for name in rubrics:
         saved = saved_ratings[saved_ratings["rubric"] == name]
         rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, versions.before)
-        present = _present_grades(baseline, now, name, grader, new_rubric=new_rubric)
+        present = _present_grades(baseline, present_dataset, name, grader, new_rubric=new_rubric)
         scale = baseline.scales[name].scale(name)
         versions_ratings = [
             saved.assign(rater_id=rater_ids),
@@ -608,9 +601,7 @@ def _grader_id(dataset: Dataset, grader: str) -> str:
 
 
 def _ratings_on_shared_units(dataset: Dataset, rubric: str, grader: str) -> pd.DataFrame:
-    """Return the ratings of annotators, or of the declared reference as one, and of a grader on the
-    units that both labelled.
-    """
+    """Return ratings of a grader and of annotators, or the reference, on units with both."""
     ratings, reference = dataset.counted(rubric), dataset.decision.reference
     is_human = ratings["rater_kind"].eq("human")
     if reference:
@@ -624,14 +615,14 @@ def _ratings_on_shared_units(dataset: Dataset, rubric: str, grader: str) -> pd.D
 
 
 def _present_grades(
-    baseline: Baseline, now: Dataset, rubric: str, grader: str, *, new_rubric: bool
+    baseline: Baseline, dataset: Dataset, rubric: str, grader: str, *, new_rubric: bool
 ) -> pd.DataFrame:
-    """Return a grader's ratings in `now` on the baseline's units; errors as for `drifts_from`."""
-    ratings = now.counted(rubric)
+    """Return a grader's ratings on the baseline's units; errors as for `drifts_from`."""
+    ratings = dataset.counted(rubric)
     ratings = ratings[ratings["rater_id"] == grader]
     place = f" on {rubric}" if rubric else ""
     if ratings.empty:
-        raise InputError(f"{now.name} has no grades of {grader!r}{place}; collect them first")
+        raise InputError(f"{dataset.name} has no grades of {grader!r}{place}; collect them first")
     saved_hashes = set(baseline.scales[rubric].hashes or ())
     other_hashes = set(ratings["rubric_hash"]) - {""} - saved_hashes
     if saved_hashes and other_hashes and not new_rubric:
@@ -648,7 +639,7 @@ def _present_grades(
             f"among the {len(units)} of the baseline; grade the baseline's items"
         )
     # Only for its error, which names a row with a label that the baseline's scale lacks.
-    combine_readings(shared, baseline.scales[rubric].scale(rubric), now.name)
+    combine_readings(shared, baseline.scales[rubric].scale(rubric), dataset.name)
     return shared
 
 
@@ -832,19 +823,19 @@ def _comparison(
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
     labels_only = replace(options, units=None, settings={})
-    now = load(source, labels_only, scales=baseline.known_scales())
+    dataset = load(source, labels_only, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name
-    grader, rubric = now.id_of(grader), rubric and now.id_of(rubric)
-    drifts = drifts_from(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
+    grader, rubric = dataset.id_of(grader), rubric and dataset.id_of(rubric)
+    drifts = drifts_from(baseline, dataset, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     return Comparison(
         source=_source_name(source, options),
         grader=grader,
         checks=tuple(_drift_check(drift, check_name) for drift in drifts),
-        notes=(written("terminal.synthetic"),) if baseline.synthetic or now.synthetic else (),
+        notes=(written("terminal.synthetic"),) if baseline.synthetic or dataset.synthetic else (),
         rows=[row for drift in drifts for row in drift.rows],
-        shown=now.call(grader),
+        shown=dataset.call(grader),
     )
 
 

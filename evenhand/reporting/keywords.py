@@ -1,8 +1,8 @@
-"""Keywords of the functions of `import evenhand`.
+"""Check the keywords of the functions of `import evenhand` (`taking`).
 
-They are drawn from the fields of what they become: for messages, and for type checkers and
-editors (`keyword_types.pyi`, which `python -m docs.keywords` writes). A keyword or a choice
-that there is not names the nearest, and a library that is not installed the extra that brings it.
+Keywords and their types are those of the fields of the options that they become, for messages and
+for type checkers (`keyword_types.pyi`, written by `python -m docs.keywords`). Messages name the
+nearest known keyword or choice, and the extra that installs a missing library.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ R = TypeVar("R")
 
 @cache
 def keyword_types() -> dict[str, dict[str, str]]:
-    """Return sets of keywords, each with the type of its value: of ratings; of ratings where the
-    reference is whom thresholds are tuned to; of a plan, with what is assumed without a pilot; and
-    of items to label.
+    """Return sets of keywords with the types of their values: for ratings; for tuning, whose
+    `reference` is another parameter; for a plan, with assumptions; and for items to label.
     """
     from evenhand.reporting.planning import Assumptions
     from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
@@ -44,7 +43,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
         **{"level": "Level | None", "thresholds": "Mapping[str, float] | None"},
         **{"columns": "Mapping[str, str] | None", "name": "str"},
     }
-    # What is None in these was left out, and is no keyword then; a strictness may be named so.
+    # None in these means that a keyword was left out, so that only `strictness` may be None.
     assumed, items = (
         {name: kind.removesuffix(" | None") for name, kind in _types_of(options).items()}
         for options in (Assumptions, LabelOptions)
@@ -54,7 +53,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
     del items["in_python"], items["given"], items["descriptions"]
     return {
         "": {},
-        # Of labels `overlap` says how they were chosen; of a plan it is the share with several.
+        # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
         "RatingsKeywords": labels | settings | reference | overlap,
         "TuningKeywords": labels | settings | overlap,
         "PlanKeywords": labels | settings | reference | assumed,
@@ -69,8 +68,7 @@ def _types_of(options: type, several: str = "str | Sequence[str]") -> dict[str, 
 
 
 def _type(kind: object, several: str = "str | Sequence[str]") -> str:
-    """Return a type as it is written, in the form in which a keyword takes it; `several` is that of
-    several names.
+    """Return the text of a keyword's type for a field's type; `several` is that of a sequence.
 
     >>> _type(dict[str, tuple[str, ...]]), _type(tuple[str, ...]), _type(float | None)
     ('Mapping[str, Sequence[str]]', 'str | Sequence[str]', 'float | None')
@@ -90,7 +88,7 @@ def _type(kind: object, several: str = "str | Sequence[str]") -> str:
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """The values that a keyword may have, of those with few."""
+    """Return the values of keywords that have a closed list of them."""
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.thresholds.tuning import OBJECTIVES
     from evenhand.reporting.planning import STATISTICS
@@ -98,7 +96,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
     kinds = {name: field.annotation for name, field in Rules.model_fields.items()}
     settings = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
-    settings.pop("overlap")  # of a plan it is a number
+    settings.pop("overlap")  # a number in a plan
     others = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
     return settings | others
 
@@ -116,20 +114,20 @@ _KINDS: dict[str, tuple[type, str]] = {
 
 
 def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function with `**options` take the keywords of a set of `keyword_types` and no others.
-    Its InputErrors speak of keywords where a command would speak of its options.
+    """Decorate a function with `**options` to accept only the keywords of a set of `keyword_types`.
+    Its InputErrors name keywords in place of command-line options.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        called = signature(function)
-        named = {name: str(parameter.annotation) for name, parameter in called.parameters.items()}
-        named.pop("options", None)
-        types = named | keyword_types()[keywords]
+        parameters = signature(function).parameters
+        own_types = {name: str(parameter.annotation) for name, parameter in parameters.items()}
+        own_types.pop("options", None)
+        types = own_types | keyword_types()[keywords]
 
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:
-            named_by_place = dict(zip(called.parameters, args, strict=False))
-            _check(function.__name__, {**named_by_place, **options}, types)
+            positional = dict(zip(parameters, args, strict=False))
+            _check(function.__name__, {**positional, **options}, types)
             try:
                 return function(*args, **options)
             except InputError as error:
@@ -145,25 +143,26 @@ def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _check(function: str, options: Mapping[str, object], types: Mapping[str, str]) -> None:
+    """Raise InputError if a keyword is unknown, or its value of another type or not allowed."""
     for name, value in options.items():
         if name not in types:
             raise InputError(f"{function} has no argument {name}{did_you_mean(name, types)}")
-        if wanted := _another_kind(value, types[name]):
+        if expected := _expected_kind(value, types[name]):
             is_plain = isinstance(value, (str, Real, type(None)))
-            shown = repr(value)[:60] if is_plain else f"a {type(value).__name__}"
-            raise InputError(f"{name} must be {wanted}, not {shown}")
+            quoted = repr(value)[:60] if is_plain else f"a {type(value).__name__}"
+            raise InputError(f"{name} must be {expected}, not {quoted}")
         if name == "seed" and cast(int, value) < 0:
             raise InputError("seed must be 0 or more")
         allowed = _choices().get(name, ())
         if allowed and value is not None and value not in allowed:
-            near = did_you_mean(str(value), allowed) or f"; use {', '.join(allowed)}"
-            raise InputError(f"{name} is {value!r}{near}")
+            hint = did_you_mean(str(value), allowed) or f"; use {', '.join(allowed)}"
+            raise InputError(f"{name} is {value!r}{hint}")
 
 
-def _another_kind(value: object, hint: str) -> str:
-    """Say what a value should be; "" if it is that.
+def _expected_kind(value: object, hint: str) -> str:
+    """Return the kind of value that a type hint asks for, in words; "" if `value` is of it.
 
-    >>> _another_kind("5", "int"), _another_kind(None, "float | None"), _another_kind(1, "float")
+    >>> _expected_kind("5", "int"), _expected_kind(None, "float | None"), _expected_kind(1, "float")
     ('a whole number', '', '')
     """
     names = [part.partition("[")[0] for part in hint.split(" | ")]
@@ -177,7 +176,7 @@ def _another_kind(value: object, hint: str) -> str:
 
 
 def in_python(sentence: str, types: Mapping[str, str]) -> str:
-    """A sentence with keywords for options of the command line; `known` has their types.
+    """Return a sentence with keywords in place of command-line options; `types` are by keyword.
 
     >>> known = {"baseline": "str | None", "new_rubric": "bool", "slices": "Sequence[str]"}
     >>> in_python("add --new-rubric, --slice or --baseline; see --json", known)
@@ -193,16 +192,16 @@ def in_python(sentence: str, types: Mapping[str, str]) -> str:
     def keyword(option: re.Match[str]) -> str:
         name = option[1].replace("-", "_")
         plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-        meant = next((part for part in (name, plural) if part in types), None)
-        if meant is None:
+        known_name = next((part for part in (name, plural) if part in types), None)
+        if known_name is None:
             return option[0]
         if option[2]:
-            return f"{meant}:"
-        if types[meant] == "bool":
-            return f"{meant}=True"
-        given = [value for value in (option[3] or "").strip().split(",") if value]
-        values = ", ".join(value if value.isdigit() else f'"{value}"' for value in given)
-        return f"{meant}=[{values}]" if "," in values else f"{meant}={values}"
+            return f"{known_name}:"
+        if types[known_name] == "bool":
+            return f"{known_name}=True"
+        examples = [value for value in (option[3] or "").strip().split(",") if value]
+        values = ", ".join(value if value.isdigit() else f'"{value}"' for value in examples)
+        return f"{known_name}=[{values}]" if "," in values else f"{known_name}={values}"
 
     # An option may be followed by an example of its value: NAME, yes,no or 1-5.
     example = r"( (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"

@@ -420,8 +420,8 @@ def from_rows(
         columns = with_units(columns, *units)
     check_asked_for(changes, columns, rows, source if units is None else units[1])
     # A default sidecar; without validation, as building the validator would take long.
-    known = sidecar or Sidecar.model_construct()
-    for fault in unknown_ids(known.names, ratings, known.scales):
+    stored = sidecar or Sidecar.model_construct()
+    for fault in unknown_ids(stored.names, ratings, stored.scales):
         raise InputError(fault)
     rubrics = ratings["rubric"]
     if scales is not None and (rubrics != "").any():
@@ -434,39 +434,39 @@ def from_rows(
     if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
     label_reading = replace(reading, notes=[], options=options)
-    ratings, declared, options_of = scales_of(ratings, label_reading, known, scales)
-    settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
+    ratings, declared, options_of = scales_of(ratings, label_reading, stored, scales)
+    settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
     cluster = {**settings, **changes}.get("cluster")
     columns, item_cluster, item_notes = clustered_by_items(columns, ratings, cluster, options)
     rater_slices = changes.get("rater_slices") or ()
-    has_slices = rater_slices or known.analysis.rater_slices
+    has_slices = rater_slices or stored.analysis.rater_slices
     raters = rater_columns(rows, None if has_slices else MOST_SIDES + 1)
     check_sides(rows, raters, rater_slices, source)
     notes = [*reading.notes]
     if sidecar is None:
         notes.append(_reading_note(reading.items, ratings, declared, options_of))
     else:
-        key, file = "sidecar_of" if known.study else "sidecar", sidecar_path(Path(source)).name
-        notes.insert(0, written(f"reading.{key}", study=known.study, file=file))
+        key, file = ("sidecar_of" if stored.study else "sidecar", sidecar_path(Path(source)).name)
+        notes.insert(0, written(f"reading.{key}", study=stored.study, file=file))
     dataset = Dataset(
         name=source,
         ratings=ratings,
         units=columns,
         scales=declared,
-        settings=known.analysis,
-        decision=known.decision,
-        seed=known.seed,
-        facts=known.facts(raters, source, attacked),
-        title=known.study or Path(source).stem,
+        settings=stored.analysis,
+        decision=stored.decision,
+        seed=stored.seed,
+        facts=stored.facts(raters, source, attacked),
+        title=stored.study or Path(source).stem,
         titles={
             name: title
-            for name, scale in known.scales.items()
-            if (title := known.names.get(name, scale.title))
+            for name, scale in stored.scales.items()
+            if (title := stored.names.get(name, scale.title))
         },
-        names={name: scale.names for name, scale in known.scales.items()},
-        called=known.names,
+        names={name: scale.names for name, scale in stored.scales.items()},
+        called=stored.names,
         notes=(*notes, *item_notes, *label_reading.notes),
-        synthetic=known.synthetic,
+        synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
     return with_scores(without_withheld(with_parts(dataset, options_of)).changed(**changes))
@@ -636,7 +636,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
     >>> item_column(units, pd.DataFrame({"unit_id": [], "label": []}))
     'Item'
     """
-    named, repeating = {}, {}
+    by_name, repeating = {}, {}
     for column in map(str, units.columns):
         if column == "unit_id":
             continue
@@ -647,7 +647,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
         if counts.index[:_MOST_NESTED_CHECKED].map(is_nested).all():
             continue
         if names_items(column):
-            named[column] = len(counts)
+            by_name[column] = len(counts)
         elif (
             not is_fact(column)
             and not _ANSWER.search(column)
@@ -655,7 +655,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
             and _are_names(counts.index)
         ):
             repeating[column] = len(counts)
-    for n_values in (named, repeating):
+    for n_values in (by_name, repeating):
         for column in sorted(n_values, key=lambda name: (n_values[name], name)):
             if not _is_function_of_labels(units, column, ratings):
                 return column

@@ -526,9 +526,6 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
         return preview_of(study)
 
 
-# ---- a study of a file's rows, with links for annotators -----------------------------------------
-
-
 @dataclass(frozen=True, repr=False)
 class Labelling(Shown):
     """A study to label: its folder, annotators' `links`, and the `command` that serves their page.

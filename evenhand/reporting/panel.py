@@ -133,10 +133,10 @@ def last_lines(analysis: Analysis) -> list[str]:
     heads = {advice.rubric: _wrapped(advice.head) for advice in recommendations(ranking)}
     limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
     limits = limits or ([] if heads else [written("first.no_verdict")])
-    left = MOST_LINES - len(limits) - 1
+    room = MOST_LINES - len(limits) - 1
     lines: list[str] = []
     for number, head in enumerate(heads.values()):
-        if len(lines) + len(head) > left - (number < len(heads) - 1):
+        if len(lines) + len(head) > room - (number < len(heads) - 1):
             lines.append(written("ending.rubrics", count=len(heads) - number))
             break
         lines += head

@@ -102,9 +102,7 @@ class Assumptions:
     power: float = 0.8
 
     def scenario(self) -> Scenario | ScaleScenario:
-        """Return the raters to simulate. Raises InputError if a number is out of range, or if no
-        raters can have all these properties.
-        """
+        """Return the raters to simulate. Raises InputError if there can be no such raters."""
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
             raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
@@ -343,14 +341,14 @@ def _verdict_sentence(
     def pairs_for(scope: Scope, people: int) -> int | None:
         return scenarios.size_for(power, SIZES, [chance[scope][people] for chance in chances])
 
-    humans, most = scenario.humans, SIZES[-1]
+    humans, largest_size = scenario.humans, SIZES[-1]
     if pairs := pairs_for("these", humans):
         sentence = written("plan.these", pairs=_rounded(pairs), people=humans, power=power)
     else:
-        sentence = written("plan.these_none", people=humans, power=power, most=most)
+        sentence = written("plan.these_none", people=humans, power=power, most=largest_size)
     designs = [(k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
     if not designs:
-        return f"{sentence} {written('plan.like_these_none', people=PEOPLE[-1], most=most)}"
+        return f"{sentence} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
     people, pairs = min(designs, key=math.prod)  # the fewest labels
     return f"{sentence} {written('plan.like_these', people=people, pairs=_rounded(pairs))}"
 
@@ -366,23 +364,9 @@ def _assumptions_sentence(
 ) -> str:
     """Return the sentences on the assumptions, the rule and the accuracy of the chances."""
     if isinstance(scenario, ScaleScenario):
-        labels = written(
-            "plan.on_scale",
-            low=scenario.low,
-            high=scenario.high,
-            correlation=scenario.correlation,
-            kappa=scenario.kappa,
-            mean=scenario.mean,
-            strictness=scenario.strictness,
-        )
+        labels = written("plan.on_scale", **{**vars(scenario), "kappa": scenario.kappa})
     else:
-        labels = written(
-            "plan.yes_or_no",
-            agreement=scenario.agreement,
-            prevalence=scenario.prevalence,
-            spread=scenario.spread_of_shares,
-            strictness=scenario.strictness,
-        )
+        labels = written("plan.yes_or_no", **vars(scenario), spread=scenario.spread_of_shares)
     assumptions = written(
         "plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair
     )

@@ -1,6 +1,5 @@
-"""A study's report: made, written, and printed as PDF by a browser of this machine; figures of it
-for the lead's pages, made while people label, so quickly and at little cost; and its raters under
-its own quality rules.
+"""Make, write and print a study's report (`report_study`, `print_pdf`), its figures for the lead's
+pages (`study_figures`), and its raters' quality (`study_quality`, `stop_flagged`).
 """
 
 from __future__ import annotations
@@ -49,34 +48,34 @@ def report_study(
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.analysing import analyse_study
 
-    tell = on_stage or (lambda stage: None)
-    tell("reading the labels")
+    progress = on_stage or (lambda stage: None)
+    progress("reading the labels")
     with workers() as pool:
-        analysis, context = analyse_study(study, pool=pool, on_stage=tell)
-    tell("writing the report")
+        analysis, context = analyse_study(study, pool=pool, on_stage=progress)
+    progress("writing the report")
     write_report(analysis, context, out, full=full)
     if figures is not None:
-        tell("drawing figures")
+        progress("drawing figures")
         write_figures(analysis, context, figures)
     return analysis
 
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-QUIET = (
+QUIET = [
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-)
-"""A Chromium without what it does in the background."""
+]
+"""Options of Chromium without network traffic in the background."""
 _SECONDS = 120
 
 
 def browser_path() -> Path:
-    """The Chromium or Chrome of this machine. Raises InputError where there is none."""
+    """Return the path of this machine's Chromium or Chrome. Raises InputError without one."""
     if browser := next(filter(None, map(shutil.which, _NAMES)), None):
         return Path(browser)
     if sys.platform == "darwin" and _MAC.is_file():
@@ -89,12 +88,12 @@ def browser_path() -> Path:
 
 def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
     """Print a local page by its style sheet for paper. Raises InputError if that fails."""
-    with tempfile.TemporaryDirectory() as place:
-        made = Path(place) / "page.pdf"
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "page.pdf"
         # Chromium's sandbox does not start for root; the page is our own and loads nothing.
         as_root = ["--no-sandbox"] if is_root() else []
-        profile = [f"--user-data-dir={place}/profile", f"--print-to-pdf={made}"]
-        command = [str(browser), "--headless", *QUIET, *as_root, *profile, "--no-pdf-header-footer"]
+        paths = [f"--user-data-dir={folder}/profile", f"--print-to-pdf={output}"]
+        command = [str(browser), "--headless", *QUIET, *as_root, *paths, "--no-pdf-header-footer"]
         try:
             subprocess.run(
                 [*command, page.resolve().as_uri()],
@@ -102,7 +101,7 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
                 timeout=_SECONDS,
                 check=True,
             )
-            printed = made.read_bytes()
+            printed = output.read_bytes()
         except (subprocess.SubprocessError, OSError) as error:
             raise InputError(
                 f"{browser.name} could not print {page.name}; open it in a browser and print it "
@@ -110,8 +109,6 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
             ) from error
     atomic_write(pdf, printed)
 
-
-# ---- the lead's pages ---------------------------------------------------------------------------
 
 QUALITY_FILE = "quality.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
@@ -121,12 +118,10 @@ FORESTS_FILE = "forests.json"
 def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
-    """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), where graders
-    and people differ, the widest first (`DISAGREEMENTS_FILE`), and the report's forest plots
-    (`FORESTS_FILE`). `on_stage` is called with the name of each stage.
-
-    The figures are those of the report, computed by this process alone and not verified against
-    other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
+    """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), disagreements
+    of graders and annotators, the widest first (`DISAGREEMENTS_FILE`), and the report's forest
+    plots (`FORESTS_FILE`). `on_stage` is called with the name of each stage. The figures are not
+    verified against other libraries: for decisions use `evenhand report`. Raises InputError if
     nothing is labelled yet.
     """
     from evenhand.analysis.report import write_report
@@ -146,7 +141,7 @@ def study_figures(
     write_report(analysis, context, out)
     source = Source(analysis, context)
     forests = [
-        chart  # one for each subset: the page shows as many in a row as it has room for
+        chart  # one for each label view: the page shows as many in a row as fit
         for figures in source.rubrics
         for subset in SUBSET_NAMES
         for chart in forest(figures, subsets=(subset,))
@@ -173,7 +168,7 @@ def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[
 
 
 def count_look(folder: Path) -> None:
-    """Count a look at the verdict on the labels as they are now: the next figures will have it."""
+    """Count an interim analysis of the present labels, so that the next figures have verdicts."""
     from evenhand.reporting.load import looked_at
 
     with open_study(folder) as study:
@@ -181,9 +176,9 @@ def count_look(folder: Path) -> None:
 
 
 def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:
-    """Return for each rubric its annotators (n), on how many items every two met (n, n), and their
-    Cohen's kappa there (n, n), weighted where options have an order, NaN if undefined. Numbers,
-    sets of options and rubrics of more than 40 annotators are left out.
+    """Return, by rubric, its annotators (n), the number of items shared by each pair (n, n), and
+    their Cohen's kappa (n, n), weighted if options are ordered, NaN if undefined. Numbers, sets of
+    options and rubrics of more than 40 annotators, too many for a page, are left out.
     """
     from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
@@ -191,9 +186,9 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
     for name, rubric in study.rubrics.items():
         labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
         raters, n, q = sorted(map(str, labels)), labels.shape[1], len(keys)
-        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40:  # else too many to read
-            given = labels[raters].to_numpy()[..., None] == keys  # (items, n, q)
-            flat = given.reshape(-1, n * q).astype(int)
+        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40:
+            one_hot = (labels[raters].to_numpy()[..., None] == keys).astype(int)  # (items, n, q)
+            flat = one_hot.reshape(-1, n * q)
             tables = (flat.T @ flat).reshape(n, q, n, q).swapaxes(1, 2)
             level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
             kappa = kappas(tables, agreement_weights(q, level))
@@ -223,21 +218,21 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
-    """Exclude the raters that `[quality] stop` names, with the flag as the reason; return their
-    ids. Raters that the lead has readmitted stay: a person's decision overrides the rule's.
+    """Exclude raters with a flag of `[quality] stop`, except those that the lead has readmitted;
+    return their ids.
     """
-    stopping = set(study.config.quality.stop)
+    stop_flags = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted
     stopped = []
     for row in table.to_dict("records"):
         flags = set(row["flagged"].split())
-        if flags & stopping and not row["excluded"] and row["rater_id"] not in readmitted:
+        if flags & stop_flags and not row["excluded"] and row["rater_id"] not in readmitted:
             exclude(study.store, row["rater_id"], row["reason"], STOPPED_BY)
             stopped.append(row["rater_id"])
     return stopped
 
 
 def stop_flagged_in(folder: Path) -> list[str]:
-    """Judge the raters of the study in a folder as they are now, and stop those to be stopped."""
+    """Exclude the flagged raters of the study in a folder (`stop_flagged`); return their ids."""
     with open_study(folder) as study:
         return stop_flagged(study, study_quality(study))

@@ -1,5 +1,5 @@
-"""The choice of a grader: all of them ranked by one rule, with prices. Thresholds of graders with
-probabilities: tuned ones, and those to put into study.toml.
+"""Rank graders by one rule, with prices (`Selection`), and tune the thresholds of graders with
+probabilities, for study.toml (`Calibration`).
 """
 
 from __future__ import annotations
@@ -90,12 +90,10 @@ class Selection(Shown):
 
 
 def _record(candidate: Candidate) -> dict[str, object]:
+    """Return a candidate's row of `Selection.table`."""
     verdict, nan = candidate.verdict, float("nan")
-    record: dict[str, object] = {
-        "rubric": verdict["rubric"],
-        "grader": verdict["grader"],
-        "verdict": verdict["verdict"],
-    }
+    record: dict[str, object] = {"rubric": verdict["rubric"], "grader": verdict["grader"]}
+    record["verdict"] = verdict["verdict"]
     for name, row in (("difference", candidate.difference), ("kappa", candidate.kappa)):
         ends = (row["estimate"], row["low"], row["high"]) if row else (nan, nan, nan)
         record |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
@@ -105,7 +103,7 @@ def _record(candidate: Candidate) -> dict[str, object]:
 
 
 def _with_interval(row: TableRow | None) -> str:
-    """A figure rounded as everywhere else.
+    """Return a figure with its interval, rounded as in the report; "-" if undefined.
 
     >>> row = {"statistic": "human_ceiling_difference", "estimate": -0.001, "low": -0.03}
     >>> _with_interval(row | {"high": 0.021})
@@ -118,7 +116,7 @@ def _with_interval(row: TableRow | None) -> str:
 
 
 def _rate(rate: Rate | None) -> str:
-    """A rate against the majority, or the reference.
+    """Return a rate with its interval; "-" if unknown.
 
     >>> _rate({"estimate": 0.9, "low": 0.804, "high": 0.95, "n": 60}), _rate(None)
     ('0.90 [0.80, 0.95]', '-')
@@ -129,11 +127,11 @@ def _rate(rate: Rate | None) -> str:
 
 
 def _fault(candidate: Candidate) -> str:
-    """A part of the sample in which it fails, or else the largest bias that was found."""
+    """Return a part of the sample in which a grader fails, or else its largest bias."""
     row, parts = candidate.worst_bias, candidate.verdict["failing_parts"]
     if parts:
-        more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-        return f"fails in {parts[0]}{more}"
+        others = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
+        return f"fails in {parts[0]}{others}"
     if row is None:
         return "none found"
     name = row["statistic"].removeprefix("bias_").replace("_", " ")
@@ -154,16 +152,14 @@ _COLUMNS: Columns = {
 }
 
 
-# ---- thresholds ---------------------------------------------------------------------------------
-
 Thresholds = dict[str, dict[str, float]]
 """By rubric and grader."""
 
 
 @dataclass(frozen=True, repr=False)
 class Calibration(Shown):
-    """Thresholds tuned to one `objective`: what was `found` by rubric, the `rows` of the graders
-    asked for, the rubrics `left_out` because they have no labels of the reference.
+    """Thresholds tuned to one `objective`: the results `found` by rubric, the `rows` of the chosen
+    graders, and rubrics `left_out` because they have no labels of the `reference`.
     """
 
     found: Mapping[str, ThresholdResults]
@@ -188,8 +184,9 @@ class Calibration(Shown):
         """Recommended thresholds by rubric and grader: those better on held-out units."""
         chosen: Thresholds = {}
         for row in self.rows:
-            asked = (row["statistic"], row["at"]) == ("threshold_recommended", self.objective)
-            if asked and says(row["remarks"], "tuned"):
+            key = row["statistic"], row["at"]
+            is_recommended = key == ("threshold_recommended", self.objective)
+            if is_recommended and says(row["remarks"], "tuned"):
                 chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
         return chosen
 
@@ -207,8 +204,8 @@ class Calibration(Shown):
                 lines.append((table.caption, [table.stub, *table.columns], cells))
             lines += sentences
         if self.left_out:
-            of_people = self.reference == "humans"
-            reference = written("naming.reference") if of_people else self.reference
+            name = self.reference
+            reference = written("naming.reference") if name == "humans" else name
             rubrics = ", ".join(self.left_out)
             lines.append(written("calibrate.left_out", whom=reference, rubrics=rubrics))
         return lines
@@ -254,13 +251,13 @@ def calibrate(
             )
         except NoReference as error:
             missing = missing or error
-    every = [row for tuned in results.values() for row in tuned.rows]
-    if missing and not every:
+    all_rows = [row for tuned in results.values() for row in tuned.rows]
+    if missing and not all_rows:
         raise missing
-    rows = [row for row in every if grader in (None, row["rater_b"])]
+    rows = [row for row in all_rows if grader in (None, row["rater_b"])]
     if not rows:
-        whose = f" of {grader}" if grader else ""
-        raise InputError(f"there are no probabilities{whose} to tune a threshold on")
+        of_grader = f" of {grader}" if grader else ""
+        raise InputError(f"there are no probabilities{of_grader} to tune a threshold on")
     context = ReportContext(
         name=dataset.name,
         synthetic=dataset.synthetic,
@@ -268,8 +265,8 @@ def calibrate(
         notes=dataset.notes,
         rubric_titles=dataset.titles,
     )
-    left = [] if rubric else [name for name in dataset.scales if name not in results]
-    return Calibration(results, rows, context, objective, reference, left)
+    left_out = [] if rubric else [name for name in dataset.scales if name not in results]
+    return Calibration(results, rows, context, objective, reference, left_out)
 
 
 def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
@@ -277,7 +274,7 @@ def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
 
     scales = study_scales(study)
-    # The store first: a tuned threshold must never appear in study.toml as if put in by hand.
+    # The store first: a tuned threshold must never appear in study.toml as if set by hand.
     entries = [
         TunedThreshold(
             rubric=rubric,

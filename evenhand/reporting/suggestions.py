@@ -80,18 +80,13 @@ def units_to_learn(
     """Return the units with annotators' labels, and with a grader's labels by unit (`graded`)."""
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     people = people.drop_duplicates(["unit_id", "rater_id"])
-    # Quotations are looked up by objects that hold a unit and its annotators.
-    units = [
-        GraderDisagreement(
-            rubric,
-            grader,
-            str(unit),
-            graded.get(str(unit), ""),
-            dict(zip(rows["rater_id"], rows["label"], strict=True)),
-            0.0,
+    units = []  # in the form by which quotations are looked up
+    for unit_id, rows in people.groupby("unit_id"):
+        label, labels = (
+            graded.get(str(unit_id), ""),
+            zip(rows["rater_id"], rows["label"], strict=True),
         )
-        for unit, rows in people.groupby("unit_id")
-    ]
+        units.append(GraderDisagreement(rubric, grader, str(unit_id), label, dict(labels), 0.0))
     texts, marks = quoted_texts(study, units), quoted_marks(study, units)
     remarks = quoted_remarks(study, units)
     learn_units = []

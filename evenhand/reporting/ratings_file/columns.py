@@ -608,9 +608,6 @@ def roles_in(
     return table.assign(rater_kind=rater_kinds), options, items
 
 
-# ---- columns ------------------------------------------------------------------------------------
-
-
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a long table with our names for columns that are recognised beyond doubt, and
     `{ours: theirs}`; the table as it is, and {}, if one of them is not or it may be a wide table.
@@ -622,17 +619,17 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
         return table, {}
     others = [column for column in names if column not in RATINGS_COLUMNS]
-    found = ratings_columns(table, others, absent)
-    unassigned = [column for column in others if column not in found.values()]
-    if found.keys() != {*absent} or rater_label_columns(table, unassigned):
+    roles = ratings_columns(table, others, absent)
+    unassigned = [column for column in others if column not in roles.values()]
+    if roles.keys() != {*absent} or rater_label_columns(table, unassigned):
         return table, {}
-    key = [found.get(column, column) for column in ("unit_id", "rater_id")]
+    key = [roles.get(column, column) for column in ("unit_id", "rater_id")]
     key = [column if column in table else "item_id" for column in key]
     if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
         return table, {}
     if "rater_kind" not in table:
-        found |= sure_columns(unassigned, ["rater_kind"], partial(fits, table))
-    return table.rename(columns={theirs: ours for ours, theirs in found.items()}), found
+        roles |= sure_columns(unassigned, ["rater_kind"], partial(fits, table))
+    return table.rename(columns={theirs: ours for ours, theirs in roles.items()}), roles
 
 
 def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
@@ -650,9 +647,6 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
         if are_short and cells.is_unique and (cells != "").all() and not is_declared:
             return table.rename(columns={column: "unit_id"}), column
     return table, ""
-
-
-# ---- kinds --------------------------------------------------------------------------------------
 
 
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:

@@ -1,10 +1,9 @@
-"""Weighted criteria: tables whose rows hold one criterion of a response, and the points that it
-gives, as of HealthBench (Arora et al. 2025, section 3) and others like it.
+"""Read weighted criteria: tables with one criterion of a response in a row, and its points, as in
+HealthBench (Arora et al. 2025, section 3), and compute the responses' scores (`with_scores`).
 
-Each criterion of a response is an item, met or not. Who labelled all criteria of a response gave it
-a score: the points of those met over the sum of the positive ones, clipped to 0-1 unless
-`clip_scores` is false. The scores are a rubric of their own, of numbers. HealthBench divides alike,
-and clips only the mean.
+Each criterion of a response is an item, met or not. A rater who labelled all criteria of a response
+gave it a score: the points of those met over the sum of the positive ones, clipped to 0-1 unless
+`clip_scores` is false (HealthBench clips only the mean). Scores are a further rubric, of numbers.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
 CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
-_KNOWN, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
+_NAMES, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
 _KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
 _KINDS += ("dimension", "kind", "type", "category")
-"""Columns that may say of what kind a criterion is, the likeliest first."""
+"""Columns that may hold the kind of a criterion, the likeliest first."""
 
 
 def rubric_read(rubric: str | None) -> str | None:
-    """Return the rubric whose labels a rubric is computed of.
+    """Return the rubric from whose labels a rubric is computed, or the rubric itself.
 
     >>> rubric_read("score"), rubric_read("rating-score"), rubric_read("rating")
     (None, 'rating', 'rating')
@@ -53,17 +52,18 @@ def rubric_read(rubric: str | None) -> str | None:
 
 def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
-    and its points in columns called so; any other table as it is. Raises InputError where ratings
-    (`rated`) have points and no criteria, no column tells responses apart, or a row cannot be
-    (`_check`).
+    and its points in our columns; any other table as it is. Raises InputError if ratings (`rated`)
+    have points and no criteria, no column identifies responses, or a row is invalid (`_check`).
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}
-    criterion = next((by_name[label] for label in _KNOWN["criterion"] if label in by_name), "")
+    criterion = next((by_name[label] for label in _NAMES["criterion"] if label in by_name), "")
     if not (points := by_name.get(POINTS, "")):
         return table
     if not criterion:
-        known = ((*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS))
-        key = [by_name[word] for names in known for word in [n for n in names if n in by_name][:1]]
+        unit_names, rater_names = (*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS)
+        units = [by_name[name] for name in unit_names if name in by_name]
+        raters = [by_name[name] for name in rater_names if name in by_name]
+        key = units[:1] + raters[:1]
         if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
             return table
         raise InputError(
@@ -77,37 +77,37 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
             f"{name} has criteria ({criterion!r}), and no column says which of them are of one "
             f"response; add one called {RESPONSE_ID!r}"
         )
-    first, is_alone = columns[0], len(columns) == 1
+    first, is_single = columns[0], len(columns) == 1
     ids = texts(table[first])
-    if not is_alone or ids.str.len().max() > 50:
+    if not is_single or ids.str.len().max() > 50:
         ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
-    if first.strip().casefold() not in (*_KNOWN["prompt"], *_KNOWN["response"]):
-        is_needless = is_alone or PROMPT_ID in table
-        table = table.rename(columns={first: "unit_id" if is_needless else PROMPT_ID})
+    if first.strip().casefold() not in (*_NAMES["prompt"], *_NAMES["response"]):
+        is_dropped = is_single or PROMPT_ID in table  # as `unit_id`, below
+        table = table.rename(columns={first: "unit_id" if is_dropped else PROMPT_ID})
     table = table.drop(columns=["unit_id", "item_id"], errors="ignore")
     table = table.rename(columns={criterion: CRITERION, points: POINTS})
     table[RESPONSE_ID] = ids
     _check(table, name, by_row=True)
-    in_order = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
-    number = in_order.groupby(ids).rank("dense").astype(int).astype(str)
+    criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
+    number = criteria.groupby(ids).rank("dense").astype(int).astype(str)
     table.insert(0, "unit_id", ids + "-c" + number)
     value = table[POINTS].astype(float)
     if (value < 0).any():
         table[SIGN] = np.select([value > 0, value < 0], ["positive", "negative"], "")
-    for column in [by_name[word] for word in _KNOWN["subject"] if by_name.get(word) in table][:1]:
+    for column in [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table][:1]:
         if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
             table = table.rename(columns={column: "subject"})
     return table
 
 
 def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, str]) -> list[str]:
-    """Return the columns that together name a response: an id that several criteria share, with the
-    model or the text where these differ; or else the texts.
+    """Return the columns that identify a response: an id that several criteria share, with columns
+    of the model and the text if these differ within it; else the texts.
     """
     likely = [names[name] for name in (*_RESPONSES, "unit_id", "item_id") if name in names]
     likely += [name for name in unit_columns(map(str, table)) if name != criterion]
     roles = ("subject", "response", "prompt")
-    subject, shown, prompt = ([names[e] for e in _KNOWN[role] if e in names][:1] for role in roles)
+    subject, shown, prompt = ([names[e] for e in _NAMES[role] if e in names][:1] for role in roles)
     for column in likely:
         by_value = table.groupby(column)
         if (by_value[criterion].nunique() > 1).any():
@@ -117,25 +117,24 @@ def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, s
 
 
 def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
-    """Raise InputError for the first item, named by its row or id, without a response, a
-    criterion or a number of points; with other points than before; or of a response of which no
-    criterion has positive points.
+    """Raise InputError naming the row or id of the first item without a response, criterion or
+    number of points, with two different points, or of a response without positive points.
     """
     value = pd.to_numeric(table[POINTS], errors="coerce")
     first = table.groupby([RESPONSE_ID, CRITERION], sort=False)[POINTS].transform("first")
     positive = value.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
-    again = "{criterion} of response {response} has {points} points here, and {first} further up"
-    none = "response {response} has no criterion with positive points, so it has no score"
+    other = "{criterion} of response {response} has {points} points here, and {first} further up"
+    no_positive = "response {response} has no criterion with positive points, so it has no score"
     faults = (
         (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
         (table[CRITERION].str.strip() == "", "has {points} points and no criterion; fill it in"),
         (~np.isfinite(value), "points is {points}; give the number of points of the criterion"),
-        (value != pd.to_numeric(first, errors="coerce"), f"{again}; correct one of the two"),
-        (positive <= 0, f"{none}; correct the points or leave the response out"),
+        (value != pd.to_numeric(first, errors="coerce"), f"{other}; correct one of the two"),
+        (positive <= 0, f"{no_positive}; correct the points or leave the response out"),
     )
-    for wrong, fault in faults:
-        if wrong.any():
-            at = int(wrong.to_numpy().argmax())
+    for is_faulty, fault in faults:
+        if is_faulty.any():
+            at = int(is_faulty.to_numpy().argmax())
             row = table.iloc[at].to_dict() | {"first": first.iloc[at]}
             place = f"row {row_number(table, at)}" if by_row else f"item {row['unit_id']!r}"
             cells = {col: repr(shortened(str(row[col]))) for col in (CRITERION, POINTS, "first")}
@@ -144,9 +143,9 @@ def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
 
 
 def with_scores(dataset: Dataset) -> Dataset:
-    """Return a dataset of criteria with the responses' scores as a further rubric of numbers, by
-    all who labelled every criterion of a response, and sliced by kind of criterion; any other one
-    as it is. Raises InputError where no rubric's labels say whether a criterion is met.
+    """Return a dataset of criteria with the responses' scores as a further rubric of numbers, and
+    slices by kind of criterion; any other dataset as it is. Raises InputError if no rubric has two
+    labels, met and not met.
     """
     units = dataset.units
     if not {*COLUMNS} <= {*units} or dataset.ratings.empty:
@@ -199,8 +198,8 @@ def with_scores(dataset: Dataset) -> Dataset:
     responses = units[others].drop_duplicates(RESPONSE_ID)
     ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
     several = units.groupby(RESPONSE_ID).nunique()
-    able = [col for col in (*_KINDS, SIGN) if col in several and (several[col] > 1).any()]
-    kinds = [column for column in able if units[column].nunique() <= MAX_VALUES]
+    varying = [col for col in (*_KINDS, SIGN) if col in several and (several[col] > 1).any()]
+    kinds = [column for column in varying if units[column].nunique() <= MAX_VALUES]
     slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
     return replace(
         dataset,
@@ -214,29 +213,29 @@ def with_scores(dataset: Dataset) -> Dataset:
 
 
 def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
-    """Return the ratings of responses, without a label where a criterion has none; how many labels
-    are `missing` there, and whether the score was `clipped`, as it is with `clip`. `rows` are the
-    ratings of criteria.
+    """Return the ratings of responses from those of criteria, `rows`: the score as the label, "" if
+    a criterion has none; the number of labels `missing`; and if the score was `clipped`.
     """
-    points, given = rows["points"] * rows["is_met"], rows["label"] != ""
-    by_rating = rows.assign(points=points, given=given, unit_id=rows["response"]).groupby(
+    points, has_label = rows["points"] * rows["is_met"], rows["label"] != ""
+    by_rating = rows.assign(points=points, labelled=has_label, unit_id=rows["response"]).groupby(
         ["unit_id", "rubric", "rater_id", "rater_kind", "order", "draw"], as_index=False, sort=False
     )
     scored = by_rating.agg(
         points=("points", "sum"),
-        given=("given", "sum"),
+        labelled=("labelled", "sum"),
         positive=("positive", "first"),
         of=("of", "first"),
         rubric_hash=("rubric_hash", "first"),
         hashes=("rubric_hash", "nunique"),
         created_at=("created_at", "max"),
     )
-    score, missing = scored["points"] / scored["positive"], scored["of"] - scored["given"]
-    is_whole, within = (missing == 0) & (scored["hashes"] == 1), score.clip(0, 1) if clip else score
-    places = 6 if within.round(6).nunique() < MAX_NUMBERS - 1 else 3
-    label = within.round(places).map("{:.6g}".format).where(is_whole, "")
-    reason = np.where(is_whole, "", "incomplete")
-    clipped = is_whole & (within != score)
+    raw_score, missing = scored["points"] / scored["positive"], scored["of"] - scored["labelled"]
+    is_complete = (missing == 0) & (scored["hashes"] == 1)
+    score = raw_score.clip(0, 1) if clip else raw_score
+    places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3
+    label = score.round(places).map("{:.6g}".format).where(is_complete, "")
+    reason = np.where(is_complete, "", "incomplete")
+    clipped = is_complete & (score != raw_score)
     return scored.assign(label=label, unscored_reason=reason, missing=missing, clipped=clipped)
 
 

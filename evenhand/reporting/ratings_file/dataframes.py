@@ -1,5 +1,7 @@
-"""Tables of ratings, of units and of items: a DataFrame of pandas, a table of another library, or
-columns or records of plain Python; and the rows of a ratings file, whether it is long or wide.
+"""Read tables of ratings, units and items as DataFrames, and ratings in long form.
+
+`frame_of` reads a DataFrame of pandas, a table of another library, or columns or records of plain
+Python. `rows_of_file` and `rows_of_table` return a row for each rating of a long or wide table.
 """
 
 from __future__ import annotations
@@ -34,31 +36,31 @@ if TYPE_CHECKING:
 
 
 Names = Hashable | Iterable[Hashable]
-"""Several names or labels, or one alone."""
+"""One name or label, or several."""
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
-"""Names of columns, as no file has, for the column of a wide table and its label."""
+"""Names, which no file has, for the columns of a melted wide table: its column and the label."""
 
 
-def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
+def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     """Return a table as a DataFrame with texts for column names; `name` is what messages call it.
     What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
     where it is no table, or where two columns have one name.
     """
-    if isinstance(given, pd.DataFrame):
-        frame = _flat(given, name)
-    elif isinstance(given, Mapping):
-        frame = _of_columns(given, name)
-    elif isinstance(given, (list, tuple)):
-        frame = _of_records(given, name)
-    elif hasattr(given, "to_frame"):
-        kind = type(given).__name__
+    if isinstance(source, pd.DataFrame):
+        frame = _flat(source, name)
+    elif isinstance(source, Mapping):
+        frame = _of_columns(source, name)
+    elif isinstance(source, (list, tuple)):
+        frame = _of_records(source, name)
+    elif hasattr(source, "to_frame"):
+        kind = type(source).__name__
         raise InputError(f"{name}: a {kind} is one column; a table of ratings has several")
-    elif isinstance(given, ArrowTable):
-        frame = _of_another_library(given, name)
+    elif isinstance(source, ArrowTable):
+        frame = _of_another_library(source, name)
     else:
-        kind = type(given).__name__
+        kind = type(source).__name__
         for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
-            if hasattr(given, method):
+            if hasattr(source, method):
                 raise InputError(
                     f"{name}: this {kind} is not computed yet; write .{method}() behind it"
                 )
@@ -67,34 +69,35 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
             "columns, a list of records, or a path"
         )
     table = frame.set_axis([cell_text(column) for column in frame.columns], axis=1)
-    again = table.columns[table.columns.duplicated()]
-    if len(again):
-        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+    duplicates = table.columns[table.columns.duplicated()]
+    if len(duplicates):
+        raise InputError(f"{name}: two columns are called {duplicates[0]!r}; rename one")
     table.attrs = dict(frame.attrs)
-    # A missing cell of a categorical column would become the text "nan" where texts are made of it.
-    coded = [column for column in table if isinstance(table[column].dtype, pd.CategoricalDtype)]
-    return table.astype(dict.fromkeys(coded, object)) if coded else table
+    # As text, a missing cell of a categorical column would become "nan".
+    categorical = [c for c in table if isinstance(table[c].dtype, pd.CategoricalDtype)]
+    return table.astype(dict.fromkeys(categorical, object)) if categorical else table
 
 
-def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
-    """A DataFrame whose named levels of an index of several are columns."""
-    if isinstance(given.columns, pd.MultiIndex):
+def _flat(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return a DataFrame with the levels of a MultiIndex as columns."""
+    if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
-            f"{name}: the columns have names of {given.columns.nlevels} levels; give each one name"
+            f"{name}: the columns have names of {frame.columns.nlevels} levels; give each one name"
         )
-    if not isinstance(given.index, pd.MultiIndex):
-        return given
-    if None in given.index.names or set(given.index.names) & set(given.columns):
+    if not isinstance(frame.index, pd.MultiIndex):
+        return frame
+    if None in frame.index.names or set(frame.index.names) & set(frame.columns):
         raise InputError(
-            f"{name}: its rows are named by an index of {given.index.nlevels} levels; name the "
+            f"{name}: its rows are named by an index of {frame.index.nlevels} levels; name the "
             "levels as columns that it does not have, or write .reset_index(drop=True)"
         )
-    return given.reset_index()
+    return frame.reset_index()
 
 
-def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
+def _of_columns(source: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
+    """Read a mapping of columns. Raises InputError if one is no list or of another length."""
     columns: dict[str, Any] = {}
-    for column, cells in given.items():
+    for column, cells in source.items():
         if isinstance(cells, (str, bytes, Mapping)) or not hasattr(cells, "__len__"):
             raise InputError(
                 f"{name}: the column {cell_text(column)!r} must be a list of cells, not a "
@@ -108,27 +111,27 @@ def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFr
     return pd.DataFrame(columns)
 
 
-def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
-    for number, record in enumerate(given):
+def _of_records(source: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
+    """Read a list of records. Raises InputError if one is no mapping."""
+    for number, record in enumerate(source):
         if not isinstance(record, Mapping):
             raise InputError(
                 f"{name}: record {number} is a {type(record).__name__}; give each row as a dict, "
                 "{column: cell}"
             )
-    return pd.DataFrame(list(given), dtype=object)
+    return pd.DataFrame(list(source), dtype=object)
 
 
-def _of_another_library(given: Any, name: str) -> pd.DataFrame:
-    """Read a table by Arrow, where pyarrow is installed. Whole numbers stay so next to nulls; a
-    column of pyarrow without a type becomes objects.
-    """
+def _of_another_library(source: Any, name: str) -> pd.DataFrame:
+    """Read a table by Arrow, if pyarrow is installed; integer columns with nulls stay integers."""
+    kind = type(source).__name__
     try:
         import pyarrow
     except ModuleNotFoundError:
         pyarrow = None
     try:
         if pyarrow is not None:
-            table, columns = pyarrow.table(given), []
+            table, columns = pyarrow.table(source), []
             for column in table.columns:
                 try:
                     columns.append(column.to_pandas(integer_object_nulls=True))
@@ -137,19 +140,21 @@ def _of_another_library(given: Any, name: str) -> pd.DataFrame:
             empty = pd.DataFrame(index=pd.RangeIndex(table.num_rows))
             frame = pd.concat(columns, axis=1) if columns else empty
             return frame.set_axis(table.column_names, axis=1)
-        if hasattr(given, "to_dicts"):  # a frame of polars, which needs nothing for it
-            return _of_records(given.to_dicts(), name)
+        if hasattr(source, "to_dicts"):  # a frame of polars, read without pyarrow
+            return _of_records(source.to_dicts(), name)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise InputError(f"{name}: this {type(given).__name__} cannot be read ({reason})") from None
+        raise InputError(
+            f"{name}: this {type(source).__name__} cannot be read ({reason})"
+        ) from None
     raise InputError(
-        f"{name}: reading a {type(given).__name__} takes pyarrow; run pip install pyarrow, or give "
-        "a DataFrame of pandas"
+        f"{name}: reading a {kind} takes pyarrow; run pip install pyarrow, or give a DataFrame of "
+        "pandas"
     )
 
 
 def as_texts(names: Names) -> tuple[str, ...]:
-    """Names or labels as files have them.
+    """Return names or labels as the texts that files have.
 
     >>> as_texts([1, 2.0, "x"]), as_texts("gpt")
     (('1', '2', 'x'), ('gpt',))
@@ -160,7 +165,7 @@ def as_texts(names: Names) -> tuple[str, ...]:
 
 
 def kinds_of(human: Names, model: Names) -> dict[str, str]:
-    """The kind of each rater that was named. Raises InputError where one is named as both."""
+    """Return the kind of each rater named. Raises InputError if one is named as both."""
     people, models = as_texts(human), as_texts(model)
     for rater in people:
         if rater in models:
@@ -168,13 +173,12 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
-def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
-    """A file or a table of units, with texts for cells, and its name in messages."""
-    name = given.name if isinstance(given, Path) else "units"
-    if isinstance(given, Path):
-        table = with_unit_id(read_table(given))
+def units_table(source: Path | Table) -> tuple[pd.DataFrame, str]:
+    """Return a file or a table of units, all cells as texts, and its name in messages."""
+    if isinstance(source, Path):
+        name, table = source.name, with_unit_id(read_table(source))
     else:
-        table = _as_in_a_file(frame_of(given, name))
+        name, table = "units", _with_unit_ids(frame_of(source, "units"))
         table = _with_texts(table, table.columns)
     return table.assign(unit_id=fold(table["unit_id"])) if "unit_id" in table else table, name
 
@@ -184,21 +188,18 @@ def _refuse_sheet(sheet: str) -> None:
         raise InputError("sheet= names one of a workbook; a table in memory has none, leave it out")
 
 
-def items_table(given: Table, sheet: str = "") -> pd.DataFrame:
-    """A table of items to rate, with texts for cells; an index with a name is a column. Raises
-    InputError where a `sheet` is asked for.
-    """
+def items_table(source: Table, sheet: str = "") -> pd.DataFrame:
+    """Return a table of items, all cells as texts, with a named index as a column."""
     _refuse_sheet(sheet)
-    frame = frame_of(given, "items")
+    frame = frame_of(source, "items")
     if frame.index.name and frame.index.name not in frame:
         frame = frame.reset_index()
     table = _numbered(frame)
     return _with_texts(table, table.columns)
 
 
-def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
-    """A table with texts for unit ids."""
-    table = given
+def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with unit ids as texts, from a column or the index, and rows numbered."""
     if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
         table = table.reset_index()
     table = with_unit_id(_numbered(table))
@@ -206,17 +207,15 @@ def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with rows numbered so that messages name them by the index."""
-    numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
-    rows = table.index if numbered else pd.RangeIndex(len(table))
+    """Return a table numbered so that messages name rows by its index, or from 0."""
+    is_numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
+    rows = table.index if is_numbered else pd.RangeIndex(len(table))
     return table.set_axis(rows - FIRST_ROW, axis=0)
 
 
 def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFrame:
+    """Return a table with the cells of these columns as texts."""
     return table.assign(**{str(column): texts(table[column]) for column in columns})
-
-
-# ---- long form ----------------------------------------------------------------------------------
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
@@ -227,48 +226,50 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     table = with_criteria(renamed(export.table, options.columns, file.name), file.name)
     table, options, items = roles_in(table, file.name, options, export)
     table = table.set_axis(table.index + FIRST_ROW, axis=0)
-    rows, read = long_rows(table, file.name, options, blanks=False)
+    rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
-    return rows, replace(read, units=units, items=items, notes=[*export.notes, *read.notes])
+    notes = [*export.notes, *reading.notes]
+    return rows, replace(reading, units=units, items=items, notes=notes)
 
 
-def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
+def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a long or wide table of any library. In a wide one a missing cell is no
     rating, and an empty text one without a label.
     """
     _refuse_sheet(options.sheet)
-    frame = frame_of(given, options.name)
+    frame = frame_of(source, options.name)
     table = renamed(frame, options.columns, options.name)
     table = with_criteria(_numbered(table), options.name).set_axis(table.index)
     table, options, items = roles_in(table, options.name, options)
-    rows, read = long_rows(table, options.name, options)
-    return rows, replace(read, items=items, notes=[*frame.attrs.get("notes", ()), *read.notes])
+    rows, reading = long_rows(table, options.name, options)
+    notes = [*frame.attrs.get("notes", ()), *reading.notes]
+    return rows, replace(reading, items=items, notes=notes)
 
 
 def long_rows(
-    given: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
+    source: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
 ) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a ratings file, and what is known of it. `given` is long, with a column
+    """Return the rows of a ratings file, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
     them and each rubric. An empty cell of a wide table is a rating without a label, or none where
     `blanks` do not count.
     """
-    table, kinds = _as_in_a_file(given), options.kinds
+    table, kinds = _with_unit_ids(source), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
         if options.wide:
             wide = options.spelled("wide", options.wide)
             raise InputError(f"{name} has a row for each rating; leave {wide} out")
         refuse_missing(table, name, options)
         options = replace(options, kinds={folded(rater): kind for rater, kind in kinds.items()})
-        read = RatingsInput(name, options)
+        reading = RatingsInput(name, options)
     else:
         if "unit_id" not in table:
-            table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
+            table.insert(0, "unit_id", texts(source.index.to_series()).to_numpy())
         columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
         grid = grid_in(table, columns, options)
         notes = []
-        taken = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
-        if reserved := [column for column in table if column in taken]:
+        reserved_names = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
+        if reserved := [column for column in table if column in reserved_names]:
             table = table.drop(columns=reserved)
             notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
         if grid is not None:
@@ -280,17 +281,17 @@ def long_rows(
                 notes.append(written("reading.grid_others", columns=listed(grid.others)))
         table = _melted(table, options, name, grid, blanks=blanks)
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
-        read = RatingsInput(name, options, rows, columns, notes=notes)
+        reading = RatingsInput(name, options, rows, columns, notes=notes)
     for step in TABLE_STEPS:
-        table = step(table, read)
-    if read.rows is not None:
+        table = step(table, reading)
+    if reading.rows is not None:
         table = table.reset_index(drop=True)
     others = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, others), read
+    return _with_texts(table, others), reading
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raise InputError where a wide table has no such columns, or it is unclear who is a person."""
+    """Raise InputError if a wide table has no columns of the grid, or raters have no kinds."""
     wide, fault = options.spelled("wide", options.wide), ""
     if not options.kinds and grid.columns:
         fault = (
@@ -320,32 +321,32 @@ def _melted(
     kinds = options.kinds
     for rater in kinds if grid is None else ():
         if rater not in table:
-            marked = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
+            similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
-            hint = f"; columns such as {marked[0]} are read with {wide}" if marked else ""
+            hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
             raise InputError(
                 f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"
             )
     labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
-    about = [column for column in table if column not in labels]
-    if (unnamed := table["unit_id"] == "").any():
-        at = row_number(table, int(unnamed.to_numpy().argmax()))
-        raise InputError(f"{name}, row {at}: unit_id is ''; it must be filled in")
-    again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
-    if again.any():
+    others = [column for column in table if column not in labels]
+    if (is_unnamed := table["unit_id"] == "").any():
+        row = row_number(table, int(is_unnamed.to_numpy().argmax()))
+        raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
+    is_duplicate = table.duplicated([name for name in others if name in ("unit_id", "rubric")])
+    if is_duplicate.any():
         raise InputError(
-            f"{name}: item {table.loc[again, 'unit_id'].iloc[0]!r} has two rows. If each row is "
-            "rated by itself, call the column of ids 'item' (rows of one item then count as one "
-            "cluster; an index goes by reset_index(drop=True)); else keep one row"
+            f"{name}: item {table.loc[is_duplicate, 'unit_id'].iloc[0]!r} has two rows. If each "
+            "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
+            "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(about, list(labels), _COLUMN, _LABEL, ignore_index=False)
+    cells = table.melt(others, list(labels), _COLUMN, _LABEL, ignore_index=False)
     cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map({column: rater for column, (rater, _) in labels.items()})
+    cells["rater_id"] = cells[_COLUMN].map(lambda column: labels[column][0])
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map({column: of for column, (_, of) in labels.items()})
+        cells["rubric"] = cells[_COLUMN].map(lambda column: labels[column][1])
     return cells

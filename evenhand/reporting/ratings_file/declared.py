@@ -1,11 +1,11 @@
-"""Declarations of a user for a file of ratings or of items, by options of the command line or by
-keywords in Python, and the file next to a ratings file that keeps them.
+"""Options that a user declares for a file of ratings or items, on the command line or in Python,
+and the sidecar: the file next to a ratings file that stores them.
 
-`NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds what the analysis of the
-study uses in addition to its two tables, so that `evenhand check` on the files gives the results of
-`evenhand report`: scales, thresholds and what these were tuned on, settings other than the
-defaults, exclusions, prices, looks. It may also be written by hand for any ratings; all of it but a
-scale's `categories` may be left out. `evenhand.reporting.exporting` writes it.
+The sidecar `NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds everything but
+the two tables that the study's analysis uses, so that `evenhand check` on the files gives the
+results of `evenhand report`: scales, thresholds and the labels they were tuned on, settings other
+than the defaults, exclusions, prices, interim analyses. It may also be written by hand; only a
+scale's `categories` are required. `evenhand.reporting.exporting` writes it for a study.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$"
 """A text without line breaks and other control characters: it is printed on a terminal."""
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 EVERYBODY = "*"
-"""All raters that are not named, as `--human '*'` has it."""
+"""All raters that are not named, as in `--human '*'`."""
 
 
 @runtime_checkable
@@ -57,21 +57,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Options of a ratings file, on the command line, in Python or in its sidecar, which alone is
-    held to the limits of the fields; all of them may be left out.
+    """Options of a ratings file, on the command line, in Python or in its sidecar; all optional.
+    The limits of the fields apply to sidecars only.
 
-    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file,
-    which no sidecar names.
-    `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
-    the one that favours side a and the one that favours side b; `thresholds` are by grader.
-    `format` names a reader of `exchange.readers` where its content does not show which.
-    `columns` are its names of our columns, `{ours: theirs}`.
-    With `normalise` labels and names that look alike are taken for one, with False for different
-    ones; None asks.
-    Units that are `independent` are so even where a column names items that several of them share.
-    With `several` each label is a set of options.
-    `wide` is the pattern of the names of columns that a rater has for each rubric, and `sheet` the
-    one of a workbook that is read.
+    `rubric` selects a rubric: a name in the file, a shipped rubric, or (not in a sidecar) a
+    rubric's file. `categories` are all permitted labels in order, `affirmative` those that count as
+    yes, `sides` the one that favours side a and the one that favours side b; `thresholds` are by
+    grader. `format` names a reader of `exchange.readers` if the content does not show it. `columns`
+    are the file's names of our columns, `{ours: theirs}`. With `normalise` labels and names that
+    look alike are the same, with False different; with None they raise an error. `independent`
+    units are clusters even if a column identifies items that they share. With `several` each label
+    is a set of options. `wide` is the pattern of names of columns, one for each rater and rubric,
+    and `sheet` the name of one in a workbook.
     """
 
     rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None
@@ -91,13 +88,12 @@ class FileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleOptions(FileOptions):
-    """Options declared for a ratings file and its analysis.
+    """Options of a ratings file and its analysis.
 
-    `kinds` are those of its raters; `inferred` ones were not declared for each rater by name.
-    `units` is a file or a table of the units' columns; `settings` are those of the analysis that
-    replace the study's or the sidecar's own, by name.
-    Messages name these as options of the command line, or as they are called `in_python`, and a
-    table that is no file by its `name`.
+    `kinds` are by rater id; `inferred` if they were not declared for each rater by name. `units` is
+    a file or a table of columns of units; `settings` override the study's or the sidecar's, by
+    name. Messages write options as on the command line, or as keywords if `in_python`, and `name`
+    for a table.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -109,7 +105,7 @@ class ScaleOptions(FileOptions):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The labels that say that there is none."""
+        """The codes for "no label"."""
         return tuple(self.settings.get("missing", ()))
 
     def spelled(self, name: str, *keys: str) -> str:
@@ -150,7 +146,7 @@ class ItemOptions:
     question: str = ""
     options: Sequence[str] = ()
     descriptions: Mapping[str, str] = field(default_factory=dict)
-    """What options mean, by their names."""
+    """Definitions of options, by their names."""
     scale: str = ""
     several: bool = False
     level: Literal["nominal", "ordinal"] | None = None
@@ -161,21 +157,19 @@ class ItemOptions:
 
     @property
     def of_one(self) -> bool:
-        """True where what is asked is of one response; without it, it may be of two."""
+        """True if the question is about one response; else it may compare two."""
         return bool(self.rubric or self.options or self.scale)
 
-    def refuse(self, names: Sequence[str], because: str) -> None:
-        """Raise InputError where an option is given that would change nothing here."""
+    def refuse(self, names: Sequence[str], reason: str) -> None:
+        """Raise InputError if one of these options is set; the `reason` completes the sentence."""
         for name in names:
             if getattr(self, name) not in ("", (), [], False, None):
-                raise InputError(f"--{name.replace('_', '-')} {because}")
+                raise InputError(f"--{name.replace('_', '-')} {reason}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions(ItemOptions):
-    """Options of items to label, with how many of them are sampled for how many raters. `given`
-    are the options that a user named, in order.
-    """
+    """Options of items to label, with the design of the sample; `given` are options as typed."""
 
     sample: int | None = None
     stratify: Sequence[str] = ()
@@ -208,7 +202,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """Work and cost of one grader, as far as known (`analysis.raters`)."""
+    """Known work and cost of one grader (`analysis.raters`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
@@ -259,23 +253,15 @@ class ScaleSection(Section):
         return self
 
     @classmethod
-    def of(cls, scale: Scale, **more: Any) -> Self:
-        """Return the section of a scale, with what `more` is known of the rubric."""
-        named = (key for key in scale.categories if key in scale.affirmative)
-        facts = {"categories": scale.categories, "level": scale.level, "unit": scale.unit}
-        return cls(**{**facts, "threshold": scale.threshold, "affirmative": tuple(named), **more})
+    def of(cls, scale: Scale, **facts: Any) -> Self:
+        """Return the section of a scale, with further `facts` about the rubric as fields."""
+        affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
+        same = {name: getattr(scale, name) for name in ("categories", "level", "unit", "threshold")}
+        return cls(**{**same, "affirmative": affirmative, **facts})
 
     def scale(self, name: str) -> Scale:
-        """The scale as the analysis takes it."""
-        same = (
-            "categories",
-            "threshold",
-            "thresholds",
-            "unit",
-            "favours",
-            "collapse",
-            "variant_of",
-        )
+        """Return the scale for the analysis. Raises InputError if it is inconsistent."""
+        same_fields = "categories threshold thresholds unit favours collapse variant_of"
         return Scale(
             name=name,
             level=self.level or "nominal",
@@ -288,13 +274,13 @@ class ScaleSection(Section):
             },
             unclear=frozenset(self.unclear),
             withheld={part.grader: frozenset(part.units) for part in self.withheld},
-            **{field: getattr(self, field) for field in same},
+            **{field: getattr(self, field) for field in same_fields.split()},
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSection(FileOptions):
-    """The section `[file]`: what the file itself means, and who its raters are."""
+    """The section `[file]`: options of the file, and its raters by kind."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -302,14 +288,14 @@ class FileSection(FileOptions):
     model: tuple[Line, ...] = ()
 
     def under(self, options: ScaleOptions) -> ScaleOptions:
-        """Return the options, with these where nothing else is given."""
+        """Return the user's options, with those of the section in place of defaults."""
         kinds = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
         values: dict[str, Any] = {opt.name: getattr(self, opt.name) for opt in fields(FileOptions)}
-        given = {name: value for name, value in (values | {"kinds": kinds}).items() if value}
-        given |= {} if self.normalise is None else {"normalise": self.normalise}
-        usual = ScaleOptions()
-        is_open = [name for name in given if getattr(options, name) == getattr(usual, name)]
-        return replace(options, **{name: given[name] for name in is_open})
+        declared = {name: value for name, value in (values | {"kinds": kinds}).items() if value}
+        declared |= {} if self.normalise is None else {"normalise": self.normalise}
+        default = ScaleOptions()
+        unset = [name for name in declared if getattr(options, name) == getattr(default, name)]
+        return replace(options, **{name: declared[name] for name in unset})
 
 
 class WordingTrial(Section):
@@ -344,14 +330,15 @@ class Sidecar(Section):
 
     @field_validator("units", "attacked")
     @classmethod
-    def _beside(cls, name: str) -> str:
+    def _is_file_name(cls, name: str) -> str:
+        """Check that a file has no folder, so that it is next to the sidecar."""
         if name and (Path(name).name != name or name == ".." or "\\" in name):
             raise ValueError(f"{name!r} is not the name of a file beside this one")
         return name
 
     @field_validator("analysis")
     @classmethod
-    def _in_time(cls, settings: AnalysisSettings) -> AnalysisSettings:
+    def _limits_resamples(cls, settings: AnalysisSettings) -> AnalysisSettings:
         if settings.resamples > _MOST_RESAMPLES:
             raise ValueError(f"resamples is {settings.resamples}; at most {_MOST_RESAMPLES} here")
         return settings
@@ -372,18 +359,18 @@ class Sidecar(Section):
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
     ) -> StudyFacts:
-        """Return the facts about the ratings, which messages call `source`."""
+        """Return the facts about the ratings, called `source` in messages."""
         import pandas as pd
 
         scales = self.scales.items()
         hashes = {name: scale.hashes for name, scale in scales if scale.hashes is not None}
-        used = [
+        usage_rows = [
             {"rubric": name, "rater_id": grader, **usage.model_dump()}
             for name, scale in scales
             for grader, usage in scale.usage.items()
         ]
         numbers = dict.fromkeys(["tokens_input", "tokens_output", "cost_usd"], float)
-        usage = pd.DataFrame(used).astype(numbers) if used else None
+        usage = pd.DataFrame(usage_rows).astype(numbers) if usage_rows else None
         return StudyFacts(
             rubric_hashes=hashes or None,
             excluded=self.excluded,
@@ -420,14 +407,13 @@ def sidecar_path(ratings: Path) -> Path:
 
 
 def read_sidecar(ratings: Path) -> Sidecar | None:
-    """The sidecar of a ratings file, or None where it has none. Raises InputError, one sentence,
-    where it is damaged.
-    """
+    """Read the sidecar of a ratings file, None without one. Raises InputError if it is invalid."""
     path = sidecar_path(ratings)
-    return _checked(path, lambda: _toml(path)) if path.exists() else None
+    return _validated(path, lambda: _read_toml(path)) if path.exists() else None
 
 
-def _checked(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
+def _validated(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
+    """Return the sidecar in the content that `read` returns. Raises InputError naming the file."""
     try:
         sidecar = Sidecar.model_validate(read())
         sidecar.known_scales()
@@ -438,9 +424,9 @@ def _checked(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
 
 
 def write_settings(ratings: Path, options: ScaleOptions) -> Path:
-    """Write what the options say of a ratings file, of its units and of its analysis into its
-    sidecar, which keeps the rest. Raises InputError, and writes nothing, where the units are
-    elsewhere or the rubric is a file.
+    """Write the options of a ratings file, its units and its analysis into its sidecar, which keeps
+    the rest. Raises InputError, and writes nothing, if units are in another folder or the rubric is
+    a file.
     """
     import tomlkit
 
@@ -459,19 +445,21 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
         )
     if (settings := dict(options.settings)).get("seed") is not None:
         document["seed"] = settings.pop("seed")
-    given: dict[str, dict[str, Any]] = {"file": {}}
+    sections: dict[str, dict[str, Any]] = {"file": {}}
     for name in (option.name for option in fields(FileSection)):
         raters = [rater for rater, kind in options.kinds.items() if kind == name]
         if value := raters or getattr(options, name, None):
-            given["file"][name] = value
+            sections["file"][name] = value
     if options.normalise is False:
-        given["file"]["normalise"] = False
-    for section, of in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
-        given[section] = {name: settings[name] for name in settings if name in of.model_fields}
-    for section, values in given.items():
+        sections["file"]["normalise"] = False
+    for section, model in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
+        sections[section] = {
+            name: settings[name] for name in settings if name in model.model_fields
+        }
+    for section, values in sections.items():
         if values:
             document.setdefault(section, tomlkit.table()).update(values)
-    _checked(path, document.unwrap)
+    _validated(path, document.unwrap)
     atomic_write(path, tomlkit.dumps(document).encode())
     return path
 
@@ -485,7 +473,8 @@ def named_file(ratings: Path, what: str, name: str, advice: str) -> Path | None:
     return path
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file. Raises InputError, without the file's name, if that is not possible."""
     if not path.is_file():
         raise InputError("this is a folder; remove it or put the file in its place")
     if path.stat().st_size > MOST_BYTES:
@@ -501,5 +490,5 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def printable(fault: str, most: int = 300) -> str:
-    """Return a file's fault without control characters, which could steer the terminal."""
+    """Return a text of a file, shortened and without control characters, for the terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in fault[:most])

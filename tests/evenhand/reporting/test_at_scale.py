@@ -97,7 +97,7 @@ def test_a_piece_that_a_worker_cannot_hold_is_refused(tmp_path: Path, monkeypatc
     table = pa.table({"unit_id": ["u"] * 500_000, "label": ["y" * 30] * 500_000})
     parquet.write_table(table, tmp_path / "large.parquet")
     reading = Reading("large.parquet", {})
-    (piece,) = pieces_of(str(tmp_path / "large.parquet"), reading.wanted, reading.theirs)
+    (piece,) = pieces_of(str(tmp_path / "large.parquet"), reading.columns, reading.theirs)
     assert sum(len(part) for part in at_scale.read_piece(piece, reading)) == 500_000
     with pytest.raises(InputError, match=r"large.parquet holds more than .* in 1,000,000 rows"):
         at_scale.read_parts(piece, reading, 2)
@@ -112,7 +112,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_without_dask_or_a_scheduler_one_sentence_says_so(small, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(at_scale, "_PATIENCE", 0.2)
+    monkeypatch.setattr(at_scale, "_TIMEOUT", 0.2)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1:"):
         analyse_at_scale(small, SCALE, engine="dask:tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)

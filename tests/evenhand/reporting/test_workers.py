@@ -113,7 +113,7 @@ def test_a_single_core_works_alone_and_loads_the_libraries_itself():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_library_process_say_what_they_say_here_even_if_their_process_is_killed(monkeypatch):
+def test_the_library_process_finds_what_is_found_here_even_if_their_process_is_killed(monkeypatch):
     before = multiprocessing.active_children()
 
     def started() -> list[multiprocessing.process.BaseProcess]:
