@@ -695,8 +695,8 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     result.notes += messages
     result.orders = audit.orders_seen(counted)
     for name, graders in audit.by_orders(result.orders).items():
-        note = "note.both_orders" if name == "both_orders" else "note.one_order"
-        result.note(written(note, graders=listed(graders)))
+        both, names = name == "both_orders", listed(graders)
+        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
     if with_prompt := own_prompt_raters(counted["rater_id"].unique(), request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
     request = replace(request, units=matrix.with_weights(request.units, counted))

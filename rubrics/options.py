@@ -500,9 +500,10 @@ class NumberKind(LabelKind):
         return self.number.in_words
 
     def permitted_in(self, sentence: Callable[..., str]) -> str:
-        is_whole = self.number.step == 1 and self.number.places == 0
         bounds = {name: f"{bound:.12g}" for name, bound in self.number.model_dump().items()}
-        return sentence("number.whole" if is_whole else "number.steps", **bounds)
+        if self.number.step == 1 and self.number.places == 0:
+            return sentence("number.whole", **bounds)
+        return sentence("number.steps", **bounds)
 
     @property
     def answer_form(self) -> str:
