@@ -7,7 +7,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -248,9 +248,11 @@ PUBLISHED = {"claude-v1": (19, 60, 0, 1), "gpt-3.5-turbo": (37, 40, 1, 2), "gpt-
 """Of 80 comparisons in both orders, how often the judge was consistent, favoured the first, the
 second, or gave no verdict: Zheng et al. (2023), Table 2, default prompt, where they are shares."""
 
+MODELS = {"model_1": "llama-13b", "model_2": "vicuna-13b"}
+
 
 def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
-    """In the form in which FastChat writes a judge's votes in both orders."""
+    """A row for each vote, and so two for each question: in both orders."""
     rows = []
     for judge, (consistent, first, second, failed) in PUBLISHED.items():
         outcomes = (
@@ -260,10 +262,12 @@ def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
             *[("error", "error")] * failed,
         )
         outcomes = outcomes[consistent:]  # the first were two for one
-        for question, (g1, g2) in enumerate(outcomes):
-            models = {"model_1": "llama-13b", "model_2": "vicuna-13b"}
-            said = {"question_id": question, "turn": 1, "g1_winner": g1, "g2_winner": g2}
-            rows.append({"judge": [judge, "pair-v2"], **models, **said})
+        for question, votes in enumerate(outcomes):
+            for vote, (first_model, second_model) in zip(votes, permutations(MODELS), strict=True):
+                models = {"model_a": MODELS[first_model], "model_b": MODELS[second_model]}
+                winner = {first_model: "model_a", second_model: "model_b"}.get(vote, vote)
+                about = {"question_id": question, "turn": 1, "judge": [judge, "pair-v2"]}
+                rows.append({**about, **models, "winner": winner})
     path = tmp_path / "votes.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     found = check(read(path), categories=["a", "tie", "b"], sides=["a", "b"], resamples=200)

@@ -166,9 +166,12 @@ def test_what_a_budget_cut_short_is_asked_again(bench: Bench) -> None:
     assert grade(study, [PRICED], budget=5).scored == 2
 
 
+def test_settings_are_part_of_the_graders_name() -> None:
+    assert rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised")) == "anthropic:m#7707ad"
+
+
 @pytest.mark.slow
 def test_settings_are_sent_and_belong_to_the_graders_identity(bench: Bench) -> None:
-    assert rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised")) == "anthropic:m#7707ad"
     study, raters = bench.study(pairs=1), []
     own = {"max_tokens": 500, "effort": "low", "service_tier": "flex"}
     for options in ({}, *({name: value} for name, value in own.items()), own):
