@@ -118,8 +118,7 @@ def discretised_normal(centre: float, spread: float, count: int) -> Sequence[flo
     [0.159, 0.683, 0.159]
     """
     bounds = [_NORMAL.cdf((edge + 0.5 - centre) / spread) for edge in range(count - 1)]
-    cumulative = [0.0, *bounds, 1.0]
-    return [high - low for low, high in pairwise(cumulative)]
+    return [high - low for low, high in pairwise([0.0, *bounds, 1.0])]
 
 
 def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:

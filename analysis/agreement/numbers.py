@@ -215,8 +215,7 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
 
 def rank_correlation(tables: Array) -> Array:
     """Spearman's rho (...) of two raters, ties at their mean rank, from tables (..., cells)."""
-    mean = ratio(tables[..., _RANKS], moments(tables).sum((-2, -1)))
-    return np.asarray(np.tanh(mean))
+    return np.asarray(np.tanh(ratio(tables[..., _RANKS], moments(tables).sum((-2, -1)))))
 
 
 def squares_of_two(tables: Array) -> MeanSquares:

@@ -153,7 +153,8 @@ class ScoreDistribution:
         implied = pooled[:, None] * scale
         excess = (sums.n3 * excess + shared * implied) / (sums.n3 + shared)
         nodes = _four_nodes(mean, variance, normal)
-        weight = excess[..., None] * _third_difference(nodes)
+        apart = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
+        weight = excess[..., None] / apart.prod(axis=-1)  # of the third divided difference
         return cls(mean, variance, center, wide, ndtri(nodes), weight)
 
 
@@ -582,12 +583,6 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
     step = 0.1 * (high - low)
     below, above = np.minimum(step, low / 2.0), np.minimum(step, (1.0 - high) / 2.0)
     return np.stack([low - below, low + step, high - step, high + above], axis=-1)
-
-
-def _third_difference(at: Array) -> Array:
-    """Return the weights of the third divided difference over four places, (..., 4)."""
-    apart = at[..., :, None] - at[..., None, :] + np.eye(4)
-    return np.asarray(1.0 / apart.prod(axis=-1))
 
 
 # Calls, and their shifts

@@ -652,8 +652,7 @@ def _csv_lines(table: pd.DataFrame) -> tuple[str, ...]:
 
 def _read_csv_lines(lines: Sequence[str]) -> pd.DataFrame:
     """Return the table in lines of CSV, all cells as text."""
-    text = io.StringIO("\n".join(lines))
-    return pd.read_csv(text, dtype=str, keep_default_na=False)
+    return pd.read_csv(io.StringIO("\n".join(lines)), dtype=str, keep_default_na=False)
 
 
 # ---- the checks ---------------------------------------------------------------------------------

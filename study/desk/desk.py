@@ -683,8 +683,7 @@ class AnnotationDesk(Desk):
         older = recent[recent.index(shown[0]) + 1 :] or shown
         number = next(number for number, claim in numbered if claim is shown[0])
         done, total = self.progress(rater_id)
-        previous = older[0].task_id
-        return Sheet(tasks, done, total, previous, flags=flags, answered_as=number)
+        return Sheet(tasks, done, total, older[0].task_id, flags=flags, answered_as=number)
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
@@ -709,8 +708,7 @@ class AnnotationDesk(Desk):
 
     def _task(self, claim: Claim, design: SessionDesign, answer: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
-        values = self._values(claim, design)
-        return Task(claim.task_id, rubric, claim.order, values, answer)
+        return Task(claim.task_id, rubric, claim.order, self._values(claim, design), answer)
 
     def _values(self, claim: Any, design: SessionDesign) -> dict[str, str]:
         """Return the texts that the task of a claim shows; empty if the study no longer has it."""

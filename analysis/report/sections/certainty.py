@@ -160,13 +160,10 @@ def stability_part(figures: RubricFigures) -> Part:
     """Kappa across variants: of subjects' answers as labelled by each rater, a table for each
     varying column; then of every rater's labels across wordings of the rubric.
     """
-
-    def on_binary(key: Key) -> Figure | None:
-        return figures.by_key(key._replace(subset=key.subset + BINARY))
-
     label = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
-    columns.append((written("stability.binary", statistic=label), on_binary))
+    on_binary = written("stability.binary", statistic=label)
+    columns += [(on_binary, lambda key: figures.by_key(key._replace(subset=key.subset + BINARY)))]
     kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
     on_all = figures.select(STABILITY)
     subsets = dict.fromkeys(row.subset for row in kappas)

@@ -109,15 +109,18 @@ _SENTENCES = {
 
 def paragraphs(source: Source) -> blocks.Quotable:
     """Return the paragraphs on methods and results, with authors, years and references."""
-    texts = [" ".join(sentences(source)) for sentences in (_methods, _results)]
-    texts = [text for text in texts if text]
+
+    def with_authors(citation: re.Match[str]) -> str:
+        return f" ({'; '.join(map(_author_and_year, citation[1].split(', ')))})"
+
+    texts = [text for part in (_methods, _results) if (text := " ".join(part(source)))]
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for citation in _CITED.findall(text) for key in citation.split(", "))
     parts = _CITED.split(text)  # plain text and keys alternate
     cited = [rf" \citep{{{part.replace(', ', ',')}}}" for part in parts[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
-        texts=tuple(_CITED.sub(_authors_and_years, text) for text in texts),
+        texts=tuple(_CITED.sub(with_authors, text) for text in texts),
         tex="".join(chain.from_iterable(zip_longest(map(tex, parts[::2]), cited, fillvalue=""))),
         bibtex="\n\n".join(references()[key] for key in keys) + "\n",
     )
@@ -128,11 +131,6 @@ def references() -> dict[str, str]:
     """Read the references as BibTeX, by key."""
     text = files("evenhand.analysis.report.sections").joinpath("references.bib").read_text("utf-8")
     return {match[1]: match[0] for match in _ENTRY.finditer(text)}
-
-
-def _authors_and_years(citation: re.Match[str]) -> str:
-    """Replace the keys of a citation by authors and years, in brackets."""
-    return f" ({'; '.join(map(_author_and_year, citation[1].split(', ')))})"
 
 
 def _author_and_year(key: str) -> str:

@@ -187,13 +187,10 @@ def _contested_tables(figures: RubricFigures) -> list[Table]:
     annotator left out, and agreement within and across sides of annotators.
     """
     contested = [row for row in figures.select(BY_LABELS) if row.at in CONTESTED]
-
-    def of_left_out_annotator(key: Key) -> Figure | None:
-        return figures.by_key(key._replace(at=f"{key.at}: annotators"))
-
     rows = rows_of(contested, attrgetter("at"), attrgetter("grader"))
     columns: list[str | tuple[str, Column]] = [(written("chart.grader"), figures.by_key)]
-    columns.append((rater_title("humans"), of_left_out_annotator))
+    left_out = rater_title("humans")  # each annotator, compared with the others
+    columns += [(left_out, lambda key: figures.by_key(key._replace(at=f"{key.at}: annotators")))]
     sides = rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
     return [*figures.table("pairs.contested", rows, columns), *figures.table("pairs.sides", sides)]
 

@@ -308,10 +308,7 @@ def rate_part(figures: RubricFigures) -> Part:
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, name) for name in subjects)
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
-
-    def raw_mean(key: Key) -> Figure | None:
-        return figures.get(MEANS.raw, key.rater_b, at=key.at)
-
+    raw_mean: Column = lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at)  # noqa: E731
     made: list[blocks.Block] = []
     made += figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
     for measure in measures:
