@@ -306,7 +306,7 @@ def show_items(study: Study) -> None:
     columns = "item_id rubric final_label decided_by n_labels given flags"
     columns += " graders" * with_graders
     with st.container(key="items"):
-        show_table(shown, "Items and their labels", columns, ways=_TO_ITEM)
+        show_table(shown, "Items and their labels", columns, links=_TO_ITEM)
     if items_table["item_id"].nunique() == 1:
         for row in shown.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
@@ -319,7 +319,7 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     if len(table):
         table = table.assign(given=table["labels"].map(_by_rater))
         caption, columns = "Items with the least agreement", "item_id rubric given"
-        show_table(table, caption, columns, ways=_TO_ITEM, folded=folded)
+        show_table(table, caption, columns, links=_TO_ITEM, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:

@@ -354,12 +354,14 @@ def show_progress(study: Study) -> None:
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names
     ways = {"rater_id": partial(page_of, "Annotators", "one_rater")}
-    show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways, called=called)
+    show_table(
+        raters, "By annotator", columns, headings={"open": "Open"}, links=ways, display_names=called
+    )
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
-        show_table(totals, "By grader", columns, headings=head, folded=True, called=called)
+        show_table(totals, "By grader", columns, headings=head, folded=True, display_names=called)
 
 
 # Agreement among people, and of each grader with them, while labels come in.
@@ -397,7 +399,7 @@ def show_agreement(study: Study) -> None:
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
     main = main.assign(who=main["who"].replace(figures.report["names"]))
-    show_table(main, caption, columns, folded=True, called=figures.report["names"])
+    show_table(main, caption, columns, folded=True, display_names=figures.report["names"])
     for note in figures.report["study"]["notes"]:
         st.text(note)
 
@@ -416,7 +418,7 @@ def _show_pairs(study: Study) -> None:
                 drawn = f'<b style="--at: {at:.0%}">{number}</b> ({n[a, b]:,})'
                 rows[a][str(b + 1)] = drawn * bool(a != b)
             table = pd.DataFrame(rows, columns=["", *heads]).fillna("")
-            show_table(table, titles[rubric], {"": "Annotator"} | heads, drawn=heads)
+            show_table(table, titles[rubric], {"": "Annotator"} | heads, html_columns=heads)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:

@@ -109,14 +109,14 @@ def latest_figures(study: Study) -> LiveFigures | None:
     """
     maker = _maker(study.folder.resolve())
     version = data_version(study)
-    maker.wanted(version)
-    figures = maker.kept
+    maker.request(version)
+    figures = maker.current
     is_current = figures is not None and figures.version == version
     if maker.stage and not is_current:
         seconds = int(time.monotonic() - maker.since)
         st.text(written("lead.making", stage=maker.stage, seconds=seconds))
-    elif maker.latest and maker.latest.complaint:
-        show_complaint(maker.latest.complaint)
+    elif maker.last_attempt and maker.last_attempt.complaint:
+        show_complaint(maker.last_attempt.complaint)
     if figures is not None:
         st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
     return figures
@@ -167,7 +167,7 @@ _MADE = "made.txt"
 class FiguresMaker:
     """Makes the figures of one study on request. Safe under many threads.
 
-    `latest` is the last attempt, `kept` the last that gave figures. While one is being made,
+    `last_attempt` may have failed, `current` the last that gave figures. While one is being made,
     `stage` names the present step, and it began at `since` (`time.monotonic`).
     """
 
@@ -177,21 +177,21 @@ class FiguresMaker:
         self._lock = threading.Lock()
         installed = Path(__file__).stat().st_mtime_ns
         named = hashlib.sha256(f"{installed} {self._study}".encode()).hexdigest()[:24]
-        self._last = state_folder() / "figures" / named
-        self._former: LiveFigures | None = None
-        self.latest: LiveFigures | None = None
-        self.kept: LiveFigures | None = None
+        self._saved_folder = state_folder() / "figures" / named
+        self._previous: LiveFigures | None = None
+        self.last_attempt: LiveFigures | None = None
+        self.current: LiveFigures | None = None
         with suppress(OSError):  # those of a process before this one, until there are newer ones
-            out = Path(shutil.copytree(self._last, Path(self._home.name) / "last"))
+            out = Path(shutil.copytree(self._saved_folder, Path(self._home.name) / "last"))
             version, at = (out / _MADE).read_text("utf-8").splitlines()
-            self.kept = LiveFigures(version, out, made_at=at)
+            self.current = LiveFigures(version, out, made_at=at)
         self.stage = ""
         self.since = 0.0
 
-    def wanted(self, version: str) -> None:
+    def request(self, version: str) -> None:
         """Request figures for this state of the study; returns at once."""
         with self._lock:
-            if self.stage or (self.latest and self.latest.version == version):
+            if self.stage or (self.last_attempt and self.last_attempt.version == version):
                 return
             self.stage = written("lead.stage_starting")
             self.since = time.monotonic()
@@ -211,25 +211,25 @@ class FiguresMaker:
         except Exception:
             _log.exception(_FAILED)
             complaint = _FAILED
-        self.latest = LiveFigures(version, out, complaint, at)
+        self.last_attempt = LiveFigures(version, out, complaint, at)
         if complaint:
             shutil.rmtree(out, ignore_errors=True)
         else:
             # Somebody may be reading the last ones; those before them are out of sight.
-            if self._former is not None:
-                shutil.rmtree(self._former.folder, ignore_errors=True)
-            self._former, self.kept = self.kept, self.latest
+            if self._previous is not None:
+                shutil.rmtree(self._previous.folder, ignore_errors=True)
+            self._previous, self.current = self.current, self.last_attempt
         self.stage = ""
 
     def _keep(self, out: Path, version: str, at: str) -> None:
         """Keep figures for the next process, which shows them until it has newer ones."""
         with suppress(OSError):
             (out / _MADE).write_text(f"{version}\n{at}\n", "utf-8")
-            self._last.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = tempfile.mkdtemp(dir=self._last.parent)
+            self._saved_folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh = tempfile.mkdtemp(dir=self._saved_folder.parent)
             shutil.copytree(out, fresh, dirs_exist_ok=True)
-            shutil.rmtree(self._last, ignore_errors=True)
-            Path(fresh).rename(self._last)
+            shutil.rmtree(self._saved_folder, ignore_errors=True)
+            Path(fresh).rename(self._saved_folder)
 
 
 _maker = cache(FiguresMaker)
@@ -261,35 +261,35 @@ def show_table(
     headings: Mapping[str, str] | None = None,
     number: str = "",
     folded: bool = False,
-    ways: Mapping[str, Callable[[str], str]] | None = None,
-    called: Mapping[str, str] | None = None,
-    drawn: Collection[str] = (),
+    links: Mapping[str, Callable[[str], str]] | None = None,
+    display_names: Mapping[str, str] | None = None,
+    html_columns: Collection[str] = (),
 ) -> None:
     """Draw a table of some columns, given as a text of their names or as a mapping from name to
     heading; a number that is not known is a dash.
 
     `headings` are this table's own; `number` is the format of numbers in columns given by a
-    mapping. A table that repeats a chart above it in numbers is `folded`. `ways` make the address
-    of a cell's rows from its value; raters and rubrics that are `called` something go by that. The
-    cells of `drawn` columns are HTML, made here of escaped texts.
+    mapping. A table that repeats a chart above it in numbers is `folded`. `links` return the address
+    for a cell's value, by column. `display_names` are shown instead of ids of raters and
+    rubrics. The cells of `html_columns` are HTML, made here of escaped texts.
     """
     formats: Mapping[str, str] = {}
-    ways, title = ways or {}, html.escape(caption)
-    names = dict.fromkeys(("rater_id", "rubric"), called or {})
+    links, title = links or {}, html.escape(caption)
+    names = dict.fromkeys(("rater_id", "rubric"), display_names or {})
     if isinstance(columns, str):
         titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
-    sides = {name: ' class="number"' * (frame[name].dtype.kind in "iuf") for name in columns}
+    cell_class = {name: ' class="number"' * (frame[name].dtype.kind in "iuf") for name in columns}
     head = "".join(
-        f'<th scope="col"{sides[name]}>{html.escape(heading)}</th>'
+        f'<th scope="col"{cell_class[name]}>{html.escape(heading)}</th>'
         for name, heading in columns.items()
     )
     rows = [
         "".join(
-            f"<td>{row[at]}</td>"
-            if at in drawn
-            else _cell(row[at], formats.get(at, number), ways.get(at), names.get(at, {}))
-            for at in columns
+            f"<td>{row[name]}</td>"
+            if name in html_columns
+            else _cell(row[name], formats.get(name, number), links.get(name), names.get(name, {}))
+            for name in columns
         )
         for row in frame.to_dict("records")
     ]

@@ -112,7 +112,7 @@ def _quality(study: Study, rater: str | None) -> None:
     columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run checks"
     title = "Annotators compared with the others on the same items"
     with st.container(key="quality"):
-        show_table(table, title, columns, drawn=("rater_id", "kappa"))
+        show_table(table, title, columns, html_columns=("rater_id", "kappa"))
 
 
 _CHIPS = WORDS["chips"]

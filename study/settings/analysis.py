@@ -76,7 +76,7 @@ class BiasSettings(sections.Section):
 
 
 class AnalysisSettings(BiasSettings):
-    """Settings of the computations."""
+    """Settings of the computations; settings.toml explains each key."""
 
     margin: float = Field(default=0.1, gt=0, lt=2)
     resamples: int = Field(default=2000, ge=10)
@@ -123,7 +123,7 @@ class InjectionBounds(NamedTuple):
 
 class DecisionSettings(sections.Section):
     """Requirements on a grader in addition to the margin, always met by the bound of an interval,
-    never by an estimate. It must also beat both baselines: that cannot be turned off.
+    never by an estimate; settings.toml explains each key. It must also beat both baselines.
 
     >>> DecisionSettings().rule(margin=0.05)
     'at most 0.05 kappa below human agreement; better than both baselines; at least 90% scored; 30 \

@@ -177,9 +177,9 @@ def test_complaints_name_fields_for_options(tmp_path):
 
 def made(maker: parts.FiguresMaker, version: str) -> parts.LiveFigures:
     for _ in range(600):
-        maker.wanted(version)
-        if maker.latest and maker.latest.version == version:
-            return maker.latest
+        maker.request(version)
+        if maker.last_attempt and maker.last_attempt.version == version:
+            return maker.last_attempt
         time.sleep(0.1)
     pytest.fail("no figures")
 
@@ -196,7 +196,7 @@ def test_figures_follow_the_labels(make_study):
     with open_study(folder) as study:
         empty = made(maker, progress.data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")
-    assert maker.kept is None
+    assert maker.current is None
     label(folder, "ann", "LRCLRCLRCLRC")
     with open_study(folder) as study:
         (row,) = study_quality(study).to_dict("records")
@@ -213,24 +213,24 @@ def test_figures_follow_the_labels(make_study):
     assert sentence.startswith("shorter: label about ")
     (sentence,) = pages.enough(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
-    maker.wanted(first.version)
-    assert maker.latest is first  # nothing has come in: nothing is made
+    maker.request(first.version)
+    assert maker.last_attempt is first  # nothing has come in: nothing is made
     stages = set()
     newer = label(folder, "cy", "LLLLLLLLLLLL")
-    maker.wanted(newer)
+    maker.request(newer)
     while maker.stage:
-        assert maker.kept is first  # what was finished last stays until there is more
+        assert maker.current is first  # what was finished last stays until there is more
         stages.add(maker.stage)
         time.sleep(0.01)
     assert {"reading the labels", "analysing shorter (1 of 1)"} <= stages
     second = made(maker, newer)
-    assert maker.kept is second
+    assert maker.current is second
     assert len(second.quality) == 3
     assert first.results is not None  # who still looks at the last ones can
     again = parts.FiguresMaker(folder)  # in another process, which has made none yet
-    assert again.kept is not None and again.latest is None
-    assert (again.kept.version, again.kept.made_at) == (newer, second.made_at)
-    pd.testing.assert_frame_equal(again.kept.quality, second.quality)
+    assert again.current is not None and again.last_attempt is None
+    assert (again.current.version, again.current.made_at) == (newer, second.made_at)
+    pd.testing.assert_frame_equal(again.current.quality, second.quality)
 
 
 @pytest.mark.slow
