@@ -352,16 +352,14 @@ def show_progress(study: Study) -> None:
         st.text(written("oversight.nobody"))
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
-    called = study.config.names
-    ways = {"rater_id": partial(page_of, "Annotators", "one_rater")}
-    show_table(
-        raters, "By annotator", columns, headings={"open": "Open"}, links=ways, display_names=called
-    )
+    names, heads = study.config.names, {"open": "Open"}
+    links = {"rater_id": partial(page_of, "Annotators", "one_rater")}
+    show_table(raters, "By annotator", columns, headings=heads, links=links, display_names=names)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
-        show_table(totals, "By grader", columns, headings=head, folded=True, display_names=called)
+        show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)
 
 
 # Agreement among people, and of each grader with them, while labels come in.

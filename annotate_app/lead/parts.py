@@ -269,9 +269,9 @@ def show_table(
     heading; a number that is not known is a dash.
 
     `headings` are this table's own; `number` is the format of numbers in columns given by a
-    mapping. A table that repeats a chart above it in numbers is `folded`. `links` return the address
-    for a cell's value, by column. `display_names` are shown instead of ids of raters and
-    rubrics. The cells of `html_columns` are HTML, made here of escaped texts.
+    mapping. A table that repeats a chart above it is `folded`. `links` return the address for a
+    cell's value, by column; `display_names` replace ids of raters and rubrics; the cells of
+    `html_columns` are HTML, made here of escaped texts.
     """
     formats: Mapping[str, str] = {}
     links, title = links or {}, html.escape(caption)
