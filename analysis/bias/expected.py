@@ -110,14 +110,14 @@ class ScoreDistribution:
     """Distribution of tau in every stratum, (rows, strata).
 
     `mean` and `variance` are its moments; Phi^-1(tau) is normal with mean `center` and standard
-    deviation `wide`. The nodes `at` with their `weight`, (rows, strata, nodes), correct for the
+    deviation `sd`. The nodes `at` with their `weight`, (rows, strata, nodes), correct for the
     third moment. NaN in rows where humans agree no better than chance.
     """
 
     mean: Array
     variance: Array
     center: Array
-    wide: Array
+    sd: Array
     at: Array
     weight: Array
 
@@ -134,15 +134,15 @@ class ScoreDistribution:
         mean = _person_mean(sums)
         shared = _SHARED_BY_TWO if mean.shape[1] <= 2 else _SHARED_BY_MANY
         variance = _variance(sums, mean, shared, noise)
-        place = ndtri(mean)
-        angle = _angle(place, variance)
+        probit_mean = ndtri(mean)
+        angle = _angle(probit_mean, variance)
         correlation = np.sin(angle)
-        wide = np.sqrt(correlation / (1.0 - correlation))
-        center = place * np.sqrt(1.0 + wide**2)
+        sd = np.sqrt(correlation / (1.0 - correlation))
+        center = probit_mean * np.sqrt(1.0 + sd**2)
         if not third:
             none = np.zeros((*mean.shape, 0))
-            return cls(mean, variance, center, wide, none, none)
-        normal = _third_of_normal(place, angle)
+            return cls(mean, variance, center, sd, none, none)
+        normal = _third_of_normal(probit_mean, angle)
         # The third moment of tau from units that three humans labelled, beyond the normal law's,
         # averaged with the value that all strata imply.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
@@ -155,7 +155,7 @@ class ScoreDistribution:
         nodes = _four_nodes(mean, variance, normal)
         apart = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
         weight = excess[..., None] / apart.prod(axis=-1)  # of the third divided difference
-        return cls(mean, variance, center, wide, ndtri(nodes), weight)
+        return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Noise:
         `x` is the property's mean in each stratum, (rows, strata).
         """
         mean, covariance = _person_mean(sums), _covariance(sums)
-        place, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
+        probit_mean, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
         total = weight.sum(axis=1)
         x = x - ratio((weight * x).sum(axis=1), total)[:, None]
         unit = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
@@ -186,18 +186,18 @@ class Noise:
         for step in range(_STEPS + 1):
             square = np.exp(2.0 * (k - g * x))
             correlation = square / (1.0 + square)
-            fitted = _excess(place, ndtr(place), np.arcsin(correlation))
+            fitted = _excess(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
             if step == _STEPS:
                 break
             # The slope of the covariance along the correlation (Plackett 1954), times 2 rho (1 -
             # rho), that of the correlation along k.
-            slope = np.exp(-(place**2) / (1.0 + correlation)) / np.pi
+            slope = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
             slope *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
             kk, kx, xx = (_row_sums(weight * slope**2 * x**power) for power in (0, 1, 2))
             residual = weight * slope * (covariance - fitted)
             of_k, of_x = (_row_sums(residual * x**power) for power in (0, 1))
-            size = kk * xx - kx**2
-            to_k, to_g = _divide(xx * of_k - kx * of_x, size), _divide(kx * of_k - kk * of_x, size)
+            det = kk * xx - kx**2
+            to_k, to_g = _divide(xx * of_k - kx * of_x, det), _divide(kx * of_k - kk * of_x, det)
             k = np.clip(k + np.clip(to_k, -0.5, 0.5), -_MAX_SPREAD, _MAX_SPREAD)
             g = np.clip(g + np.clip(to_g, -0.5, 0.5), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(to_k) > _TOLERANCE) | (np.abs(to_g) > _TOLERANCE)).any():
@@ -228,29 +228,29 @@ def excess_calls(
     have no solution, and in all rows if no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
-    part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
+    shares = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
     with_people = ratio(sums.both, sums.n) - share * people.mean
-    level, together = ((part * weights).sum(axis=1) for weights in (share, with_people))
-    strictness = np.ones_like(part) if noise is None else noise.strictness
-    curves = _Curves.of_people(people, part, strictness, level, together)
+    mean, covariance = ((shares * part).sum(axis=1) for part in (share, with_people))
+    strictness = np.ones_like(shares) if noise is None else noise.strictness
+    curves = _Curves.of_people(people, shares, strictness, mean, covariance)
     if free:
         a, b, fits = curves.fitted()
     else:
-        b, fits = np.ones(len(part)), np.ones(len(part), dtype=bool)
-        a = curves.strictness(b, np.zeros(len(part)))
-    constant = (level < 1e-9) | (level > 1.0 - 1e-9)
+        b, fits = np.ones(len(shares)), np.ones(len(shares), dtype=bool)
+        a = curves.strictness(b, np.zeros(len(shares)))
+    constant = (mean < 1e-9) | (mean > 1.0 - 1e-9)
     fits |= constant
     if not (fits[0] or fits.mean() >= _MIN_FITTING):
-        undefined = np.full(part.shape, np.nan)
+        undefined = np.full(shares.shape, np.nan)
         return ExcessCalls(undefined, undefined, undefined, fits=False)
     at = curves.at(a, b)
-    expected, covariance = at.mean.T, at.together.T
+    expected, covariances = at.mean.T, at.covariance.T
     strict = None
     if noise is not None:
         strict = (curves.at(a * (1.0 + _NUDGE), b).mean.T - expected) / _NUDGE
     # 0 where all units of a stratum have the same tau.
-    rise = np.nan_to_num(ratio(covariance, people.variance))
-    solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
+    rise = np.nan_to_num(ratio(covariances, people.variance))
+    solved = np.abs((shares * (share - expected)).sum(axis=1)) < 1e-3
     excess = np.where(solved[:, None], share - expected, np.nan)
     return ExcessCalls(np.where(constant[:, None], 0.0, excess), rise, strict, fits=True)
 
@@ -260,30 +260,32 @@ class _Curves:
     """Expected answers of a grader as a function of its strictness and sharpness.
 
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
-    (strata, rows), `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus
-    its mean, `part` each stratum's share of the units, `relative` its strictness as a multiple of
-    `a`. `level` and `together` (rows,) are the grader's mean and covariance with humans.
+    (strata, rows), `at_nodes` and `weight` (strata, nodes, rows). `deviation` is tau at the nodes
+    minus its mean, `shares` are the strata's shares of the units, `relative` their strictness as a
+    multiple of `a`. `mean` and `covariance` (rows,) are the grader's, the second with humans.
     """
 
-    part: Array
+    shares: Array
     relative: Array
     center: Array
-    wide: Array
+    sd: Array
     at_nodes: Array
     weight: Array
-    apart: Array
-    level: Array
-    together: Array
+    deviation: Array
+    mean: Array
+    covariance: Array
 
     @classmethod
     def of_people(
-        cls, people: ScoreDistribution, part: Array, relative: Array, level: Array, together: Array
+        cls, people: ScoreDistribution, shares: Array, relative: Array, *grader: Array
     ) -> _Curves:
-        """Build from the distribution of tau; all arrays come with the rows first."""
-        apart = ndtr(people.at) - people.mean[..., None]
-        arrays = (part, relative, people.center, people.wide, people.at, people.weight, apart)
+        """Build from the distribution of tau and the `grader`'s mean and covariance; all arrays
+        come with the rows first.
+        """
+        deviation = ndtr(people.at) - people.mean[..., None]
+        arrays = (shares, relative, people.center, people.sd, people.at, people.weight, deviation)
         rows_last = (np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays)
-        return cls(*rows_last, level, together)  # type: ignore[call-arg]
+        return cls(*rows_last, *grader)
 
     def of(self, rows: Codes) -> _Curves:
         """Select some rows, which may repeat."""
@@ -291,14 +293,14 @@ class _Curves:
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return the expected answers at a strictness and a sharpness, each (rows,)."""
-        center, square, strict = self.center, self.wide**2, self.relative * a
+        center, square, strict = self.center, self.sd**2, self.relative * a
         s2, own = 1.0 + b**2 * square, 1.0 + square
         s, root, nodes = np.sqrt(s2), np.sqrt(own), strict[:, None] + b * self.at_nodes
         return _Expected(
             curves=self, extra=self.weight * ndtr(nodes), steep=self.weight * _density(nodes),
-            place=(strict + b * center) / s, people=center / root, rho=b * square / (s * root),
-            rest=np.sqrt((own + b**2 * square) / (s2 * own)), place_by_a=1.0 / s,
-            place_by_b=(center - strict * b * square) / (s * s2),
+            probit=(strict + b * center) / s, people=center / root, rho=b * square / (s * root),
+            conditional_sd=np.sqrt((own + b**2 * square) / (s2 * own)), probit_by_a=1.0 / s,
+            probit_by_b=(center - strict * b * square) / (s * s2),
             rho_by_b=square / (root * s * s2),
         )  # fmt: skip
 
@@ -308,64 +310,64 @@ class _Curves:
         The covariance rises with sharpness up to a maximum. A grader whose covariance is below 0 is
         taken as a guesser, of sharpness 0; where it is above the maximum, the maximum is taken.
         """
-        a, b = np.full((2, len(self.level)), np.nan)
-        fits = np.ones(len(self.level), dtype=bool)
-        guesses = self.together <= 0.0
-        start, b[guesses] = ndtri(self.level[guesses]), 0.0
+        a, b = np.full((2, len(self.mean)), np.nan)
+        fits = np.ones(len(self.mean), dtype=bool)
+        guesses = self.covariance <= 0.0
+        start, b[guesses] = ndtri(self.mean[guesses]), 0.0
         start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
         a[guesses] = self.of(np.flatnonzero(guesses)).strictness(b[guesses], start)
         # The data, row 0, along a grid of sharpness.
         data = self.of(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
         strict = data.strictness(_SHARPNESS_GRID, np.zeros(len(_SHARPNESS_GRID)))
-        off, covariance = data.at(strict, _SHARPNESS_GRID).off()
+        residual, covariance = data.at(strict, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
-        covariance[np.abs(off) > _TOLERANCE] = np.nan
+        covariance[np.abs(residual) > _TOLERANCE] = np.nan
         crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
         if len(crossed) and not guesses[0]:
             # Resamples end near the data.
             first = self.of(np.zeros(1, dtype=np.intp))._solve(
                 strict[crossed[:1]], _SHARPNESS_GRID[crossed[:1]]
             )
-            rest = np.flatnonzero(~guesses)
-            a[rest], b[rest] = self.of(rest)._solve(*(np.repeat(at, len(rest)) for at in first))
-        rest = np.flatnonzero(np.isnan(b))
-        if len(rest):
-            curves, top = self.of(rest), int(np.nan_to_num(covariance, nan=-np.inf).argmax())
-            highest = (np.full(len(rest), column[top]) for column in (strict, _SHARPNESS_GRID))
-            a[rest], b[rest] = curves._maximum(*highest)
-            low = np.flatnonzero(curves.at(a[rest], b[rest]).off()[1] >= 0.0)
+            rows = np.flatnonzero(~guesses)
+            a[rows], b[rows] = self.of(rows)._solve(*(np.repeat(at, len(rows)) for at in first))
+        rows = np.flatnonzero(np.isnan(b))
+        if len(rows):
+            curves, top = self.of(rows), int(np.nan_to_num(covariance, nan=-np.inf).argmax())
+            highest = (np.full(len(rows), column[top]) for column in (strict, _SHARPNESS_GRID))
+            a[rows], b[rows] = curves._maximum(*highest)
+            low = np.flatnonzero(curves.at(a[rows], b[rows]).residuals()[1] >= 0.0)
             # From below, where the covariance rises fastest, no step leads beyond the maximum.
-            half, curves = b[rest[low]] / 2.0, curves.of(low)
-            solution = curves._solve(curves.strictness(half, a[rest[low]]), half)
+            half, curves = b[rows[low]] / 2.0, curves.of(low)
+            solution = curves._solve(curves.strictness(half, a[rows[low]]), half)
             solved = ~np.isnan(solution[1])
-            a[rest[low[solved]]], b[rest[low[solved]]] = (array[solved] for array in solution)
-            fits[np.delete(rest, low)] = False
+            a[rows[low[solved]]], b[rows[low[solved]]] = (array[solved] for array in solution)
+            fits[np.delete(rows, low)] = False
         return a, b, fits
 
     def _solve(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Match both moments by Newton's method from `a` and `b`; NaN if it does not converge."""
-        a, b, rest, curves = a.copy(), b.copy(), np.arange(len(a)), self
+        a, b, active, curves = a.copy(), b.copy(), np.arange(len(a)), self
         solved_a, solved_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
-            if not len(rest):
+            if not len(active):
                 break
             at = curves.at(a, b)
-            off, off_together = at.off()
-            (by_a, by_b), (and_a, and_b) = at.slopes()
-            size = by_a * and_b - by_b * and_a
-            to_a = _divide(and_b * off - by_b * off_together, size)
-            to_b = _divide(by_a * off_together - and_a * off, size)
+            mean_residual, cov_residual = at.residuals()
+            (mean_by_a, mean_by_b), (cov_by_a, cov_by_b) = at.slopes()
+            det = mean_by_a * cov_by_b - mean_by_b * cov_by_a
+            to_a = _divide(cov_by_b * mean_residual - mean_by_b * cov_residual, det)
+            to_b = _divide(mean_by_a * cov_residual - cov_by_a * mean_residual, det)
             a, b = a - np.clip(to_a, -0.7, 0.7), b - np.clip(to_b, -0.5, 0.5)
             # Where the covariance falls with sharpness, its maximum has been passed.
             inside = (
-                (size > 0.0) & (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
+                (det > 0.0) & (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             )
             close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _TOLERANCE
             done = inside & close
-            solved_a[rest[done]], solved_b[rest[done]] = a[done], b[done]
+            solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
             left = np.flatnonzero(inside & ~close)
-            if len(left) < len(rest):
-                rest, curves, a, b = rest[left], curves.of(left), a[left], b[left]
+            if len(left) < len(active):
+                active, curves, a, b = active[left], curves.of(left), a[left], b[left]
         return solved_a, solved_b
 
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -374,50 +376,50 @@ class _Curves:
         largest sharpness if the covariance rises up to there, at the start if there is no
         convergence.
         """
-        start, place = b, b.copy()
-        strict, rest, curves = a.copy(), np.arange(len(a)), self
+        start, best_b = b, b.copy()
+        best_a, active, curves = a.copy(), np.arange(len(a)), self
         for _ in range(_STEPS):
-            if not len(rest):
+            if not len(active):
                 break
             at = curves.at(a, b)
-            off = at.mean_off()
-            by_a, by_b, size = at.turning_point()
-            size_a = (curves.at(a + _NUDGE, b).turning_point()[2] - size) / _NUDGE
-            size_b = (curves.at(a, b + _NUDGE).turning_point()[2] - size) / _NUDGE
-            whole = by_a * size_b - by_b * size_a
-            to_a = _divide(size_b * off - by_b * size, whole)
-            to_b = _divide(by_a * size - size_a * off, whole)
+            residual = at.mean_residual()
+            mean_by_a, mean_by_b, det = at.turning_point()
+            det_by_a = (curves.at(a + _NUDGE, b).turning_point()[2] - det) / _NUDGE
+            det_by_b = (curves.at(a, b + _NUDGE).turning_point()[2] - det) / _NUDGE
+            jacobian = mean_by_a * det_by_b - mean_by_b * det_by_a
+            to_a = _divide(det_by_b * residual - mean_by_b * det, jacobian)
+            to_b = _divide(mean_by_a * det - det_by_a * residual, jacobian)
             # At a maximum, unlike a minimum, the slope falls with sharpness.
-            falls = whole < 0.0
-            to_b = np.where(falls, to_b, -0.25 * np.sign(size))
-            to_a = np.where(falls, to_a, _divide(off - by_b * to_b, by_a))
+            falls = jacobian < 0.0
+            to_b = np.where(falls, to_b, -0.25 * np.sign(det))
+            to_a = np.where(falls, to_a, _divide(residual - mean_by_b * to_b, mean_by_a))
             a, b = a - np.clip(to_a, -0.7, 0.7), b - np.clip(to_b, -0.5, 0.5)
             close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _TOLERANCE
             inside = (b > 0.0) & (b < _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             done = close & falls & inside
-            place[rest[done]] = b[done]
-            strict[rest[done]] = a[done]
-            place[rest[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
+            best_b[active[done]] = b[done]
+            best_a[active[done]] = a[done]
+            best_b[active[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             left = np.flatnonzero(inside & ~done)
-            if len(left) < len(rest):
-                rest, curves, a, b = rest[left], curves.of(left), a[left], b[left]
-        unsolved = np.flatnonzero((place == start) | (place == _MAX_SHARPNESS))
-        strict[unsolved] = self.of(unsolved).strictness(place[unsolved], strict[unsolved])
-        return strict, place
+            if len(left) < len(active):
+                active, curves, a, b = active[left], curves.of(left), a[left], b[left]
+        ended = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
+        best_a[ended] = self.of(ended).strictness(best_b[ended], best_a[ended])
+        return best_a, best_b
 
     def strictness(self, b: Array, a: Array) -> Array:
         """Return the strictness that matches the mean at sharpness `b`, by Newton from `a`."""
-        root, rest, curves = a.copy(), np.arange(len(b)), self
+        root, active, curves = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
-            at = curves.at(root[rest], b[rest])
-            step = _divide(at.mean_off(), at.slope_of_mean())
-            root[rest] = np.clip(
-                root[rest] - np.clip(step, -0.7, 0.7), -_MAX_STRICTNESS, _MAX_STRICTNESS
+            at = curves.at(root[active], b[active])
+            step = _divide(at.mean_residual(), at.slope_of_mean())
+            root[active] = np.clip(
+                root[active] - np.clip(step, -0.7, 0.7), -_MAX_STRICTNESS, _MAX_STRICTNESS
             )
             if not len(left := np.flatnonzero(np.abs(step) > _TOLERANCE)):
                 break
-            if len(left) < len(rest):
-                rest, curves = rest[left], curves.of(left)
+            if len(left) < len(active):
+                active, curves = active[left], curves.of(left)
         return root
 
 
@@ -425,60 +427,61 @@ class _Curves:
 class _Expected:
     """Expected answers at one strictness and sharpness of every row.
 
-    Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product
-    with tau the chance that two normal variables of correlation rho lie below `place` and `people`;
-    all (strata, rows). The nodes add `extra`, of slope `steep` in strictness (strata, nodes, rows).
+    Closed form for a normal Phi^-1(tau): the mean expected is Phi(probit), that of its product with
+    tau the chance that two normal variables of correlation rho lie below `probit` and `people`; all
+    (strata, rows). `conditional_sd` is sqrt(1 - rho^2). The nodes add `extra`, of slope `steep` in
+    strictness (strata, nodes, rows).
     """
 
     curves: _Curves
     extra: Array
     steep: Array
-    place: Array
+    probit: Array
     people: Array
     rho: Array
-    rest: Array
-    place_by_a: Array
-    place_by_b: Array
+    conditional_sd: Array
+    probit_by_a: Array
+    probit_by_b: Array
     rho_by_b: Array
 
     @property
     def mean(self) -> Array:
         """The expected mean, (strata, rows)."""
-        return np.asarray(ndtr(self.place) + self.extra.sum(axis=1))
+        return np.asarray(ndtr(self.probit) + self.extra.sum(axis=1))
 
     @property
-    def together(self) -> Array:
+    def covariance(self) -> Array:
         """Its covariance with people's score, (strata, rows), by Owen (1956)."""
-        h, k = _nonzero(self.place), _nonzero(self.people)
+        h, k = _nonzero(self.probit), _nonzero(self.people)
         below, of_people = ndtr(h), ndtr(k)
         both = 0.5 * (below + of_people) - 0.5 * (h * k < 0.0)
-        both -= owens_t(h, (k / h - self.rho) / self.rest)
-        both -= owens_t(k, (h / k - self.rho) / self.rest)
+        both -= owens_t(h, (k / h - self.rho) / self.conditional_sd)
+        both -= owens_t(k, (h / k - self.rho) / self.conditional_sd)
         return np.asarray(both - below * of_people + self._with_people(self.extra))
 
-    def off(self) -> tuple[Array, Array]:
+    def residuals(self) -> tuple[Array, Array]:
         """Return the expected mean and covariance minus the grader's, each (rows,)."""
-        return self.mean_off(), self._overall(self.together) - self.curves.together
+        return self.mean_residual(), self._overall(self.covariance) - self.curves.covariance
 
-    def mean_off(self) -> Array:
+    def mean_residual(self) -> Array:
         """Return the expected mean minus the grader's, (rows,)."""
-        return self._overall(self.mean) - self.curves.level
+        return self._overall(self.mean) - self.curves.mean
 
     def slope_of_mean(self) -> Array:
         """Return the slope of the mean along strictness, (rows,)."""
-        normal = _density(self.place) * self.place_by_a
+        normal = _density(self.probit) * self.probit_by_a
         return self._overall(self.curves.relative * (normal + self.steep.sum(axis=1)))
 
     def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Return the slopes (rows,) of mean and covariance, each along strictness and sharpness."""
-        h, k = self.place, self.people
-        density, conditional = _density(h), (k - self.rho * h) / self.rest
-        by_place = density * (ndtr(conditional) - ndtr(k))
-        by_rho = density * _density(conditional) / self.rest
+        h, k = self.probit, self.people
+        density, conditional = _density(h), (k - self.rho * h) / self.conditional_sd
+        by_probit = density * (ndtr(conditional) - ndtr(k))
+        by_rho = density * _density(conditional) / self.conditional_sd
         along = self.steep * self.curves.at_nodes
-        covariance_a = by_place * self.place_by_a + self._with_people(self.steep)
-        mean_b = density * self.place_by_b + along.sum(axis=1)
-        covariance_b = by_place * self.place_by_b + by_rho * self.rho_by_b
+        covariance_a = by_probit * self.probit_by_a + self._with_people(self.steep)
+        mean_b = density * self.probit_by_b + along.sum(axis=1)
+        covariance_b = by_probit * self.probit_by_b + by_rho * self.rho_by_b
         covariance_b = covariance_b + self._with_people(along)
         of_mean = self.slope_of_mean(), self._overall(mean_b)
         covariance_a = self.curves.relative * covariance_a
@@ -486,16 +489,16 @@ class _Expected:
 
     def turning_point(self) -> tuple[Array, Array, Array]:
         """Return the mean's slopes, and the determinant of all: 0 at the covariance's maximum."""
-        (by_a, by_b), (and_a, and_b) = self.slopes()
-        return by_a, by_b, by_a * and_b - by_b * and_a
+        (mean_by_a, mean_by_b), (cov_by_a, cov_by_b) = self.slopes()
+        return mean_by_a, mean_by_b, mean_by_a * cov_by_b - mean_by_b * cov_by_a
 
     def _with_people(self, at_nodes: Array) -> Array:
         """Return the covariance of answers at the nodes with people's score, (strata, rows)."""
-        return np.asarray(np.einsum("snr,snr->sr", at_nodes, self.curves.apart))
+        return np.asarray(np.einsum("snr,snr->sr", at_nodes, self.curves.deviation))
 
     def _overall(self, by_stratum: Array) -> Array:
         """Sum over strata, weighted by their shares: (strata, rows) to (rows,)."""
-        return np.asarray((self.curves.part * by_stratum).sum(axis=0))
+        return np.asarray((self.curves.shares * by_stratum).sum(axis=0))
 
 
 def _density(z: Array) -> Array:

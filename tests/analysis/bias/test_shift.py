@@ -394,11 +394,11 @@ def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
 
     def by_hand(a, b):
-        answers = curves.part[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
+        answers = curves.shares[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
     found = curves.at(a, b)
-    assert np.allclose(found.off(), by_hand(a, b), atol=1e-9)
+    assert np.allclose(found.residuals(), by_hand(a, b), atol=1e-9)
     assert np.allclose(found.slope_of_mean(), found.slopes()[0][0], rtol=1e-12)
     step, slopes = 1e-5, np.array(found.slopes())
     along_a = np.subtract(by_hand(a + step, b), by_hand(a - step, b)) / (2.0 * step)
@@ -444,7 +444,7 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng):
     curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
-    assert np.abs(curves.at(a, b).off()).max() < 1e-9
+    assert np.abs(curves.at(a, b).residuals()).max() < 1e-9
     assert np.median(b) == pytest.approx(0.7, abs=0.1)
     found = excess_calls(sums, law, free=True)
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
