@@ -248,7 +248,7 @@ PUBLISHED = {"claude-v1": (19, 60, 0, 1), "gpt-3.5-turbo": (37, 40, 1, 2), "gpt-
 """Of 80 comparisons in both orders, how often the judge was consistent, favoured the first, the
 second, or gave no verdict: Zheng et al. (2023), Table 2, default prompt, where they are shares."""
 
-MODELS = {"model_1": "llama-13b", "model_2": "vicuna-13b"}
+ANSWERING = {"model_1": "llama-13b", "model_2": "vicuna-13b"}
 
 
 def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
@@ -263,8 +263,10 @@ def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
         )
         outcomes = outcomes[consistent:]  # the first were two for one
         for question, votes in enumerate(outcomes):
-            for vote, (first_model, second_model) in zip(votes, permutations(MODELS), strict=True):
-                models = {"model_a": MODELS[first_model], "model_b": MODELS[second_model]}
+            for vote, (first_model, second_model) in zip(
+                votes, permutations(ANSWERING), strict=True
+            ):
+                models = {"model_a": ANSWERING[first_model], "model_b": ANSWERING[second_model]}
                 winner = {first_model: "model_a", second_model: "model_b"}.get(vote, vote)
                 about = {"question_id": question, "turn": 1, "judge": [judge, "pair-v2"]}
                 rows.append({**about, **models, "winner": winner})

@@ -236,7 +236,7 @@ def test_the_whole_way_from_labels_agrees():
         estimate = float(product.difference_bounds.sample.estimate)
         low = estimate - product.difference_bounds.reach(ALPHA)[0]
         assert not product.is_pooled
-        kept = 1.0 - product.share
+        kept = 1.0 - product.margin_share
         tested = plain_with(counts) - kept * plain_among(counts)
         assert estimate == pytest.approx(tested, abs=1e-9)
         assert low == pytest.approx(plain_lower(counts, ALPHA, kept=kept), abs=2e-4)
