@@ -779,8 +779,7 @@ def majority_codes(counts: Array) -> Codes:
 def median_codes(counts: Array) -> Codes:
     """Return the median (lower) label (units,) from label counts (units, q); -1 for none."""
     half = (counts.sum(axis=1, keepdims=True) + 1.0) // 2
-    reached = (counts.cumsum(axis=1) >= half).argmax(axis=1)
-    return np.where(counts.any(axis=1), reached, -1)
+    return np.where(counts.any(axis=1), (counts.cumsum(axis=1) >= half).argmax(axis=1), -1)
 
 
 def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:

@@ -554,8 +554,7 @@ def _divided_parts(
         for value, part in is_divided.groupby(units[column].astype(str)):
             if value and len(part) >= LEAST_UNITS and part.mean() > is_divided.mean():
                 parts[f"{column}={value}"] = (len(part), float(part.mean()))
-    most_divided = sorted(parts.items(), key=lambda entry: -entry[1][1])
-    return dict(most_divided[:_MOST_PARTS])
+    return dict(sorted(parts.items(), key=lambda entry: -entry[1][1])[:_MOST_PARTS])
 
 
 def _reasons(

@@ -74,7 +74,9 @@ class _Workers(ProcessPoolExecutor):
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
         """Submit a task, for which another process may be started."""
         with _detached():
-            return super().submit(*arguments, **options)
+            future = super().submit(*arguments, **options)
+            super().submit(os.getpid)  # or the pool may miss a new process's death
+            return future
 
     def end(self) -> None:
         """End the processes, whatever they are doing."""

@@ -308,9 +308,9 @@ def rate_part(figures: RubricFigures) -> Part:
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, name) for name in subjects)
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
-    raw_mean: Column = lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at)  # noqa: E731
-    made: list[blocks.Block] = []
-    made += figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
+    label = entry_for(MEANS.raw).label
+    columns = [(label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))]
+    made: list[blocks.Block] = [*figures.table("rates.caption", rows, columns)]
     for measure in measures:
         made += [*_difference_tables(measure), *_annotator_side_tables(measure)]
     made += _rates_by_part(rates)
