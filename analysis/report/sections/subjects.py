@@ -538,8 +538,7 @@ def _part_table(measure: _SubjectFigures, rows: Sequence[Figure], caption: str) 
     table_rows: list[RowSpec] = []
     for grader in measure.distinct_graders:
         of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
-        heading = _SubjectFigures(measure.figures, RATES).heading(grader)
-        table_rows += [(heading, None), *of_grader]
+        table_rows += [(measure.heading(grader), None), *of_grader]
     return measure.figures.table("rates.parts", table_rows, columns, caption=caption)
 
 

@@ -22,6 +22,7 @@ from evenhand.analysis.report.sections.raters import page_of
 from evenhand.analysis.report.source import BesidePublished, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Code, Note, Remark, join_notes
+from evenhand.reporting.library import check
 from evenhand.study.settings.analysis import PublishedFigures
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import visible
@@ -339,6 +340,19 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     compared = part("Published figures")
     assert "| s0: Annotators · g |" in compared
     assert "s9 has no such figure here" in compared
+
+
+@pytest.mark.journey
+def test_means_of_parts_are_annotators_own_where_they_labelled_everything(rng):
+    quality = rng.integers(1, 6, 60)
+    columns = {who: np.clip(quality + rng.integers(-1, 2, 60), 1, 5) for who in ("ann", "ben", "g")}
+    columns |= {"unit_id": range(60), "subject": ["m1", "m2"] * 30, "topic": ["x", "x", "y"] * 20}
+    scale = {"level": "ordinal", "categories": [*"12345"], "slices": ["topic"], "resamples": 50}
+    found = check(pd.DataFrame(columns), human=["ann", "ben"], model="g", **scale)
+    section = section_of(Source(found.analysis, found.context), "corrected-rates")
+    by_part = [block for block in section.every_block() if getattr(block, "stub", "") == "Part"]
+    headings = [row.heading for table in by_part for row in table.rows if not row.cells]
+    assert headings == ["Annotators' labels"]
 
 
 @pytest.mark.slow
