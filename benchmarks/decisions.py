@@ -28,7 +28,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
+import scipy
 from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
@@ -206,8 +206,8 @@ def qualities(
         probabilities = kind in ("default", "declared", "tuned")
         return (best_kappa if probabilities else kappa)(prevalence, person, own)
 
-    person = brentq(lambda own: people(own) - agreed, 1e-4, 1 - 1e-6)
-    grader = brentq(lambda own: beside(person, own) - agreed + below, 1e-6, 1 - 1e-9)
+    person = scipy.optimize.brentq(lambda own: people(own) - agreed, 1e-4, 1 - 1e-6)
+    grader = scipy.optimize.brentq(lambda own: beside(person, own) - agreed + below, 1e-6, 1 - 1e-9)
     return float(person), float(grader)
 
 

@@ -16,6 +16,7 @@ class _Lazy(ModuleType):
 
 linear_model, ensemble = _Lazy("sklearn.linear_model"), _Lazy("sklearn.ensemble")
 pipeline, preprocessing = _Lazy("sklearn.pipeline"), _Lazy("sklearn.preprocessing")
+anthropic_types, openai_types = _Lazy("anthropic.types"), _Lazy("openai.types")
 altair, pl = _Lazy("altair"), _Lazy("polars")
 stats, optimize = _Lazy("scipy.stats"), _Lazy("scipy.optimize")
 metrics, model_selection = _Lazy("sklearn.metrics"), _Lazy("sklearn.model_selection")

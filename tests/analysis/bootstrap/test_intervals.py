@@ -12,7 +12,7 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
+import scipy
 
 from benchmarks.corrected_rates import TAIL, lumpy, lumpy_rate
 from evenhand.analysis import Scale, StudyFacts, analyse
@@ -455,7 +455,9 @@ def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch)
     n, size = 20_000, 3
     lean = np.repeat(rng.random(n), size)  # units of a cluster are alike
     affirmed = (rng.random(n * size) < lean).astype(np.int64)
-    cells = csr_array((np.ones(n * size, np.int64), (np.repeat(np.arange(n), size), affirmed)))
+    cells = scipy.sparse.csr_array(
+        (np.ones(n * size, np.int64), (np.repeat(np.arange(n), size), affirmed))
+    )
     keys = np.arange(n, dtype=np.uint64)
     groups = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 2, many=n - 1)
     assert groups.is_pooled

@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 import evenhand as eh
 from evenhand.analysis import RESULTS_KEY
@@ -43,6 +42,7 @@ from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.ratings import Mark
 from harness.judged_study import LATE, judged_study
 from harness.studies import mark_words, with_labels
+from tests.peers import metrics
 
 REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
@@ -126,7 +126,9 @@ def test_every_two_annotators_have_the_kappa_of_another_library(make_study, rubr
         if {a, b} in ({"cleo", "dan"}, {"dan", "eve"}):  # no item of both; one label alone
             assert math.isnan(kappa[at, to])
         else:
-            theirs = cohen_kappa_score(*zip(*both, strict=True), labels=[*keys], weights=weights)
+            theirs = metrics.cohen_kappa_score(
+                *zip(*both, strict=True), labels=[*keys], weights=weights
+            )
             assert kappa[at, to] == pytest.approx(theirs)
 
 
