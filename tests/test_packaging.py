@@ -49,10 +49,10 @@ assert Path(evenhand.__file__).is_relative_to(sys.prefix), evenhand.__file__
 from evenhand.annotate_app.lead.parts import FiguresMaker
 
 maker, until = FiguresMaker(Path("small")), time.monotonic() + 240
-maker.wanted("now")
-while maker.latest is None and time.monotonic() < until:
+maker.request("now")
+while maker.last_attempt is None and time.monotonic() < until:
     time.sleep(0.1)
-print(maker.latest.complaint or len(maker.latest.results) > 0)
+print(maker.last_attempt.complaint or len(maker.last_attempt.results) > 0)
 """
 
 
