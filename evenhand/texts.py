@@ -144,10 +144,10 @@ def marked(match: re.Match[str]) -> str:
     return f"‹U+{ord(match[0]):04X}›"
 
 
-def named(key: str) -> str:
+def readable_name(key: str) -> str:
     """Return a column's or a setting's name as users read it.
 
-    >>> named("raters_per_unit")
+    >>> readable_name("raters_per_unit")
     'Annotators per item'
     """
     words = {"rater": "annotator", "raters": "annotators", "unit": "item", "units": "items"}
