@@ -1,5 +1,6 @@
-"""Verbs that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
-`plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders.
+"""Commands that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
+`plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders. Each function
+`run_VERB` runs one of them with its parsed options.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shlex
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import ratings as runs
 from evenhand.cli.main import (
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 
 def run_report(arguments: argparse.Namespace) -> None:
+    """Analyse a study, write its report, as HTML or also as PDF, and print the verdicts."""
     from evenhand.reporting.report import browser_path, print_pdf
     from evenhand.study.tables.files import check_folder
 
@@ -86,6 +88,7 @@ def print_report(
 
 
 def run_check(arguments: argparse.Namespace) -> None:
+    """Analyse a ratings file, print the panel, and write a report if `--out` names a folder."""
     from evenhand.study.tables.files import check_folder
 
     file, out, figures = arguments.file, arguments.out, arguments.figures
@@ -126,6 +129,7 @@ def run_check(arguments: argparse.Namespace) -> None:
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
+    """Make a synthetic study with a report and serve it, or analyse published labels."""
     if arguments.study in PUBLISHED:
         return _demo_of_published(arguments)
     from evenhand.study import open_study
@@ -159,9 +163,9 @@ def _demo_of_published(arguments: argparse.Namespace) -> int:
     study = arguments.study
     refuse(arguments, ["--port"], f"is for a study with an app, and {study} is a file of labels")
     published, folder = PUBLISHED[study], arguments.dir or Path(study)
-    check = Parser()
-    add_analysis_options(check)
-    scale = scale_options(check.parse_args(published.options.split()))
+    check_parser = Parser()
+    add_analysis_options(check_parser)
+    scale = scale_options(check_parser.parse_args(published.options.split()))
     with working("reading the labels"):
         analysis = analyse_published(study, scale, folder)
     print_lines(findings(study, analysis))
@@ -176,7 +180,7 @@ def _demo_of_published(arguments: argparse.Namespace) -> int:
 
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Print the forecast, ask for consent, collect what is missing, and report on it."""
-    from evenhand.local_page import app_port, open_when_up
+    from evenhand.local_page import app_port
     from evenhand.reproduction import Reproduction, collect, forecast_costs, prepare_study
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
@@ -192,8 +196,8 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     with working(written("reproduce.pricing")):
         forecast = forecast_costs(reproduction, limits, ready=not arguments.dry_run)
     steps = [*forecast.steps, ("whole", forecast.total)]
-    names = [written(f"reproduce.{name}") for name, _ in steps]
-    runs.print_forecast([part for _, part in steps], names)
+    step_names = [written(f"reproduce.{name}") for name, _ in steps]
+    runs.print_forecast([grader_forecast for _, grader_forecast in steps], step_names)
     print_lines(forecast.lines)
     budget, expected = limits.budget, forecast.total.expected
     if budget is not None and expected is not None and expected + forecast.spent > budget:
@@ -206,9 +210,9 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     with prepare_study(reproduction) as study:
         collected = collect(study, reproduction, limits, progress_bar)
         print_lines(collected.lines)
-        if graded := [part.rater_id for part in collected.grades.graders]:
+        if rater_ids := [grader.rater_id for grader in collected.grades.graders]:
             runs.print_run(collected.grades)
-            runs.print_coverage(study, graded)
+            runs.print_coverage(study, rater_ids)
         if study.ratings().empty:
             say("reproduce.nothing")
         else:
@@ -218,20 +222,27 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     code = runs.print_end("reproduce", collected.run)
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
     if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
-        from evenhand.annotate_app import serve
-
-        address = f"http://localhost:{port}"
-        runs.prepare_serving(folder, "", address, "")
-        say("reproduce.page", address=address)
-        say("reproduce.again")
-        open_when_up(address, port)
-        serve(folder, port=port)
+        _serve_reproduction(folder, port)
     say("terminal.next", command=f"evenhand annotate {folder}")
     say("reproduce.again")
     return code
 
 
+def _serve_reproduction(folder: Path, port: int) -> NoReturn:
+    """Open the page on which annotators label the study, and serve it until it is stopped."""
+    from evenhand.annotate_app import serve
+    from evenhand.local_page import open_when_up
+
+    address = f"http://localhost:{port}"
+    runs.prepare_serving(folder, "", address, "")
+    say("reproduce.page", address=address)
+    say("reproduce.again")
+    open_when_up(address, port)
+    serve(folder, port=port)
+
+
 def run_select(arguments: argparse.Namespace) -> None:
+    """Rank graders by rubric, with verdicts and prices."""
     from evenhand.reporting.load import is_study
     from evenhand.reporting.selecting import Selection
 
@@ -241,6 +252,7 @@ def run_select(arguments: argparse.Namespace) -> None:
 
 
 def run_plan(arguments: argparse.Namespace) -> None:
+    """Plan the numbers of items and annotators, from a pilot or from assumptions."""
     from evenhand.reporting.planning import Assumptions, Target, plan_ahead, plan_from
 
     target = call_with(Target, arguments)
@@ -254,8 +266,8 @@ def run_plan(arguments: argparse.Namespace) -> None:
         return
     # Requirements on a grader can be given with a pilot or without.
     allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
-    others = set(arguments.given) - allowed
-    refuse(arguments, others, "is about the labels of a pilot; name its folder or file")
+    pilot_options = set(arguments.given_options) - allowed
+    refuse(arguments, pilot_options, "is about the labels of a pilot; name its folder or file")
     settings = settings_of(arguments)
     with working("simulating"):
         plan = plan_ahead(assumptions, target, settings)
@@ -263,6 +275,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
 
 
 def run_gate(arguments: argparse.Namespace) -> int:
+    """Check a grader against a rule or a baseline; return 0 if met, 1 if not, 3 if inconclusive."""
     from evenhand.reporting.gate import gate, junit_xml, summary_markdown
     from evenhand.reporting.load import is_study
     from evenhand.study.tables.files import atomic_write
@@ -297,6 +310,7 @@ def _print_gate(arguments: argparse.Namespace, decision: Gate) -> None:
 
 
 def run_save(arguments: argparse.Namespace) -> None:
+    """Save annotators' labels and a grader's grades as the grader's baseline."""
     from evenhand.analysis.verdicts.versions import margin_of
     from evenhand.reporting.gate import baseline_of, write_baseline
     from evenhand.reporting.load import load
@@ -315,12 +329,13 @@ def run_save(arguments: argparse.Namespace) -> None:
     print_lines(dataset.notes)
     if dataset.synthetic:
         say("terminal.synthetic")
-    saved = {"grader": dataset.call(baseline.grader), "file": arguments.file}
-    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **saved)
+    names = {"grader": dataset.call(baseline.grader), "file": arguments.file}
+    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **names)
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 
 
 def run_baseline_compare(arguments: argparse.Namespace) -> None:
+    """Compare a grader's present grades with its baseline."""
     from evenhand.reporting.gate import compare
 
     if arguments.source.is_dir():
@@ -332,6 +347,7 @@ def run_baseline_compare(arguments: argparse.Namespace) -> None:
 
 
 def run_calibrate(arguments: argparse.Namespace) -> None:
+    """Tune graders' thresholds on probabilities; with `--write`, write them to study.toml."""
     from evenhand.reporting.load import from_study
     from evenhand.reporting.selecting import calibrate
 
@@ -356,23 +372,27 @@ def _write_thresholds(
     from evenhand.reporting.selecting import write_thresholds, write_tuned_thresholds
 
     is_by_hand = arguments.threshold is not None
-    typed = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    chosen = typed if is_by_hand else calibration.thresholds
-    if not chosen:
+    thresholds_by_rubric = calibration.thresholds
+    if is_by_hand:
+        thresholds_by_rubric = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    if not thresholds_by_rubric:
         say("calibrate.unchanged")
         return
     with changing_settings(study):
         if is_by_hand:
-            write_thresholds(study, chosen)
+            write_thresholds(study, thresholds_by_rubric)
         else:
             write_tuned_thresholds(study, calibration)
-    for rubric, thresholds in chosen.items():
+    for rubric, thresholds in thresholds_by_rubric.items():
         for grader, threshold in thresholds.items():
             note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")
             say("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
 
 
 def run_improve(arguments: argparse.Namespace) -> int:
+    """Find a better grader and test it on held-out items; with `--learn` or `--dry-run`, write the
+    training items or forecast the cost instead.
+    """
     from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
@@ -387,8 +407,8 @@ def run_improve(arguments: argparse.Namespace) -> int:
             fields = {"file": arguments.learn, "count": len(units), "wrong": n_wrong}
             say("improve.wrote_learn", **fields, old=options.grader)
             return DONE
-        if gain := improving.provable(study, options):
-            console().print(gain)
+        if sentence := improving.provable(study, options):
+            console().print(sentence)
         if arguments.dry_run:
             runs.print_forecast(improving.forecast_improving(study, options))
             say("improve.dry_run")

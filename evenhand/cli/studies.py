@@ -1,5 +1,6 @@
-"""Verbs that make and keep a study: `new`, `extend` and `label` (a file of items, in one command);
-`import` and `export`; `backup`, `restore`, `doctor`, and `store copy` and `store upgrade`.
+"""Commands that make and keep a study: `new`, `extend` and `label` (a file of items, in one
+command); `import` and `export`; `backup`, `restore`, `doctor`, and `store copy` and `store
+upgrade`. Each function `run_VERB` runs one of them with its parsed options.
 """
 
 from __future__ import annotations
@@ -55,11 +56,12 @@ FIXED_OPTIONS = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
 
 def label_options(arguments: argparse.Namespace) -> LabelOptions:
     """Return the options of an items file."""
-    fixed = [option for option in arguments.given if option in FIXED_OPTIONS]
-    return call_with(LabelOptions, arguments, given=fixed)
+    fixed = [option for option in arguments.given_options if option in FIXED_OPTIONS]
+    return call_with(LabelOptions, arguments, given_options=fixed)
 
 
 def run_label(arguments: argparse.Namespace) -> int:
+    """Make a study of a file of items, print annotators' links, and serve their page."""
     from evenhand.annotate_app import serve
     from evenhand.local_page import app_port, open_when_up
 
@@ -80,6 +82,7 @@ def run_label(arguments: argparse.Namespace) -> int:
 
 
 def run_new(arguments: argparse.Namespace) -> None:
+    """Make a study of prompts or of items, and print what it can decide and the next commands."""
     new_study.check_numbers(arguments.raters, arguments.seed)
     item_study = items = None
     rubrics: Sequence[Rubric]
@@ -102,21 +105,22 @@ def run_new(arguments: argparse.Namespace) -> None:
     folder = arguments.dir
     has_responses = arguments.responses is not None or item_study is not None
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
-    has_cues = any(rubric.lexical for rubric in plan.rubrics)
-    grader = "baseline:lexical" if has_cues else "PROVIDER:MODEL"
+    suits_offline_grader = any(rubric.lexical for rubric in plan.rubrics)
+    grader = "baseline:lexical" if suits_offline_grader else "PROVIDER:MODEL"
     steps += [f"annotate {folder}", f"grade {folder} --grader {grader}", f"report {folder}"]
     print_next(*steps)
 
 
 def run_extend(arguments: argparse.Namespace) -> None:
+    """Enlarge the sample of a study, and print what it can decide now."""
     with study_of(arguments) as study:
-        before = study.config.sample.pairs
+        old_size = study.config.sample.pairs
         with changing_settings(study):
-            size = extend_sample(study, arguments.pairs, arguments.by)
-        note(study, "sample", "", f"pairs: {size}")
-    with study_of(arguments) as study:
+            new_size = extend_sample(study, arguments.pairs, arguments.by)
+        note(study, "sample", "", f"pairs: {new_size}")
+    with study_of(arguments) as study:  # opened again, with the new settings
         noun = prompts_noun(study.store.pairs())
-        say("new.grown", before=before, after=size, noun=noun)
+        say("new.grown", before=old_size, after=new_size, noun=noun)
         if arguments.by == "uncertainty":
             say("new.by_uncertainty", noun=noun)
         describe_study(study)
@@ -127,16 +131,15 @@ def describe_study(study: Study) -> None:
     preview = new_study.preview_of(study)
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
-    workload = preview.load
-    if workload:
+    if preview.load:
         columns: Columns = {
-            "rubric": lambda assigned: assigned.rubric,
-            "units": lambda assigned: f"{assigned.units}",
-            "annotators each": lambda assigned: f"{assigned.raters}",
-            "labels": lambda assigned: f"{assigned.judgments}",
-            "hours": lambda assigned: f"{assigned.hours:.0f}",
+            "rubric": lambda load: load.rubric,
+            "units": lambda load: f"{load.units}",
+            "annotators each": lambda load: f"{load.raters}",
+            "labels": lambda load: f"{load.judgments}",
+            "hours": lambda load: f"{load.hours:.0f}",
         }
-        print_lines([table_of(columns, workload, written("new.work"))])
+        print_lines([table_of(columns, preview.load, written("new.work"))])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")
@@ -154,9 +157,11 @@ def describe_study(study: Study) -> None:
 _RATER_OPTIONS = shared_option_names("naming")
 """Options on the raters of a ratings file that is exported."""
 _TABLE_OPTIONS = ["--units", "--remarks", "--answers"]
+"""Options of `export` that name files for further tables."""
 
 
 def run_import(arguments: argparse.Namespace) -> None:
+    """Store the responses or the ratings of a file."""
     with study_of(arguments) as study:
         kind = arguments.kind
         if kind is None and (arguments.format or format_of(Source(arguments.file))) == TABLE:
@@ -172,6 +177,7 @@ def run_import(arguments: argparse.Namespace) -> None:
 
 
 def _import_responses(study: Study, file: Path) -> None:
+    """Store the responses of a file, and print their numbers."""
     frame = read_responses(file, study.store.pairs(), study.rubrics.values())
     n_new = study.store.add_responses(frame)
     n_empty = int((frame["response"].str.strip() == "").sum())
@@ -183,6 +189,7 @@ def _import_responses(study: Study, file: Path) -> None:
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
+    """Store the ratings of a file, read with these options, and print their numbers."""
     rows, reading = rows_of_file(file, options)
     ratings, _ = split_ratings(rows, file.name)
     is_missing = ratings["label"].isin(options.missing)
@@ -198,14 +205,17 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
 
 
 def run_export(arguments: argparse.Namespace) -> None:
+    """Write a study's tables, its final labels, or a file for another tool."""
     if arguments.format is not None:
         _export_to_tool(arguments)
     else:
         refuse(arguments, ["--rater", *_RATER_OPTIONS], "goes with --format, for another tool")
-        (_export_final if arguments.final else _export_tables)(arguments)
+        export = _export_final if arguments.final else _export_tables
+        export(arguments)
 
 
 def _export_to_tool(arguments: argparse.Namespace) -> None:
+    """Write the ratings of a study or of a file in the format of another tool."""
     table_options = ["--final", *_TABLE_OPTIONS]
     refuse(arguments, table_options, "is a table of its own; export it without --format")
     if arguments.dir.is_dir():
@@ -217,18 +227,21 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
     options = replace(scale_options(arguments), format=None, units=None)
     study_export = exporting.material_of(arguments.dir, arguments.rater or (), options)
     written_tables = writer.make(study_export)
-    out, *others = writers.save(written_tables, arguments.out, writer)
+    main_file, *further_files = writers.save(written_tables, arguments.out, writer)
     if arguments.dir.is_dir():
-        note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
+        names = [file.name for file in (main_file, *further_files)]
+        note_in(arguments.dir, "export", ", ".join(names))
     print_lines(study_export.notes)
-    say("writers.wrote", count=written_tables.count, rows=writer.rows, tool=writer.tool, file=out)
-    for file in others:
+    counts = {"count": written_tables.count, "rows": writer.rows}
+    say("writers.wrote", **counts, tool=writer.tool, file=main_file)
+    for file in further_files:
         say("writers.beside", file=file)
     for sentence in written_tables.left_out:
         say("terminal.note", note=sentence)
 
 
 def _export_final(arguments: argparse.Namespace) -> None:
+    """Write the final label of each item."""
     refuse(arguments, _TABLE_OPTIONS, "is a table of its own; export it without --final")
     if (out := arguments.out) is None:
         raise InputError("say where to write: --out FILE")
@@ -243,44 +256,53 @@ def _export_final(arguments: argparse.Namespace) -> None:
 
 
 def _export_tables(arguments: argparse.Namespace) -> None:
+    """Write the tables for which the options name files; with the ratings go the units, without
+    which they have no clusters for a verdict.
+    """
     out: Path | None = arguments.out
     if not (out or arguments.units or arguments.remarks or arguments.answers):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for items")
-    # A verdict on the exported ratings needs the clusters in the units table.
     units_file: Path | None = arguments.units or (out and exporting.part_path(out, "units"))
     files = [path for path in (out, units_file, arguments.remarks, arguments.answers) if path]
     if len(set(files)) < len(files):
         raise InputError("two tables would go to the same file; give each its own")
-
-    def write(kind: str, table: pd.DataFrame, file: Path) -> None:
-        write_table(table, file)
-        say(f"tables.wrote_{kind}", count=len(table), file=file)
-
     with study_of(arguments) as study:
-        if out is not None:
-            write("ratings", exporting.exported_ratings(study), out)
-            attacked, audit_name = exporting.exported_attacked(study), ""
-            if len(attacked):
-                attacked_file = exporting.part_path(out, "attacked")
-                write("attacked", attacked, attacked_file)
-                audit_name = attacked_file.name
-            units_table = units_file or exporting.part_path(out, "units")
-            text = exporting.sidecar_text(study, units_table.name, audit_name)
-            atomic_write(sidecar_path(out), text.encode())
-            say("tables.wrote_scales", file=sidecar_path(out))
-            side = study.config.side
-            if {*study.config.analysis.rater_slices} - ({side.key} if side else set()):
-                say("terminal.note", note=written("tables.background"))
+        if out is not None and units_file is not None:
+            _write_ratings(study, out, units_file)
         if units_file is not None:
-            write("units", exporting.exported_units(study), units_file)
+            _write_kind("units", exporting.exported_units(study), units_file)
         if arguments.remarks is not None:
-            write("remarks", exporting.exported_remarks(study), arguments.remarks)
+            _write_kind("remarks", exporting.exported_remarks(study), arguments.remarks)
         if arguments.answers is not None:
-            write("answers", exporting.exported_answers(study), arguments.answers)
+            _write_kind("answers", exporting.exported_answers(study), arguments.answers)
         note(study, "export", ", ".join(path.name for path in files))
 
 
+def _write_ratings(study: Study, out: Path, units_file: Path) -> None:
+    """Write a study's ratings, its injection audit if there was one, and the sidecar of both."""
+    _write_kind("ratings", exporting.exported_ratings(study), out)
+    attacked, audit_name = exporting.exported_attacked(study), ""
+    if len(attacked):
+        attacked_file = exporting.part_path(out, "attacked")
+        _write_kind("attacked", attacked, attacked_file)
+        audit_name = attacked_file.name
+    text = exporting.sidecar_text(study, units_file.name, audit_name)
+    atomic_write(sidecar_path(out), text.encode())
+    say("tables.wrote_scales", file=sidecar_path(out))
+    side = study.config.side
+    unexported = {*study.config.analysis.rater_slices} - ({side.key} if side else set())
+    if unexported:
+        say("terminal.note", note=written("tables.background"))
+
+
+def _write_kind(kind: str, table: pd.DataFrame, file: Path) -> None:
+    """Write a table of a kind, such as "units", and print its number of rows."""
+    write_table(table, file)
+    say(f"tables.wrote_{kind}", count=len(table), file=file)
+
+
 def run_backup(arguments: argparse.Namespace) -> None:
+    """Write a study into a new file, or into a folder of backups (`--to`)."""
     if (arguments.file is None) == (arguments.to is None):
         raise InputError("name a new FILE, or a folder with --to")
     if arguments.to is not None:
@@ -302,6 +324,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
+    """Print what is well with a study and what is not; return the exit code."""
     findings = keeping.examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for finding in findings:
         say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
@@ -312,6 +335,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 
 
 def run_restore(arguments: argparse.Namespace) -> None:
+    """Make a study's folder from a backup."""
     with working("restoring"):
         hosts: list[str] = []
         contents = keeping.restore_study(arguments.file, arguments.dir, hosts.extend)
@@ -324,15 +348,17 @@ def run_restore(arguments: argparse.Namespace) -> None:
 
 
 def run_copy(arguments: argparse.Namespace) -> None:
+    """Copy a study's store into another database."""
     with working("copying the store"):
         copied_tables = keeping.move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
-    rows = sum(table.rows for table in copied_tables.values())
-    say("keep.copy", rows=rows, tables=len(copied_tables))
+    n_rows = sum(table.rows for table in copied_tables.values())
+    say("keep.copy", rows=n_rows, tables=len(copied_tables))
     say("keep.copy_now")
 
 
 def run_upgrade(arguments: argparse.Namespace) -> None:
+    """Upgrade a study's store to the schema of this version, after a backup."""
     with working("upgrading the store"):
         upgrade = keeping.upgrade_store(arguments.dir)
     if upgrade.backup is None:

@@ -50,7 +50,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
     )
     assumed["strictness"] += " | None"
     items["missing"] = "Names"
-    del items["in_python"], items["given"], items["descriptions"]
+    del items["in_python"], items["given_options"], items["descriptions"]
     return {
         "": {},
         # `overlap` of labels is the way in which they were chosen, of a plan a share of units.

@@ -406,7 +406,7 @@ def label(
     for name in ("show", "subject", "options", "stratify", "rubric", "missing"):
         if name in values:
             values[name] = list(as_texts(values[name]))
-    options = LabelOptions(**values, in_python=True, given=option_names)
+    options = LabelOptions(**values, in_python=True, given_options=option_names)
     labelling = label_items(source, study_folder, options, port=app_port(port))
     if open:
         labelling.serve()

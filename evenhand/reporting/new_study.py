@@ -606,7 +606,7 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
     has_question = bool(options.question or options.rubric)
     with open_study(folder) as study:
         if not has_question:
-            for option in options.given:
+            for option in options.given_options:
                 if option not in _READING_OPTIONS:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]

@@ -402,7 +402,7 @@ class UnclearRubric:
     )
     flags: list[tuple[str, str]] = field(default_factory=list)
 
-    def named(self, chosen: Options) -> str:
+    def with_names(self, chosen: Options) -> str:
         """Return options with their names, as in '2 (Partly) or 3 (Fully)'."""
         return " or ".join(_option_with_name(self.rubric, key) for key in chosen)
 
@@ -469,7 +469,7 @@ class Divided:
     reasons: tuple[Quoted, ...] = ()
     marked: tuple[Quoted, ...] = ()
 
-    def named(self, key: str) -> str:
+    def with_name(self, key: str) -> str:
         """Return an option's key with its name, as in '2 (Partly)'."""
         return _option_with_name(self.rubric, key)
 
@@ -492,7 +492,7 @@ class Divided:
             if option in pair:
                 (other,) = set(pair) - {option}
                 points.append(
-                    written("suggest.confused_with", other=self.named(other), units=count)
+                    written("suggest.confused_with", other=self.with_name(other), units=count)
                 )
         for key, quoted in (("reason", self.reasons), ("marked", self.marked)):
             quotes = [words for chosen, words in quoted if chosen == option][:_MOST_QUOTED]

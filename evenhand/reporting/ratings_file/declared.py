@@ -169,13 +169,15 @@ class ItemOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions(ItemOptions):
-    """Options of items to label, with the design of the sample; `given` are options as typed."""
+    """Options of items to label, with the design of the sample; `given_options` are the names of
+    those that the user gave, as on the command line.
+    """
 
     sample: int | None = None
     stratify: Sequence[str] = ()
     seed: int = 1
     raters: int | None = None
-    given: Sequence[str] = ()
+    given_options: Sequence[str] = ()
 
 
 SUFFIX = ".scales.toml"
