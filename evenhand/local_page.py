@@ -10,15 +10,18 @@ from contextlib import suppress
 from evenhand.errors import InputError
 
 DEFAULT_PORT = 8501
+_PORTS_TRIED = 100
 
 
 def app_port(port: int | None) -> int:
-    """Return the valid port asked for, else the first free one from 8501 on."""
+    """Return `port` if the user named one, else the first free port from 8501 on. Raises InputError
+    if the number is not that of a port.
+    """
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
         return port
-    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + 100):
+    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", candidate))
@@ -27,7 +30,9 @@ def app_port(port: int | None) -> int:
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Open a page in a browser once the app answers on its port, from another process."""
+    """Open a page in a browser once the app answers on its port, from another process that waits
+    for a minute.
+    """
     program = (
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"

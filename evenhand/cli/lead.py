@@ -18,26 +18,11 @@ from evenhand.cli.terminal import console, print_line, print_table, say, warn
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.reporting.report import stop_flagged, study_quality
-from evenhand.study import Study
-from evenhand.study.access import (
-    disable_account,
-    make_invites,
-    new_code,
-    revoke_invites,
-    set_account,
-)
+from evenhand.study import Study, access
 from evenhand.study.desk.claims import attention_results, exclude, oversight, pause, readmit, resume
 from evenhand.study.lead.disagreements import adjudication_queue, import_decisions, queue_table
 from evenhand.study.lead.progress import forecast, rater_progress, rubric_progress, time_left
-from evenhand.study.session.sessions import (
-    Sessions,
-    participants_table,
-    rater_of,
-    raters_table,
-    released_submissions,
-    session_times,
-    study_url,
-)
+from evenhand.study.session import sessions
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.texts import readable_name, written
 
@@ -168,15 +153,15 @@ def run_invite(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
-                n_revoked = revoke_invites(study, rater)
+                n_revoked = access.revoke_invites(study, rater)
                 note(study, "invite", rater, f"revoked: {n_revoked}")
                 say("session.revoked", whose=rater or "Prolific", count=n_revoked)
         elif arguments.prolific:
             _print_prolific_link(study, address, arguments.hours)
         else:
-            raters = arguments.raters or [new_code() for _ in range(arguments.count)]
+            raters = arguments.raters or [access.new_code() for _ in range(arguments.count)]
             note(study, "invite", "", f"made: {len(raters)}")
-            for link in make_invites(study, raters, arguments.hours):
+            for link in access.make_invites(study, raters, arguments.hours):
                 print_line(f"{link.rater_id}\t{address}?invite={link.token}")
 
 
@@ -189,9 +174,9 @@ def _print_prolific_link(study: Study, address: str, hours: float) -> None:
         )
     if not study.config.prolific.places:
         warn("terminal.note", note=written("session.no_places"))
-    (link,) = make_invites(study, [""], hours)
+    (link,) = access.make_invites(study, [""], hours)
     note(study, "invite", "Prolific", "made: 1")
-    print_line(study_url(address, link.token))
+    print_line(sessions.study_url(address, link.token))
 
 
 def run_account(arguments: argparse.Namespace) -> None:
@@ -200,11 +185,11 @@ def run_account(arguments: argparse.Namespace) -> None:
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
     with study_of(arguments) as study:
         if arguments.action == "disable":
-            disable_account(study.store, arguments.name)
+            access.disable_account(study.store, arguments.name)
             note(study, "account", arguments.name, "ended")
             say("session.disabled", name=arguments.name)
         else:
-            set_account(study.store, arguments.name, read_password(), arguments.role)
+            access.set_account(study.store, arguments.name, read_password(), arguments.role)
             note(study, "account", arguments.name, f"set: {arguments.role}")
             say("session.logs_in", name=arguments.name, role=arguments.role)
 
@@ -226,27 +211,27 @@ def run_session(arguments: argparse.Namespace) -> None:
     print annotators' working times.
     """
     with study_of(arguments) as study:
-        sessions = Sessions(study)
+        study_sessions = sessions.Sessions(study)
         reason_by_rater: dict[str, str] = {}
         for reason in _RELEASE_REASONS:
             for name in getattr(arguments, reason):
-                reason_by_rater[rater_of(study, name)] = reason
-        readmitted = [rater_of(study, name) for name in arguments.readmit]
+                reason_by_rater[sessions.rater_of(study, name)] = reason
+        readmitted = [sessions.rater_of(study, name) for name in arguments.readmit]
         if arguments.submissions:
-            reason_by_rater |= released_submissions(study, arguments.submissions)
+            reason_by_rater |= sessions.released_submissions(study, arguments.submissions)
         for rater, reason in reason_by_rater.items():
-            n_freed = sessions.release(rater, reason)
+            n_freed = study_sessions.release(rater, reason)
             note(study, "place", rater, reason)
             say("session.released", rater=rater, reason=_RELEASE_REASONS[reason], freed=n_freed)
         for rater in readmitted:
-            sessions.readmit(rater)
+            study_sessions.readmit(rater)
             note(study, "place", rater, "readmit")
             say("session.readmitted", rater=rater)
         table_makers: dict[str, Callable[[Study], pd.DataFrame]] = {
-            "times": lambda study: session_times(study, sessions),
-            "background": raters_table,
+            "times": lambda study: sessions.session_times(study, study_sessions),
+            "background": sessions.raters_table,
             "attention": attention_results,
-            "participants": participants_table,
+            "participants": sessions.participants_table,
         }
         for option, make_table in table_makers.items():
             if path := getattr(arguments, option):
@@ -254,7 +239,7 @@ def run_session(arguments: argparse.Namespace) -> None:
                 note(study, "export", path.name)
         options = (*_RELEASE_REASONS, "readmit", "submissions", *table_makers)
         if not any(getattr(arguments, option) for option in options):
-            _print_times(session_times(study, sessions))
+            _print_times(sessions.session_times(study, study_sessions))
 
 
 def _print_times(times: pd.DataFrame) -> None:

@@ -33,7 +33,7 @@ from evenhand.analysis.results import ResultRow, key_of
 from evenhand.analysis.verdicts.wording import interval_of
 from evenhand.graders import GraderForecast
 from evenhand.graders.running import forecast_proposals
-from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_texts
+from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_texts, text_title
 from evenhand.reporting.load import from_study
 from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
@@ -95,7 +95,7 @@ def units_to_learn(
         unit_remarks, unit_texts = remarks.get(key, {}), texts.get(key, {})
         words = []
         for _, mark in marks.get(key, []):
-            text = unit_texts.get(mark.text.replace("_", " ").capitalize(), "")
+            text = unit_texts.get(text_title(mark.text), "")
             words.append(text[mark.start : mark.end])
         learn_units.append(
             LearnUnit(
