@@ -1,10 +1,10 @@
 """Find a better grader for a study, and test that it is better: `evenhand improve`.
 
-Labelled clusters are split once into *learn*, *choose* and *prove* (training, selection and test
-set; `analysis.verdicts.versions`). Candidates are graded round by round on *choose*, and the best
-of them is compared with the old grader on *prove*. `Trial` holds the split labels and the
-candidates, `_Run` asks the graders, `Improved` is the result. Grades are stored like any others,
-so the same command continues a run that was killed or ran out of money.
+Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
+test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, and the best of
+them is compared with the old grader on *prove*. `Trial` holds the split labels and the candidates,
+`_Run` asks the graders, `Improved` is the result. Grades are stored like any others, so the same
+command continues a run that was killed or ran out of money.
 """
 
 from __future__ import annotations
@@ -245,13 +245,13 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    given_ids = {candidate.rater_id for candidate in trial.candidates}
+    own_candidate_ids = {candidate.rater_id for candidate in trial.candidates}
     proposal_forecasts: list[running.GraderForecast] = []
     if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
         start = trial.gepa_start()
         proposal_forecasts, placeholders = suggestions.forecast_gepa(study, start, trial.proposer)
         trial.add(placeholders)
-    placeholder_ids = {candidate.rater_id for candidate in trial.candidates} - given_ids
+    placeholder_ids = {candidate.rater_id for candidate in trial.candidates} - own_candidate_ids
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
@@ -259,7 +259,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     remaining = list(trial.candidates)
     for size in versions.round_sizes(len(choose), len(trial.candidates)):
         n_choose_clusters |= {candidate.rater_id: size for candidate in remaining}
-        remaining = remaining[: math.ceil(len(remaining) / 2)]
+        remaining = remaining[: math.ceil(len(remaining) / 2)]  # a round drops half of them
     tasks = trial.tasks_for(trial.old, [*learn, *choose, *prove])
     n_old_tasks = len(tasks)
     for index, candidate in enumerate(trial.candidates):
@@ -284,7 +284,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 class Trial:
     """A study's labels on one rubric, split, with the old grader and the candidates. Annotators'
     labels are those at its creation; later ones wait for the next run. Raises InputError as
-    `improve` does; faults of the candidates are raised by `graders`.
+    `improve` does, for faults of the candidates when `graders` is first read.
     """
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
@@ -314,14 +314,7 @@ class Trial:
         """The number of proposals that GEPA may request."""
         self.proposer = options.proposer or self.asked_grader
         """The model that writes proposals."""
-        if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
-            raise InputError(written("improve.count_proposals", most=suggestions.MOST_PROPOSALS))
-        if self.proposals:
-            if self.rubric.prompt or not self.rubric.kind.listed:
-                raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
-            running.parse_proposer(study, self.proposer)
-            if find_spec("gepa") is None:
-                raise InputError(written("improve.no_gepa"))
+        self._check_proposals()
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Grades that chose an earlier winner are withheld from reports, but count here: the test
@@ -349,6 +342,17 @@ class Trial:
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
 
+    def _check_proposals(self) -> None:
+        """Raise InputError if the proposals that are asked for cannot be made."""
+        if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
+            raise InputError(written("improve.count_proposals", most=suggestions.MOST_PROPOSALS))
+        if self.proposals:
+            if self.rubric.prompt or not self.rubric.kind.listed:
+                raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
+            running.parse_proposer(self.study, self.proposer)
+            if find_spec("gepa") is None:
+                raise InputError(written("improve.no_gepa"))
+
     @cached_property
     def graders(self) -> list[Candidate]:
         """The old grader, then the candidates."""
@@ -357,7 +361,9 @@ class Trial:
     def _distinct_graders(
         self, options: ImproveOptions, proposed: Sequence[CandidateSpec]
     ) -> Iterator[Candidate]:
-        """Yield the old grader, then candidates of `options` and `proposed`, each id once."""
+        """Yield the old grader, then the candidates of the options and those `proposed`, without
+        candidates that have the rater id of an earlier one.
+        """
         old, grading = options.grader, self._grading
         specs: list[CandidateSpec] = []
         rater_ids: set[str] = set()
@@ -390,15 +396,18 @@ class Trial:
             raise InputError(written("improve.no_candidates"))
 
     def _rater_id(self, grader: str, grading: GradingOptions) -> str:
+        """Return the rater id under which a grader's labels with these options are stored."""
         (task,) = running.planned(self.study, [(grader, grading)])
         return task.rater_id
 
     @property
     def old(self) -> Candidate:
+        """The old grader."""
         return self.graders[0]
 
     @property
     def candidates(self) -> list[Candidate]:
+        """The graders that are compared with the old one."""
         return self.graders[1:]
 
     def _counted_ratings(self) -> pd.DataFrame:
@@ -421,29 +430,29 @@ class Trial:
     def gepa_start(self) -> Start:
         """Return the state from which GEPA starts: the old grader's instructions and labels."""
         prompt = self.old.grading.prompt
-        words = prompt.instructions if isinstance(prompt, Instructions) else ""
+        own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
+        text = own_text or self.rubric.instructions
         units, old = self.units_to_learn(), self.old.rater_id
-        return Start(self.rubric, old, words or self.rubric.instructions, units, self.proposals)
+        return Start(self.rubric, old, text, units, self.proposals)
 
     def add(self, proposed: Proposed) -> None:
         """Add a candidate for each proposal of instructions."""
-        self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.words]
-        del self.graders
+        self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.instructions]
+        del self.graders  # which is computed again with the proposals
 
-    def reworded(self, words: Instructions) -> Candidate:
+    def reworded(self, instructions: Instructions) -> Candidate:
         """Return the old grader with these instructions, as GEPA tries it."""
-        alone = replace(self._options, candidates=None, others=())
-        spec = self._proposal_spec(words, written("improve.while_learning"))
-        _, candidate = self._distinct_graders(alone, [spec])
+        without_candidates = replace(self._options, candidates=None, others=())
+        spec = self._proposal_spec(instructions, written("improve.while_learning"))
+        _, candidate = self._distinct_graders(without_candidates, [spec])
         return candidate
 
-    def _proposal_spec(self, words: Instructions, origin: str) -> CandidateSpec:
+    def _proposal_spec(self, instructions: Instructions, origin: str) -> CandidateSpec:
         """Return a candidate with these instructions and otherwise the old grader's options."""
         grading = self.old.grading
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
-        return CandidateSpec(
-            self.asked_grader, replace(grading, prompt=words, method=method), origin
-        )
+        reworded = replace(grading, prompt=instructions, method=method)
+        return CandidateSpec(self.asked_grader, reworded, origin)
 
     def is_reworded(self, candidate: Candidate) -> bool:
         """Return True if a candidate has another prompt than the old grader."""
@@ -461,10 +470,10 @@ class Trial:
 
     def note_parts(self, done_by: str) -> None:
         """Store the parts of clusters that had none."""
-        new = {name: part for name, part in self.parts.items() if name not in self._stored_parts}
-        if new:
-            cluster = self._dataset.settings.cluster
-            log.note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
+        stored, column = self._stored_parts, self._dataset.settings.cluster
+        new_parts = {name: part for name, part in self.parts.items() if name not in stored}
+        if new_parts:
+            log.note_parts(self.study.store, self.rubric.name, new_parts, column, done_by)
 
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates, and `proposals` tried on *learn*, before their first requests."""
@@ -585,13 +594,14 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     return next(missing, "")
 
 
-class _Stopped(Exception):  # noqa: N818  (nobody made an error)
+class _Stopped(Exception):  # noqa: N818 - not an error
     """A round of grading ended early, or a rehearsal would need a request."""
 
 
 class _Run:
-    """One run: rounds of grading, and the `result` so far. Without `rounds` it is a rehearsal from
-    stored grades, which sends and stores nothing and raises _Stopped at the first missing grade.
+    """One run of `improve`, with its `result` up to now. Without `rounds`, which send requests, it
+    is a rehearsal from stored grades: it stores nothing, and raises _Stopped at the first missing
+    grade.
     """
 
     def __init__(
@@ -672,8 +682,8 @@ class _Run:
                 raise _Stopped
             return attempt
 
-        def grade(words: Instructions, units: Sequence[str]) -> dict[str, str]:
-            candidate = trial.reworded(words)
+        def grade(instructions: Instructions, units: Sequence[str]) -> dict[str, str]:
+            candidate = trial.reworded(instructions)
             self._grade([candidate.task_on(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 
@@ -697,9 +707,9 @@ class _Run:
         labels = trial.labels_of([old, new], clusters)
         is_read = versions.content_of(labels, old, new) in log.contents_read(store, rubric)
         if not is_read:
-            on_choose = trial.labels_of([old, new], trial.clusters_in("choose"))
-            level = trial.next_level
-            result.chance = versions.chance_of_proof(on_choose, old, new, len(clusters), level)
+            choose_labels = trial.labels_of([old, new], trial.clusters_in("choose"))
+            level, n_clusters = trial.next_level, len(clusters)
+            result.chance = versions.chance_of_proof(choose_labels, old, new, n_clusters, level)
             result.has_no_level = not level
             if result.chance < versions.MIN_PROOF_CHANCE:
                 return
@@ -718,8 +728,8 @@ class _Run:
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])
 
     def _audit(self, rounds: running.Rounds, best: Candidate) -> None:
-        """Audit the best candidate for prompt injection if it has another prompt: one written from
-        responses may repeat an attack that a response contains.
+        """Audit the best candidate for prompt injection if it has another prompt: a prompt that was
+        written from responses may repeat an attack that a response contains.
         """
         result, trial = self.result, self.trial
         if not trial.is_reworded(best):
@@ -784,7 +794,7 @@ def _check_finished(summary: running.RunSummary) -> None:
 
 
 def _number(value: float) -> float | None:
-    """Return a figure as JSON can hold it: None for NaN."""
+    """Return a figure as JSON has it: None for NaN."""
     return None if math.isnan(value) else value
 
 
