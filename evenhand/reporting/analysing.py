@@ -248,8 +248,8 @@ def _add_published_thresholds(
     """
     from evenhand.analysis.report.source import ALL_BINARY
 
-    thresholds = {(figure.rubric, figure.threshold) for figure in published.figure}
-    for rubric, threshold in sorted(pair for pair in thresholds if pair[1]):
+    cuts = {(figure.rubric, figure.threshold) for figure in published.figure if figure.threshold}
+    for rubric, threshold in sorted(cuts):
         rows = dataset.ratings[dataset.ratings["rubric"] == rubric]
         has_probabilities = (rows["rater_kind"] == "model") & (rows["prob_method"] != "")
         graders = sorted(rows.loc[has_probabilities, "rater_id"].unique())

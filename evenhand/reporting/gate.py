@@ -70,7 +70,7 @@ _DRIFT_OUTCOME: dict[str, Outcome] = {
     "changed": "not_met",
     "inconclusive": "inconclusive",
 }
-_VERDICT_OUTCOME: dict[str, Outcome] = {
+VERDICT_OUTCOMES: dict[str, Outcome] = {
     "can_replace": "met",
     "can_replace_at_threshold": "met",
     "agrees_with_reference": "met",
@@ -567,8 +567,8 @@ def drifts_from(
     """
     rubrics = [name for name in baseline.scales if rubric is None or same_rubric(name, rubric)]
     if not rubrics:
-        names = listed(baseline.scales)
-        raise InputError(f"the baseline has no rubric {rubric!r}; it has {names}")
+        saved_rubrics = listed(baseline.scales)
+        raise InputError(f"the baseline has no rubric {rubric!r}; it has {saved_rubrics}")
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
     display_name = present_dataset.call(grader)
@@ -809,7 +809,7 @@ def _verdict_check(verdict: Verdict | None, grader: str) -> Check:
         return Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
     names = ("verdict", "reason", "threshold", "more_clusters")
     figures = {name: verdict[name] for name in names}  # type: ignore[literal-required]
-    outcome = _VERDICT_OUTCOME[verdict["verdict"]]
+    outcome = VERDICT_OUTCOMES[verdict["verdict"]]
     return Check(VERDICT, outcome, verdict["sentence"], figures)
 
 
