@@ -355,8 +355,8 @@ def plan(
     """
     target = Target(statistic, half_width)
     names = {field.name for field in fields(Assumptions)}
-    assumed: dict[str, Any] = {name: value for name, value in options.items() if name in names}
-    settings: dict[str, Any] = {name: options[name] for name in options if name not in names}
+    settings: dict[str, Any] = dict(options)
+    assumed = {name: settings.pop(name) for name in [*settings] if name in names}
     if pilot is not None:
         for name in assumed:
             raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")

@@ -277,8 +277,8 @@ def long_rows(
             raters, rubrics = listed(grid.raters), listed(grid.rubrics)
             wide = options.spelled("wide", grid.pattern)
             notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=wide))
-            if grid.others:
-                notes.append(written("reading.grid_others", columns=listed(grid.others)))
+            if grid.unlabelled:
+                notes.append(written("reading.grid_others", columns=listed(grid.unlabelled)))
         table = _melted(table, options, name, grid, blanks=blanks)
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
         reading = RatingsInput(name, options, rows, columns, notes=notes)
