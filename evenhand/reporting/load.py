@@ -371,7 +371,7 @@ def from_file(
     """
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
-        options = sidecar.file.under(options)
+        options = sidecar.file.completing(options)
         options = replace(options, rubric=options.rubric and id_in(file, options.rubric))
         if scales is None:
             advice = "put it there or give --units FILE"

@@ -74,12 +74,13 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
         raise InputError(f"{name}: two columns are called {duplicates[0]!r}; rename one")
     table.attrs = dict(frame.attrs)
     # As text, a missing cell of a categorical column would become "nan".
-    categorical = [c for c in table if isinstance(table[c].dtype, pd.CategoricalDtype)]
+    dtypes = table.dtypes.items()
+    categorical = [name for name, dtype in dtypes if isinstance(dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(categorical, object)) if categorical else table
 
 
 def _flat(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a DataFrame with the levels of a MultiIndex as columns."""
+    """Return a DataFrame with the levels of a MultiIndex of its rows as columns."""
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{name}: the columns have names of {frame.columns.nlevels} levels; give each one name"
@@ -144,9 +145,7 @@ def _of_another_library(source: Any, name: str) -> pd.DataFrame:
             return _of_records(source.to_dicts(), name)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise InputError(
-            f"{name}: this {type(source).__name__} cannot be read ({reason})"
-        ) from None
+        raise InputError(f"{name}: this {kind} cannot be read ({reason})") from None
     raise InputError(
         f"{name}: reading a {kind} takes pyarrow; run pip install pyarrow, or give a DataFrame of "
         "pandas"
@@ -184,6 +183,7 @@ def units_table(source: Path | Table) -> tuple[pd.DataFrame, str]:
 
 
 def _refuse_sheet(sheet: str) -> None:
+    """Raise InputError if a sheet is named for a table in memory."""
     if sheet:
         raise InputError("sheet= names one of a workbook; a table in memory has none, leave it out")
 
@@ -251,8 +251,8 @@ def long_rows(
 ) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a ratings file, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
-    them and each rubric. An empty cell of a wide table is a rating without a label, or none where
-    `blanks` do not count.
+    them and each rubric. An empty cell of a wide table is a rating without a label if `blanks`
+    count, else no rating.
     """
     table, kinds = _with_unit_ids(source), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
@@ -286,8 +286,8 @@ def long_rows(
         table = step(table, reading)
     if reading.rows is not None:
         table = table.reset_index(drop=True)
-    others = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, others), reading
+    further_columns = [column for column in table if column not in RATINGS_COLUMNS]
+    return _with_texts(table, further_columns), reading
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
@@ -327,26 +327,28 @@ def _melted(
             raise InputError(
                 f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"
             )
-    labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
-    others = [column for column in table if column not in labels]
+    rater_and_rubric = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
+    unit_columns = [column for column in table if column not in rater_and_rubric]
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
-    is_duplicate = table.duplicated([name for name in others if name in ("unit_id", "rubric")])
+    key = [column for column in unit_columns if column in ("unit_id", "rubric")]
+    is_duplicate = table.duplicated(key)
     if is_duplicate.any():
         raise InputError(
             f"{name}: item {table.loc[is_duplicate, 'unit_id'].iloc[0]!r} has two rows. If each "
             "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
             "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(others, list(labels), _COLUMN, _LABEL, ignore_index=False)
+    label_columns = list(rater_and_rubric)
+    cells = table.melt(unit_columns, label_columns, _COLUMN, _LABEL, ignore_index=False)
     cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map(lambda column: labels[column][0])
+    cells["rater_id"] = cells[_COLUMN].map(lambda column: rater_and_rubric[column][0])
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map(lambda column: labels[column][1])
+        cells["rubric"] = cells[_COLUMN].map(lambda column: rater_and_rubric[column][1])
     return cells
