@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
-_LOW_PRIORITY = 10
+_LOW_PRIORITY = 10  # as an increment of `nice`
 _MEDIUM_PRIORITY = 5
 """For a process on which the lead waits: between annotators' pages and the analysis."""
 _IMPORTED = [
@@ -50,13 +50,13 @@ _ENDED_EARLY = (
     "this again"
 )
 MOST_SECONDS = 120
-"""Seconds of computing that a file from a page may take in its process, and bytes of memory."""
-MOST_MEMORY = 3 * 1024**3
+"""Seconds of computing that a file uploaded on a page may take in its process."""
+MOST_MEMORY = 3 * 1024**3  # bytes
 _TOO_MUCH = (
     f"this takes more than {MOST_SECONDS} seconds of computing or {MOST_MEMORY // 1024**3} GB of "
     "memory; make the file smaller, or use the command line, which has no such limit"
 )
-_starting = threading.Lock()
+_starting = threading.Lock()  # held while a process is started: `_detached` changes globals
 _turns = threading.Condition()
 _running: set[object] = set()
 """Persons with a running process."""
@@ -178,9 +178,9 @@ def run_apart(
     With `is_limited` the process ends after `MOST_SECONDS` or beyond `MOST_MEMORY`.
 
     With `on_stage` the function is called with an `on_stage`, whose calls are passed on to this
-    one. Modules that the function imports are not loaded here. Raises the InputError or StoreAway
-    that it raised, InputError naming a file to which the system denied access, RuntimeError with
-    the traceback of any other error, and InputError if the process was ended from outside.
+    one. Modules that the function imports are not loaded here. Raises the function's InputError or
+    StoreAway; InputError naming the file of an OSError, or if the process was ended from outside;
+    and RuntimeError with the traceback of any other error.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
