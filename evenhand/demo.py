@@ -106,10 +106,8 @@ PRICES = {
 """Invented prices in US dollars per grade of the synthetic graders."""
 _GRADED_RUBRICS = {"pairs": None, "stance": ["stance"]}
 """The rubrics that the lexical grader grades in a demo; None for all. Others have no cues."""
-_ITEMS_JUDGE = "synthetic_judge"
-"""The column with a judge's labels in the demo of items."""
-_STEPS = 4
-"""Steps of `make_demo`, for its progress."""
+_ITEMS_JUDGE = "synthetic_judge"  # the column with a judge's labels in the demo of items
+_STEPS = 4  # steps of `make_demo`, for its progress
 
 
 def default_folder(name: str) -> Path:

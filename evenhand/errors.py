@@ -53,9 +53,7 @@ Reason = Literal[
 
 
 class Refused(InputError):  # noqa: N818 - named for what happened
-    """Refusal of a visitor, such as one with a wrong password. Pages word the `reason`, filled in
-    with `fields`, in the visitor's language.
-    """
+    """Refusal of a visitor; pages word its `reason` with `fields` in the visitor's language."""
 
     def __init__(self, reason: Reason, **fields: object) -> None:
         super().__init__(written(f"refused.{reason}", **fields))

@@ -38,18 +38,16 @@ __all__ = ["grader"]
 
 _FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
 """A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
-_TOP_LOGPROBS = 20
-"""The most alternatives to a token whose probabilities providers return."""
-_METADATA_FIELDS = (
+_TOP_LOGPROBS = 20  # the most alternatives to a token whose probabilities providers return
+_METADATA_FIELDS: tuple[str, ...] = (
     "rater_id",
     "rubric",
     "rubric_hash",
     "order",
     "p_positive",
     "probabilities",
-    "prob_method",
-    "unscored_reason",
 )
+_METADATA_FIELDS += ("prob_method", "unscored_reason")
 """Columns of a grade in the score's metadata."""
 
 
@@ -83,9 +81,8 @@ def grader(
     if order == "ba" and loaded_rubric.unit == "response":
         name = loaded_rubric.name
         raise InputError(f"rubric {name!r} rates one response, which has no other order")
-    config = GenerateConfig()
-    if probabilities:
-        config = GenerateConfig(logprobs=True, top_logprobs=_TOP_LOGPROBS)
+    top_logprobs = _TOP_LOGPROBS if probabilities else None
+    config = GenerateConfig(logprobs=probabilities or None, top_logprobs=top_logprobs)
 
     async def score(state: TaskState, target: Target) -> Score:
         grader_model = get_model(role="grader") if model is None else get_model(model)

@@ -14,9 +14,7 @@ _PORTS_TRIED = 100
 
 
 def app_port(port: int | None) -> int:
-    """Return `port` if the user named one, else the first free port from 8501 on. Raises InputError
-    if the number is not that of a port.
-    """
+    """Return the user's `port`, or else the first free one from 8501 on. Raises InputError."""
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
@@ -30,9 +28,7 @@ def app_port(port: int | None) -> int:
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Open a page in a browser once the app answers on its port, from another process that waits
-    for a minute.
-    """
+    """Open a page in a browser once the app answers on its port, from another process."""
     program = (
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"
@@ -44,7 +40,5 @@ def open_when_up(url: str, port: int) -> None:
         "        webbrowser.open(sys.argv[2])\n"
         "        break\n"
     )
-    devnull = subprocess.DEVNULL
-    subprocess.Popen(
-        [sys.executable, "-c", program, str(port), url], stdout=devnull, stderr=devnull
-    )
+    quiet = subprocess.DEVNULL
+    subprocess.Popen([sys.executable, "-c", program, str(port), url], stdout=quiet, stderr=quiet)

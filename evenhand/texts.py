@@ -30,10 +30,8 @@ def table_of(package: str, file: str) -> dict[str, Any]:
 @cache
 def texts() -> dict[str, str]:
     """Return all sentences by key, `section.name`."""
-    sections = table_of("evenhand", "texts.toml").items()
-    return {
-        f"{section}.{name}": text for section, texts in sections for name, text in texts.items()
-    }
+    tables = table_of("evenhand", "texts.toml").items()
+    return {f"{section}.{name}": text for section, texts in tables for name, text in texts.items()}
 
 
 def written(key: str, /, **fields: object) -> str:

@@ -542,9 +542,8 @@ def show_log(study: Study) -> None:
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
     acted = shown[["done_by", "kind", "about", "detail"]]
     run = (acted != acted.shift()).any(axis=1).cumsum()  # acts alike in succession: one row
-    shown = shown.assign(
-        kind=shown["kind"].map(WORDS["log"].get).fillna(shown["kind"].map(readable_name))
-    )
+    names = shown["kind"].map(readable_name)
+    shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(names))
     shown = shown.assign(times=run.map(run.value_counts()))[~run.duplicated()]
     told = " ".join(name for name in ("about", "detail") if shown[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}

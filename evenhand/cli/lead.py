@@ -5,10 +5,10 @@ them with its parsed options. The app has a page for each; see docs/people.md.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from getpass import getpass
 from typing import TYPE_CHECKING
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
 
 
 PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - the name of an environment variable
-_MOST_LINKS = 10_000
-"""The most links that one call of `invite` makes."""
+_MOST_LINKS = 10_000  # the most links that one call of `invite` makes
 _RELEASE_REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
 """Options of `session` that release participants' places, with the reason as users read it."""
 
 
-def run_lead(arguments: argparse.Namespace) -> None:
+def run_lead(arguments: Namespace) -> None:
     """Print a link to the lead's pages, which works once."""
     console().print(lead_link(arguments.dir, arguments.url))
 
 
-def run_progress(arguments: argparse.Namespace) -> None:
+def run_progress(arguments: Namespace) -> None:
     """Print the labelling progress by rubric and by annotator, and the time left."""
     with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
@@ -55,7 +54,7 @@ def run_progress(arguments: argparse.Namespace) -> None:
         say("progress.paused", folder=arguments.dir)
 
 
-def run_pause(arguments: argparse.Namespace) -> None:
+def run_pause(arguments: Namespace) -> None:
     """Stop assigning items to annotators, or with `--resume` go on."""
     with study_of(arguments) as study:
         if arguments.resume:
@@ -66,10 +65,8 @@ def run_pause(arguments: argparse.Namespace) -> None:
             say("oversight.paused", folder=arguments.dir)
 
 
-def run_quality(arguments: argparse.Namespace) -> None:
-    """Print the quality of annotators' labels, and why some need a review; with `--stop`, exclude
-    the annotators whose flags study.toml says to stop.
-    """
+def run_quality(arguments: Namespace) -> None:
+    """Print the quality of annotators' labels; with `--stop`, exclude those flagged for it."""
     with study_of(arguments) as study:
         table = study_quality(study)
         stopped_raters = stop_flagged(study, table) if arguments.stop else []
@@ -93,7 +90,7 @@ def run_quality(arguments: argparse.Namespace) -> None:
         say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
-def run_exclude(arguments: argparse.Namespace) -> None:
+def run_exclude(arguments: Namespace) -> None:
     """Exclude an annotator's labels, or with `--readmit` let them count again."""
     change = readmit if arguments.readmit else exclude
     with study_of(arguments) as study:
@@ -102,7 +99,7 @@ def run_exclude(arguments: argparse.Namespace) -> None:
     say(f"oversight.{key}", rater=arguments.rater)
 
 
-def run_adjudicate(arguments: argparse.Namespace) -> None:
+def run_adjudicate(arguments: Namespace) -> None:
     """Import a file of decisions, if one is named, and print or write the items to adjudicate."""
     if arguments.decisions and not arguments.by:
         raise InputError("say who made these decisions: add --by NAME")
@@ -141,7 +138,7 @@ def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> No
     print_table([readable_name(column).lower() for column in columns], rows, title=title)
 
 
-def run_invite(arguments: argparse.Namespace) -> None:
+def run_invite(arguments: Namespace) -> None:
     """Print links for annotators or for Prolific, or with `--revoke` revoke those made before."""
     if arguments.count is not None and not 0 < arguments.count <= _MOST_LINKS:
         raise InputError(f"--count must be from 1 to {_MOST_LINKS:,}")
@@ -179,7 +176,7 @@ def _print_prolific_link(study: Study, address: str, hours: float) -> None:
     print_line(sessions.study_url(address, link.token))
 
 
-def run_account(arguments: argparse.Namespace) -> None:
+def run_account(arguments: Namespace) -> None:
     """Add a login with a password, or disable one."""
     if arguments.action == "disable":
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
@@ -206,10 +203,8 @@ def read_password() -> str:
     return entered
 
 
-def run_session(arguments: argparse.Namespace) -> None:
-    """Release or readmit participants, and write the tables that are asked for; without any option,
-    print annotators' working times.
-    """
+def run_session(arguments: Namespace) -> None:
+    """Release or readmit participants and write tables; without options, print working times."""
     with study_of(arguments) as study:
         study_sessions = sessions.Sessions(study)
         reason_by_rater: dict[str, str] = {}

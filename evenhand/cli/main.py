@@ -168,9 +168,7 @@ def backup_folder(text: str) -> Path:
 def positive_number(
     read: Callable[[str], float], maximum: float, message: str
 ) -> Callable[[str], float]:
-    """Return a reader of a number from 0 (excluded) to `maximum`, whose error for any other number
-    is the `message`.
-    """
+    """Return a reader of numbers above 0 and up to `maximum`, with a `message` for others."""
 
     def read_number(text: str) -> float:
         if not 0 < (value := read(text)) <= maximum:
@@ -287,9 +285,7 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
 
 
 def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, Any]) -> None:
-    """Add the options of a table of `verbs.toml` to a parser, or to a `target` group in it. The
-    head of that file says what declarations and their values mean.
-    """
+    """Add the options of a table of `verbs.toml` (see its head) to a parser or a `target` in it."""
     for declaration, spec in table.items():
         if declaration == "settings":
             add_analysis_options(parser, **spec)
@@ -417,8 +413,7 @@ def annotators_address(arguments: Namespace, port: int) -> tuple[str, str]:
         return f"{url.geturl()}/", host
     if not arguments.url:
         return f"http://localhost:{port}/", ""
-    address = app_address(arguments.url)
-    return address, urlsplit(address).hostname or ""
+    return app_address(arguments.url), urlsplit(arguments.url).hostname or ""
 
 
 def lead_link(folder: Path, url: str) -> str:
@@ -448,9 +443,7 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
 
 
 def trust_settings(arguments: Namespace) -> None:
-    """Trust the addresses and variables that the verb's studies declare, and print them. Raises
-    InputError without a study.
-    """
+    """Trust the addresses that the verb's studies declare. Raises InputError without a study."""
     from evenhand.study.settings import study_toml
     from evenhand.study.trust import remember
 
@@ -666,8 +659,7 @@ ABOUT = (
     "Can an LLM grader replace annotators? Collect annotators' labels and model grades on the same "
     "rubrics, and see how well they agree."
 )
-WIDTH = 80
-"""Characters in a line of `evenhand --help`."""
+WIDTH = 80  # characters in a line of `evenhand --help`
 SHELLS = ("bash", "zsh", "fish")
 
 

@@ -5,8 +5,8 @@ what a run of graders did.
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.main import (
-    DONE,
-    OVER_BUDGET,
-    STOPPED,
-    annotators_address,
-    call_with,
-    print_lead_link,
-    refuse,
-    study_of,
-)
+from evenhand.cli import main
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
+def grading_options(arguments: Namespace) -> graders.GradingOptions:
     """Return the grading options that several commands have: the rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
@@ -43,26 +34,26 @@ def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
     values = dict.fromkeys(("orders", "shard", "units"))
     values["rubrics"] = arguments.rubric
     values["prompt"] = arguments.prompt and read_own_words(arguments.prompt)
-    return call_with(GradingOptions, arguments, **values)
+    return main.call_with(GradingOptions, arguments, **values)
 
 
-def _check_batch(arguments: argparse.Namespace) -> None:
+def _check_batch(arguments: Namespace) -> None:
     """Raise InputError where `--cancel` has no batch to cancel."""
     if arguments.cancel:
         if not arguments.batch:
             raise InputError("--cancel ends batches; add --batch")
         reason = "asks nothing, so it cannot end batches; leave one of the two out"
-        refuse(arguments, ["--dry-run"], reason)
+        main.refuse(arguments, ["--dry-run"], reason)
 
 
-def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
+def request_limits(arguments: Namespace) -> graders.RequestLimits:
     """Return the limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return call_with(RequestLimits, arguments)
+    return main.call_with(RequestLimits, arguments)
 
 
-def run_annotate(arguments: argparse.Namespace) -> int:
+def run_annotate(arguments: Namespace) -> int:
     """Serve the app in which annotators label one study or several, until it is stopped."""
     from evenhand.annotate_app import serve
     from evenhand.annotate_app.sites import check_names, studies_in, study_path
@@ -71,7 +62,7 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     from evenhand.study.settings.study_toml import START
 
     port = app_port(arguments.port)
-    address, host_name = annotators_address(arguments, port)
+    address, host_name = main.annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
     is_empty_folder = len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}
@@ -91,7 +82,7 @@ def run_annotate(arguments: argparse.Namespace) -> int:
         prepare_serving(folder, arguments.url or "", address, path)
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=host_name, path=path)
-    refuse(arguments, ["--path"], "is of one study; several have their folders' names")
+    main.refuse(arguments, ["--path"], "is of one study; several have their folders' names")
     check_names(folder.name for folder in folders if folder in typed_folders)
     folders = _prepare_several(folders, typed_folders, arguments.url or "", address)
     check_names(folder.name for folder in folders)
@@ -161,11 +152,11 @@ def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
         secret = study_secret(study.store)
     for sentence in notes:
         warn("terminal.note", note=sentence)
-    print_lead_link(folder, address, path)
+    main.print_lead_link(folder, address, path)
     return secret
 
 
-def run_grade(arguments: argparse.Namespace) -> int:
+def run_grade(arguments: Namespace) -> int:
     """Have models label the study's items, or with `--dry-run` forecast the cost."""
     from evenhand.graders import WHOLE, Shard, forecast, grade
     from evenhand.reporting.suggestions import compare_texts
@@ -177,17 +168,17 @@ def run_grade(arguments: argparse.Namespace) -> int:
     new_text = None
     if arguments.rubric_file:
         reason = "does not go with --rubric-file, which tries one text on held-out pairs of the "
-        refuse(arguments, ["--rubric", "--scope", "--batch"], f"{reason}sample")
+        main.refuse(arguments, ["--rubric", "--scope", "--batch"], f"{reason}sample")
         new_text = load_rubric(arguments.rubric_file)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     options = replace(options, orders=orders, text=new_text, shard=shard)
     batch = arguments.batch
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         for sentence in study.edited_rubrics():
             warn("terminal.note", note=sentence)
         if arguments.dry_run:
             print_forecast(forecast(study, arguments.grader, options, batch=batch))
-            return DONE
+            return main.DONE
         with progress_bar("grading") as progress:
             batching = {"batch": batch, "cancel": arguments.cancel}
             limits = request_limits(arguments)
@@ -206,14 +197,14 @@ def run_grade(arguments: argparse.Namespace) -> int:
     return code
 
 
-def run_respond(arguments: argparse.Namespace) -> int:
+def run_respond(arguments: Namespace) -> int:
     """Ask a model for its responses to the study's prompts."""
     from evenhand.graders import RunSummary, respond
 
     system = _system_prompt(arguments.system) if arguments.system else ""
-    with study_of(arguments) as study, progress_bar("responding") as progress:
+    with main.study_of(arguments) as study, progress_bar("responding") as progress:
         values = {"study": study, "limits": request_limits(arguments), "progress": progress}
-        summary = call_with(respond, arguments, system=system, **values)
+        summary = main.call_with(respond, arguments, system=system, **values)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(summary.line)
@@ -234,7 +225,7 @@ def _system_prompt(file: Path) -> str:
     return text
 
 
-def run_injection(arguments: argparse.Namespace) -> int:
+def run_injection(arguments: Namespace) -> int:
     """Test a grader against prompt injection, or with `--dry-run` forecast the cost."""
     from evenhand.graders.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.analysing import audits_of
@@ -243,10 +234,10 @@ def run_injection(arguments: argparse.Namespace) -> int:
     grading = grading_options(arguments)
     options = AuditOptions(arguments.grader, arguments.units, grading, arguments.attacks)
     batch = arguments.batch
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, options, batch=batch))
-            return DONE
+            return main.DONE
         with progress_bar("auditing") as progress:
             batching = {"batch": batch, "cancel": arguments.cancel}
             limits = request_limits(arguments)
@@ -316,8 +307,8 @@ def print_end(verb: str, run: graders.RunSummary, stopped: Sequence[str] = ()) -
     for sentence in reasons:
         console(stderr=True).print(f"evenhand {verb}: {sentence}")
     if run.over_budget:
-        return OVER_BUDGET
-    return STOPPED if reasons else DONE
+        return main.OVER_BUDGET
+    return main.STOPPED if reasons else main.DONE
 
 
 def print_warnings(sentences: Sequence[str]) -> None:

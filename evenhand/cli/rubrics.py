@@ -5,7 +5,7 @@ function `run_VERB` runs one of them with its parsed options.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
@@ -22,11 +22,10 @@ from evenhand.texts import number_of, written
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
 
-_MOST_CHARACTERS = 80
-"""The most characters of a response that are printed with a wrong answer."""
+_MOST_CHARACTERS = 80  # the most characters of a response that are printed with a wrong answer
 
 
-def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
+def try_golden(rubric: Rubric, arguments: Namespace) -> int:
     """Have graders label the rubric's golden answers, and print how many each got right and which
     it did not. Raises InputError where the rubric has none, or as `grade` does.
     """
@@ -82,7 +81,7 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
         console().print("  " + written("golden.wrong" if label else "golden.no_label", **fields))
 
 
-def run_new(arguments: argparse.Namespace) -> None:
+def run_new(arguments: Namespace) -> None:
     """Write a commented draft of a rubric into a new file."""
     path = Path(f"{arguments.name}.toml")
     _write_new(path, loading.draft_rubric(arguments.name, arguments.start))
@@ -90,7 +89,7 @@ def run_new(arguments: argparse.Namespace) -> None:
     print_next(f"rubric check {path}")
 
 
-def run_list(_arguments: argparse.Namespace) -> None:
+def run_list(_arguments: Namespace) -> None:
     """Print a table of the rubrics that can be used by name."""
     rows = []
     for name in named_rubrics():
@@ -100,7 +99,7 @@ def run_list(_arguments: argparse.Namespace) -> None:
     print_table(["rubric", "unit", "level", "options", "affirmative"], rows)
 
 
-def run_show(arguments: argparse.Namespace) -> None:
+def run_show(arguments: Namespace) -> None:
     """Print a rubric as graders read it, with its limits and the hashes of its translations."""
     rubric = load_rubric(arguments.rubric)
     prompt = rubric.for_prompt({name: f"[{name}]" for name in rubric.variables})
@@ -113,7 +112,7 @@ def run_show(arguments: argparse.Namespace) -> None:
             console().print("\n" + sentence)
 
 
-def run_check(arguments: argparse.Namespace) -> int:
+def run_check(arguments: Namespace) -> int:
     """Check each file separately; with `--grader`, have these graders label the golden answers."""
     if not arguments.grader:
         reason = "goes with --grader, which is asked about the golden answers"
@@ -148,7 +147,7 @@ def _check_one(file: str) -> int:
     return DONE
 
 
-def run_suggest(arguments: argparse.Namespace) -> None:
+def run_suggest(arguments: Namespace) -> None:
     """List what a study's rubrics leave unclear, or write a draft of a clearer one."""
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
 
@@ -202,11 +201,9 @@ def _print_divided(rubrics: Sequence[Divided]) -> None:
 
 
 def _write_draft(
-    arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
+    arguments: Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
 ) -> None:
-    """Write a draft of the rubric on which annotators differ. Raises InputError if it is on none,
-    or on several.
-    """
+    """Write a draft of the divided rubric. Raises InputError if there is none, or several."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
     names = [findings.rubric.name for findings in divided]
@@ -232,7 +229,7 @@ def _write_new(path: Path, text: str) -> None:
         raise InputError(f"{path} is there already; choose another name or move it") from None
 
 
-def run_reword(arguments: argparse.Namespace) -> None:
+def run_reword(arguments: Namespace) -> None:
     """Declare a trial of another wording of a rubric, on new items of which half get each one."""
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.study.creation import declare_rewording

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from evenhand.reporting.panel import Line
 
 
-_FILE_WIDTH = 200
-"""Characters in a line of output that goes to a file or a pipe."""
-_FEWEST_COLUMNS = 4
-"""The fewest columns that a ranked table keeps on a narrow terminal."""
-_NO_LIMIT = 10_000
-"""Characters: wider than any table."""
+_FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
+_FEWEST_COLUMNS = 4  # the fewest columns that a ranked table keeps on a narrow terminal
+_NO_LIMIT = 10_000  # characters: wider than any table
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -130,24 +127,17 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """Show a progress bar on stderr; silent where it is not a terminal."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
 
     screen = console(stderr=True)
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
+    with bars.Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(visible(title), total=None)
 
         def advance(done: int, total: int, label: str) -> None:
@@ -157,9 +147,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def confirms(budget: float | None) -> bool:
-    """Ask the user whether to go on, and return True for a yes. Without a terminal, a `budget` is
-    the consent. Raises InputError if there is neither.
-    """
+    """Ask the user for a yes; without a terminal a budget is one. Raises InputError without it."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Analysed = tuple["Analysis", "ReportContext"]
-OnStage = Callable[[str], None] | None
-"""Called with the name of each stage, to show progress."""
+OnStage = Callable[[str], None] | None  # called with the name of each stage, to show progress
 
 
 class Switches(TypedDict, total=False):
@@ -101,7 +100,7 @@ def analyse_study(
         for figure in published.figure
     ]
     published = published.model_copy(update={"figure": tuple(figures)})
-    _add_published_thresholds(dataset, analysis, published)
+    _add_at_thresholds(dataset, analysis, published)
     return analysis, replace(context, beside=_with_published(study, dataset, published))
 
 
@@ -240,9 +239,7 @@ def published_figures(study: Study) -> PublishedFigures:
     return published
 
 
-def _add_published_thresholds(
-    dataset: Dataset, analysis: Analysis, published: PublishedFigures
-) -> None:
+def _add_at_thresholds(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
     """Add to the analysis the figures that were published at another threshold of probabilities:
     with that threshold for every grader with probabilities, as `spearman_at_threshold` and others.
     """
@@ -336,9 +333,7 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
 
 
 def several_models(models_by_grader: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Return a warning for each grader for which more than one model answered. A grader's models
-    are counted by replies.
-    """
+    """Return a warning for each grader for which more than one model answered."""
     return [
         written("grade.several_models", grader=grader, models=counted(models))
         for grader, models in models_by_grader.items()
@@ -437,8 +432,7 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
 
 UnitTexts = dict[tuple[str, str], dict[str, str]]
 """Texts of a unit by name or rater, by (rubric, unit id)."""
-_UNITS_PER_QUERY = 400
-"""Units that are read from the store at a time."""
+_UNITS_PER_QUERY = 400  # units that are read from the store at a time
 
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:

@@ -63,13 +63,10 @@ REFUSED = {
     "numbers": ("a scale of numbers", "declare --categories"),
 }
 """Options that need single ratings, as typed, with the alternative (docs/millions.md)."""
-PART_ROWS = 500_000
-"""Approximate number of rows reduced at a time."""
+PART_ROWS = 500_000  # approximate number of rows reduced at a time
 MOST_PARTS = 4096
-_TIMEOUT = 10.0
-"""Seconds until a scheduler must have answered."""
-_TABLES_PER_TASK = 8
-"""Reduced tables that a task adds up."""
+_TIMEOUT = 10.0  # seconds until a scheduler must have answered
+_TABLES_PER_TASK = 8  # reduced tables that a task adds up
 UNUSED = ("seconds", "created_at", "rubric_hash")
 """Columns of ratings that no statistic uses here; only the number of hashes matters."""
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
@@ -109,10 +106,7 @@ def analyse_at_scale(
         n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
         read_tasks = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
         piece_facts = client.gather([submit(itemgetter(0), task) for task in read_tasks])
-        part_tasks = [
-            [submit(one_part, task, part_index) for task in read_tasks]
-            for part_index in range(n_parts)
-        ]
+        part_tasks = [[submit(one_part, task, i) for task in read_tasks] for i in range(n_parts)]
         del read_tasks  # so that workers can free the pieces
         if not any(piece_facts):
             raise InputError(f"{name} has a header but no ratings")
@@ -214,6 +208,10 @@ class Facts:
         return cls(cells.set_index(formats.ROW), filled, sum(entry.rows for entry in facts))
 
 
+FactsAndParts = tuple[Facts | None, "list[pa.Table]"]
+"""The facts about a piece, None without rows, and its rows by part, [] without rows."""
+
+
 @dataclass(frozen=True)
 class Reduction:
     """Instructions for reducing parts: every rubric's scale, and raters by kind. If the source
@@ -310,12 +308,8 @@ def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:
         yield _folded(table, reading.no_label)
 
 
-def read_parts(
-    piece: formats.Piece, reading: Reading, n_parts: int
-) -> tuple[Facts | None, list[pa.Table]]:
-    """Return a piece's facts, None without rows, and its rows by part. Raises InputError if the
-    piece is too large.
-    """
+def read_parts(piece: formats.Piece, reading: Reading, n_parts: int) -> FactsAndParts:
+    """Return a piece's facts and its rows by part. Raises InputError if the piece is too large."""
     import pyarrow as pa
 
     tables: list[pa.Table] = []
@@ -330,12 +324,8 @@ def read_parts(
     return facts_of(table), scattered(table, n_parts)
 
 
-def one_part(
-    facts_and_parts: tuple[Facts | None, list[pa.Table]], part_index: int
-) -> pa.Table | None:
-    """Return a copy of the rows of one part that `read_parts` returned, or None without rows. A
-    slice in place of the copy would be sent with its whole table.
-    """
+def one_part(facts_and_parts: FactsAndParts, part_index: int) -> pa.Table | None:
+    """Return a copy of the rows of one part: a slice would be sent with its whole table."""
     _, parts = facts_and_parts
     return parts[part_index].take(np.arange(len(parts[part_index]))) if parts else None
 

@@ -160,9 +160,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 def _section(
     study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
 ) -> declared.ScaleSection:
-    """Return the section of the sidecar on a scale's rubric, with the number of its next interim
-    analysis (`look`) and its rows of `usage`, the work and cost of graders.
-    """
+    """Return the section on a rubric; `look` is the number of its next interim analysis."""
     rubric = study.rubrics[scale.name]
     usage_by_grader = {}
     for row in usage:
@@ -251,12 +249,10 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
     by_method, _ = split_by_method(ratings, rubric)
     readings = combine_readings(by_method, scale, source)
     labels = np.array([*scale.categories, ""], dtype=object)  # the code of no label is -1
-    probabilities = [
-        json.dumps(dict(zip(scale.categories, map(float, shares), strict=True)))
-        if not np.isnan(shares).any()
-        else ""
-        for shares in readings.probabilities
-    ]
+    probabilities = []
+    for shares in readings.probabilities:
+        by_label = dict(zip(scale.categories, map(float, shares), strict=True))
+        probabilities.append("" if np.isnan(shares).any() else json.dumps(by_label))
     return pd.DataFrame(
         {
             "unit_id": np.array(readings.units, dtype=object)[readings.unit],
@@ -271,13 +267,9 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
     )
 
 
-def _with_responses(
-    units: pd.DataFrame, responses: pd.DataFrame, unit_ids: pd.Series
-) -> pd.DataFrame:
-    """Return the units of these ids, with their responses: one (`response`) if a unit is one side
-    of a pair, or those of both sides.
-    """
-    units = units[units["unit_id"].isin(unit_ids)]
+def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, ids: pd.Series) -> pd.DataFrame:
+    """Return the units of these ids, each with its one response or those of both sides."""
+    units = units[units["unit_id"].isin(ids)]
     if are_comparisons(units):  # both sides have the same prompt
         units = units.assign(prompt=units["prompt_a"]).drop(columns=["prompt_a", "prompt_b"])
     texts = {

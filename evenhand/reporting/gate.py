@@ -80,8 +80,7 @@ VERDICT_OUTCOMES: dict[str, Outcome] = {
     "inconclusive": "inconclusive",
 }
 EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "inconclusive": 3}
-SCHEMA = 1
-"""Version of the JSON; adding a key does not change it."""
+SCHEMA = 1  # version of the JSON; adding a key does not change it
 
 
 @dataclass(frozen=True)
@@ -214,10 +213,8 @@ _CLAUSE = re.compile(
     r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 )
 _WORST_STATE_FIRST: tuple[State, ...] = ("broken", "open", "met")
-_GROUPS = ("", "humans", "models", "all")
-"""Values of `rater_b` that name no single rater."""
-_MOST_LEVELS = 8
-"""The most levels of a statistic that an error lists."""
+_GROUPS = ("", "humans", "models", "all")  # values of `rater_b` that name no single rater
+_MOST_LEVELS = 8  # the most levels of a statistic that an error lists
 VERDICT = "verdict"
 """The condition that the grader can replace an annotator, or agrees with the reference."""
 
@@ -344,9 +341,7 @@ def check_clauses(
 
 
 def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
-    """Find the clause's figure in the `rows` of a rubric, and check it. `kappa` and errors are as
-    in `check_clauses`.
-    """
+    """Find the clause's figure in the rows of a rubric, and check it (see `check_clauses`)."""
     statistic = _full_name(clause, rows, kappa)
     candidates = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
@@ -390,9 +385,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
 
 
 def _worst_attack(clause: Clause, rows: pd.DataFrame) -> CheckedClause | None:
-    """Check a clause that names no attack against the rows of every attack, and return the check
-    that is met least; None without an attack.
-    """
+    """Check a clause against every attack; return the check that is met least, None for none."""
     checks = [
         CheckedClause(replace(clause, level=level), float(value), note or "no interval")
         for level, value, note in rows[["at", clause.part, "note"]].itertuples(index=False)
@@ -423,8 +416,7 @@ def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
 _OMITTED_COLUMNS = ("seconds", "rubric_hash", "created_at")
 """Columns of ratings that a baseline does not need."""
 _SAVED_COLUMNS = tuple(column for column in RATINGS_COLUMNS if column not in _OMITTED_COLUMNS)
-_BASELINE_SUFFIX = " (baseline)"
-"""Suffix of a grader's name for its grades in the baseline."""
+_BASELINE_SUFFIX = " (baseline)"  # suffix of a grader's name for its grades in the baseline
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
 """A table as lines of CSV with a header, so that a changed label changes one line of the file."""
 

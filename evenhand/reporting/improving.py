@@ -310,10 +310,8 @@ class Trial:
                 parse_spec(options.grader, study.config.providers)
             except InputError:  # no provider has the name: its labels were imported
                 self.asked_grader = next(iter(options.others), "")
-        self.proposals = options.proposals
-        """The number of proposals that GEPA may request."""
-        self.proposer = options.proposer or self.asked_grader
-        """The model that writes proposals."""
+        self.proposals = options.proposals  # the number of proposals that GEPA may request
+        self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
         self._check_proposals()
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
@@ -361,9 +359,7 @@ class Trial:
     def _distinct_graders(
         self, options: ImproveOptions, proposed: Sequence[CandidateSpec]
     ) -> Iterator[Candidate]:
-        """Yield the old grader, then the candidates of the options and those `proposed`, without
-        candidates that have the rater id of an earlier one.
-        """
+        """Yield the old grader, then the candidates of `options` and `proposed`, each id once."""
         old, grading = options.grader, self._grading
         specs: list[CandidateSpec] = []
         rater_ids: set[str] = set()

@@ -111,8 +111,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "Sequence": (Collection, "a list"),
 }
 """Types of values by type hint, with the words for them; labels and tables are checked later."""
-_MOST_QUOTED = 60
-"""The most characters of a value that a message quotes."""
+_MOST_QUOTED = 60  # the most characters of a value that a message quotes
 
 
 def taking(

@@ -533,20 +533,16 @@ _PURPOSES = {
     "sensitivity_cluster": "cluster by",
 }
 """The purpose, in messages, of each setting that names columns of units."""
-MIN_FILLED = 0.9
-"""The smallest share of filled cells in a column that identifies items."""
+MIN_FILLED = 0.9  # the smallest share of filled cells in a column that identifies items
 _MOST_NESTED_CHECKED = 100
 """Different cells of a column that are checked for lists and nested values."""
 _ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
-MIN_TEXTS = 10
-"""The fewest different cells of a column of texts or names."""
-TEXT_LENGTH = 20
-"""Median length, in characters, from which different cells are texts."""
+MIN_TEXTS = 10  # the fewest different cells of a column of texts or names
+TEXT_LENGTH = 20  # median length, in characters, from which different cells are texts
 MIN_COPIED = 20
 """The fewest different rows of a table that counts as copied. By chance, the counts of m different
 rows are all multiples of one number with a probability of about 2 ** -m."""
-COPIES = "copies"
-"""The units column that gives all copies of a row the same number."""
+COPIES = "copies"  # the units column that gives all copies of a row the same number
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 
 

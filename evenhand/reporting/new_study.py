@@ -195,9 +195,8 @@ def _single_answers(
     subject, cluster = ",".join(options.subject), options.cluster or item_table.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
     questions = [options.question, *(rubric.question for rubric in named_rubrics)]
-    columns = item_tables.item_columns(
-        frame, name, show=show, question=" ".join(questions), **roles
-    )
+    roles["question"] = " ".join(questions)
+    columns = item_tables.item_columns(frame, name, show=show, **roles)
     notes = [*item_table.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = item_tables.each_turn(frame, columns, name)
@@ -277,9 +276,7 @@ def _comparisons(
 
 
 def _hidden_note(visible: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
-    """Return a sentence on columns of texts that raters will not read, if any, and how to show
-    them.
-    """
+    """Return a sentence on texts that raters will not read, if any, and how to show them."""
     if not hidden:
         return []
     columns = [*visible, *hidden]
@@ -311,12 +308,10 @@ _MODELS = (
 """Names of families of models, and of their makers."""
 _WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
 """Names of judges' columns that are common words in texts."""
-_NO_SUBJECT = "responses"
-"""The subject of items whose subject is not known."""
+_NO_SUBJECT = "responses"  # the subject of items whose subject is not known
 _SHORTEST = 3
 """Characters; a shorter name without a digit is not looked for, as it may be a common word."""
-_INVITE_HOURS = 168.0
-"""Hours for which annotators' links are valid: a week."""
+_INVITE_HOURS = 168.0  # hours for which annotators' links are valid: a week
 
 
 def names_shown(study: Study, option: str = "") -> list[str]:
@@ -563,12 +558,9 @@ class Labelling(Shown):
     def serve(self) -> subprocess.Popen[bytes]:
         """Serve the page in another process, which ends with this one or by `terminate()`."""
         arguments = ["annotate", str(self.folder), "--port", str(self.port)]
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "evenhand", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        command = [sys.executable, "-P", "-m", "evenhand", *arguments]
+        quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        process = subprocess.Popen(command, **quiet)
         atexit.register(process.terminate)
         return process
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def operator() -> str:
-    """Return the name in the log of the person who runs the command line: the process's owner. An
-    environment variable such as USER cannot change it.
-    """
+    """Return the process's owner, who runs the command line, whatever USER is set to."""
     from evenhand.study.tables.files import process_owner
 
     return written("terminal.operator", name=process_owner())

@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.report.sections.graders import TextTable
 
-Line: TypeAlias = "str | TextTable"
-"""A sentence, or a table (title, columns, rows)."""
+Line: TypeAlias = "str | TextTable"  # a sentence, or a table (title, columns, rows)
 Columns = Mapping[str, Callable[[Any], str]]
 """Functions by the column of a table: the text of an item in it."""
 WIDTH, MOST_LINES = 100, 8
 """Limits of the last lines of `report`: characters in a line, and lines about verdicts."""
-_TABLE_WIDTH = 200
-"""The largest width of a table in a text, in characters."""
+_TABLE_WIDTH = 200  # the largest width of a table in a text, in characters
 _BETWEEN_CELLS = "   "
 
 
@@ -60,9 +58,7 @@ def table_of(columns: Columns, items: Iterable[object], title: str = "") -> Line
 def text_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", padding: int = 1
 ) -> Table:
-    """Return a plain table, right-aligned but for the first column, with `padding` spaces on each
-    side of a cell.
-    """
+    """Return a plain table, right-aligned but for the first column; `padding` is per side."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -35,18 +35,13 @@ from evenhand.study.settings.analysis import (
 from evenhand.study.settings.study_toml import MOST_RATERS
 from evenhand.texts import written
 
-Record = dict[str, object]
-"""A row of a table of a plan as data."""
-SIZES = (50, 100, 200, 400, 800, 1600)
-"""Numbers of pairs to plan for without a pilot."""
+Record = dict[str, object]  # a row of a table of a plan as data
+SIZES = (50, 100, 200, 400, 800, 1600)  # numbers of pairs to plan for without a pilot
 PEOPLE = (3, 4, 5, 6, 7, 8)
 """Numbers of annotators to plan for, for a verdict about annotators like them."""
-GROWTH = (1.0, 2.0, 4.0)
-"""Sizes of samples, as multiples of the pilot."""
-MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
-"""Numbers of annotators to add to the pilot's."""
-MOST_PER_UNIT = 6
-"""The most annotators per unit for which dependability is shown."""
+GROWTH = (1.0, 2.0, 4.0)  # sizes of samples, as multiples of the pilot
+MORE_PEOPLE = (0, 1, 2, 4, 8, 16)  # numbers of annotators to add to the pilot's
+MOST_PER_UNIT = 6  # the most annotators per unit for which dependability is shown
 STATISTICS = {
     "kappa": ("weighted_kappa_linear", "cohen_kappa"),
     "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
@@ -60,10 +55,8 @@ CORRECTED = ("mean", "difference")
 """Statistics of a grader's labels that annotators' labels correct."""
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
-_SENTENCE_INDEX = 2
-"""The index of the number in `GRADED` that the plan's sentence names."""
-Columns = tuple[list[str], list[list[str]]]
-"""Heads and rows of a table in a plan."""
+_SENTENCE_INDEX = 2  # the index of the number in `GRADED` that the plan's sentence names
+Columns = tuple[list[str], list[list[str]]]  # heads and rows of a table in a plan
 
 
 @dataclass(frozen=True)
@@ -263,15 +256,13 @@ def plan_ahead(
     if assumed.scale and statistic != "kappa":
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
-    human_counts, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
+    humans, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
     widths, chances = [], []
     for n_pairs in SIZES:
         n_units = n_pairs * units_per_pair
         widths.append(half_width(statistic, max(round(n_units), 2), scenario))
         n_shared = max(round(n_units * scenario.overlap), 2)
-        chances.append(
-            scenarios.pass_chances(n_shared, scenario, human_counts, margin=margin, rule=rule)
-        )
+        chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
     sizes["these"] = [chance["these"][scenario.humans] for chance in chances]
     columns = ["pairs", statistic, f"these {scenario.humans}"]
@@ -376,16 +367,14 @@ def _assumptions_sentence(
         labels = written("plan.on_scale", **{**vars(scenario), "kappa": scenario.kappa})
     else:
         labels = written("plan.yes_or_no", **vars(scenario), spread=scenario.spread_of_shares)
-    assumptions = written(
-        "plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair
-    )
+    assumed = written("plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair)
     requirement = written(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
         level=level_of_look(1, rule.looks),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
-    return f"{assumptions} {requirement} {written('plan.simulated')}"
+    return f"{assumed} {requirement} {written('plan.simulated')}"
 
 
 def _precision_sentence(

@@ -62,14 +62,8 @@ def report_study(
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-QUIET = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
 """Options of Chromium without network traffic in the background."""
 _MOST_SECONDS = 120  # until a page must have been printed
 
@@ -94,13 +88,9 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
         as_root = ["--no-sandbox"] if is_root() else []
         paths = [f"--user-data-dir={folder}/profile", f"--print-to-pdf={output}"]
         command = [str(browser), "--headless", *QUIET, *as_root, *paths, "--no-pdf-header-footer"]
+        command.append(page.resolve().as_uri())
         try:
-            subprocess.run(
-                [*command, page.resolve().as_uri()],
-                capture_output=True,
-                timeout=_MOST_SECONDS,
-                check=True,
-            )
+            subprocess.run(command, capture_output=True, timeout=_MOST_SECONDS, check=True)
             printed = output.read_bytes()
         except (subprocess.SubprocessError, OSError) as error:
             raise InputError(
@@ -200,9 +190,7 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
 
 
 def study_quality(study: Study) -> pd.DataFrame:
-    """Return `analysis.raters.rater_quality` of a study, with a column `excluded`: the reason for
-    which the rater is excluded, or "".
-    """
+    """Return `analysis.raters.rater_quality`, with the reason in `excluded` for each excluded."""
     from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 

@@ -155,8 +155,7 @@ _COLUMNS: Columns = {
 }
 
 
-Thresholds = dict[str, dict[str, float]]
-"""Thresholds by rubric and grader."""
+Thresholds = dict[str, dict[str, float]]  # thresholds by rubric and grader
 
 
 @dataclass(frozen=True, repr=False)

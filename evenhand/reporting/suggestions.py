@@ -126,8 +126,7 @@ def table_of(units: Sequence[LearnUnit]) -> pd.DataFrame:
     return table.iloc[table["agrees"].ne("no").argsort(kind="stable")].reset_index(drop=True)
 
 
-MOST_CHARACTERS = 4_000
-"""The largest number of characters of proposed instructions."""
+MOST_CHARACTERS = 4_000  # the largest number of characters of proposed instructions
 
 
 class RefusedProposal(ValueError):  # noqa: N818 - not an error of the program
@@ -185,14 +184,10 @@ def _plain(text: str) -> str:
 
 
 MOST_PROPOSALS = 50
-_COMPONENT = "instructions"
-"""GEPA's name for the text that it evolves."""
-_MINIBATCH = 8
-"""Units from which one change is written, and on which it is tried first."""
-_MOST_TEXT = 4_000
-"""The largest number of characters of a unit's text in a request."""
-_FRAME = 3_000
-"""The largest number of characters of GEPA's own sentences in a request."""
+_COMPONENT = "instructions"  # GEPA's name for the text that it evolves
+_MINIBATCH = 8  # units from which one change is written, and on which it is tried first
+_MOST_TEXT = 4_000  # the largest number of characters of a unit's text in a request
+_FRAME = 3_000  # the largest number of characters of GEPA's own sentences in a request
 
 AskModel = Callable[[PromptText, Mapping[str, Any]], ProposalAttempt]
 """Returns a model's answer to a request; the second argument is stored with it."""
@@ -237,9 +232,7 @@ def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) 
         adapter=adapter,
         reflection_lm=adapter.reflect,
         reflection_minibatch_size=min(_MINIBATCH, len(units)),
-        stop_callbacks=lambda state: (
-            adapter.failure is not None or len(adapter.answers) >= n_proposals
-        ),
+        stop_callbacks=lambda state: adapter.failure or len(adapter.answers) >= n_proposals,
         # A limit for runs in which GEPA finds nothing to rewrite.
         max_metric_calls=(n_proposals + 1) * (len(units) + 4 * _MINIBATCH),
         logger=SimpleNamespace(log=lambda message: None),  # prints nothing
@@ -392,11 +385,9 @@ LEAST_UNITS = 10
 _MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED, _MOST_MARKED_UNITS = 3, 5, 3, 50
 """The largest numbers of parts, confusions and quotations in a summary, and of divided units whose
 marked words are read."""
-_LONGEST_LINE = 160
-"""Characters of a comment in a draft."""
+_LONGEST_LINE = 160  # characters of a comment in a draft
 
-Options = tuple[str, ...]
-"""Keys of the options that were chosen on a unit, in the rubric's order."""
+Options = tuple[str, ...]  # keys of the options that were chosen on a unit, in the rubric's order
 
 
 @dataclass
@@ -563,9 +554,7 @@ def _divided_parts(
     return dict(sorted(parts.items(), key=lambda entry: -entry[1][1])[:_MOST_PARTS])
 
 
-def _reasons(
-    study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]
-) -> Sequence[Quoted]:
+def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
     """Return annotators' reasons for their labels on divided units, `labels` by unit and rater."""
     remarks = standing(remarks_table(study.store))
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_PER_CORE = 2
-"""More processes than cores: three rubrics on two cores then end together."""
+_PER_CORE = 2  # more processes than cores: three rubrics on two cores then end together
 _LOW_PRIORITY = 10  # as an increment of `nice`
 _MEDIUM_PRIORITY = 5
 """For a process on which the lead waits: between annotators' pages and the analysis."""
@@ -49,8 +48,7 @@ _ENDED_EARLY = (
     "a worker process ended early, as happens when memory runs out; close other programs and run "
     "this again"
 )
-MOST_SECONDS = 120
-"""Seconds of computing that a file uploaded on a page may take in its process."""
+MOST_SECONDS = 120  # seconds of computing that a file uploaded on a page may take in its process
 MOST_MEMORY = 3 * 1024**3  # bytes
 _TOO_MUCH = (
     f"this takes more than {MOST_SECONDS} seconds of computing or {MOST_MEMORY // 1024**3} GB of "
@@ -58,8 +56,7 @@ _TOO_MUCH = (
 )
 _starting = threading.Lock()  # held while a process is started: `_detached` changes globals
 _turns = threading.Condition()
-_running: set[object] = set()
-"""Persons with a running process."""
+_running: set[object] = set()  # persons with a running process
 _newest: dict[object, object] = {}
 """The latest turn of each person who runs a process or waits for one."""
 

@@ -45,10 +45,8 @@ MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
 """Names that a model may have; `plain_kind` recognises those that only a model has."""
 _MODEL_WORD = re.compile(pattern_of("model_word"))
 _PEOPLE_WORD = re.compile(pattern_of("people_word"))
-LONGEST_KEY = 60
-"""Characters; a longer cell is a text, even if it is repeated."""
-_MOST_CELLS = 2_000
-"""Different cells of a column that are checked."""
+LONGEST_KEY = 60  # characters; a longer cell is a text, even if it is repeated
+_MOST_CELLS = 2_000  # different cells of a column that are checked
 _DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(pattern_of("measure"), re.I)
@@ -60,8 +58,7 @@ _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _STANDARD_WORDS = {word: TRUTH[0][side] for pair in TRUTH for side, word in enumerate(pair)}
 """The standard word for each word for yes or no."""
-_FEWEST_ROWS = 5
-"""With fewer rows, equal sums of columns are no sign that these count annotators."""
+_FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200
 """A table with more columns of labels has a column for each unit rather than for each rater."""
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
@@ -581,14 +578,12 @@ def kinds_spelled(
     return " ".join(declared)
 
 
-_API_NAMES = ("API", "sdk")
-"""Names in tools' exports for a score that was sent by an API."""
+_API_NAMES = ("API", "sdk")  # names in tools' exports for a score that was sent by an API
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)
 """Words that name a column rather than a person."""
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
 """A first name, or an e-mail address."""
-_FEWEST_PEOPLE = 2
-"""The fewest raters with names of persons who are taken for annotators."""
+_FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for annotators
 
 
 def roles_in(

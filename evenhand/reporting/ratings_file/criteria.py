@@ -37,8 +37,7 @@ CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
 _NAMES, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
-_MOST_CHARACTERS = 50
-"""A longer text does not serve as a response's id."""
+_MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
 _KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
 _KINDS += ("dimension", "kind", "type", "category")
 """Columns that may hold the kind of a criterion, the likeliest first."""
@@ -159,15 +158,10 @@ def with_scores(dataset: Dataset) -> Dataset:
     units = units[units[CRITERION] != ""]
     _check(units, dataset.name)
     points, response = units[POINTS].astype(float), units[RESPONSE_ID]
-    criteria = pd.DataFrame(
-        {
-            "response": response,
-            "points": points,
-            "positive": points.clip(lower=0).groupby(response).transform("sum"),
-            "n_criteria": points.groupby(response).transform("size"),
-        }
-    )
-    criteria = criteria.set_axis(units["unit_id"])
+    positive = points.clip(lower=0).groupby(response).transform("sum")
+    cells = {"response": response, "points": points, "positive": positive}
+    cells["n_criteria"] = points.groupby(response).transform("size")
+    criteria = pd.DataFrame(cells).set_axis(units["unit_id"])
     if list(dataset.scales) == [""]:
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
         ratings = dataset.ratings.assign(rubric=CRITERIA)
@@ -221,9 +215,7 @@ def with_scores(dataset: Dataset) -> Dataset:
 
 
 def _kind_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns to slice criteria by: the likeliest of their kinds, and the points' sign,
-    if they differ between the criteria of a response and have few values.
-    """
+    """Return columns to slice by that vary within responses: the criterion's kind, points' sign."""
     n_values = units.groupby(RESPONSE_ID).nunique()
     varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
     columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
@@ -259,9 +251,7 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
 
 
 def shared_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns that are the same for all criteria of a response, and `unit_id`; of units
-    without criteria, all columns.
-    """
+    """Return the columns that are the same for all criteria of a response; all without criteria."""
     names = list(map(str, units))
     if not {*COLUMNS} <= {*names}:
         return names

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import ScaleOptions, Table
 
 
-Names = Hashable | Iterable[Hashable]
-"""One name or label, or several."""
+Names = Hashable | Iterable[Hashable]  # one name or label, or several
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
 """Names, which no file has, for the columns of a melted wide table: its column and the label."""
 

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """A text without line breaks and other control characters: it is printed on a terminal."""
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""A number of tokens, or of US dollars."""
-EVERYBODY = "*"
-"""All raters that are not named, as in `--human '*'`."""
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # a number of tokens, or of US dollars
+EVERYBODY = "*"  # all raters that are not named, as in `--human '*'`
 
 
 @runtime_checkable
@@ -135,9 +133,7 @@ class ScaleOptions(FileOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOptions:
-    """Options of an items file, on the command line or in Python: the roles of its columns, and the
-    question about the items. They are described in `evenhand.label`.
-    """
+    """Options of an items file: the roles of its columns, and the question (`evenhand.label`)."""
 
     show: Sequence[str] = ()
     subject: Sequence[str] = ()
@@ -155,8 +151,7 @@ class ItemOptions:
     level: Literal["nominal", "ordinal"] | None = None
     steps: int | None = None
     sheet: str = ""
-    in_python: bool = False
-    """Messages name keywords in place of options of the command line."""
+    in_python: bool = False  # messages name keywords in place of options of the command line
 
     @property
     def of_one(self) -> bool:
@@ -172,9 +167,7 @@ class ItemOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions(ItemOptions):
-    """Options of items to label, with the design of the sample; `given_options` are the names of
-    those that the user gave, as on the command line.
-    """
+    """Options of items to label and of their sample; `given_options` are those given, as typed."""
 
     sample: int | None = None
     stratify: Sequence[str] = ()
@@ -307,9 +300,7 @@ class FileSection(FileOptions):
 
 
 class WordingTrial(Section):
-    """A trial of another wording on annotators (`analysis.request.TriedWording`): the rubric `of`
-    which it is one, the units labelled under the `old` and the `new` one, and annotators per unit.
-    """
+    """A trial of another wording on annotators (`analysis.request.TriedWording`)."""
 
     of: Line
     old: tuple[Line, ...]
@@ -462,9 +453,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     if options.normalise is False:
         sections["file"]["normalise"] = False
     for section, model in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
-        sections[section] = {
-            name: settings[name] for name in settings if name in model.model_fields
-        }
+        sections[section] = {key: settings[key] for key in settings if key in model.model_fields}
     for section, values in sections.items():
         if values:
             document.setdefault(section, tomlkit.table()).update(values)
@@ -474,9 +463,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
 
 
 def named_file(ratings: Path, kind: str, name: str, advice: str) -> Path | None:
-    """Return the path of a file of some kind that a sidecar names, None if the name is "". Raises
-    InputError, with the advice, if there is no such file.
-    """
+    """Return the path of a file that a sidecar names, or None. Raises InputError if missing."""
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name
@@ -489,9 +476,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError("this is a folder; remove it or put the file in its place")
     if path.stat().st_size > MOST_BYTES:
-        raise InputError(
-            f"the file has more than {MOST_BYTES // 1_000_000} MB; export the study again"
-        )
+        limit = MOST_BYTES // 1_000_000
+        raise InputError(f"the file has more than {limit} MB; export the study again")
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except UnicodeDecodeError:

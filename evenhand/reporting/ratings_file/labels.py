@@ -69,8 +69,7 @@ def pattern_of(name: str) -> str:
     return "|".join(_WORDS[name])
 
 
-MAX_LABELS = 20
-"""A scale with more different labels than this has to be declared."""
+MAX_LABELS = 20  # a scale with more different labels than this has to be declared
 MAX_LENGTH = 200  # characters of a label
 NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 """Words of programs for a missing value, in lower case."""
@@ -81,8 +80,7 @@ _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
 
 
-Scales = Mapping[str, Scale]
-"""Scales by rubric."""
+Scales = Mapping[str, Scale]  # scales by rubric
 
 
 @dataclass(frozen=True)
@@ -478,9 +476,7 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
 
 
 def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:
-    """Return the label that at least four in five labels of other raters are where a rater gives
-    `label`, if the rater never gives it; else "".
-    """
+    """Return others' usual label where a rater gives `label`, if the rater never gives it."""
     by_rater = labelled[labelled["rater_id"] == rater]
     units = set(by_rater.loc[by_rater["label"] == label, "unit_id"])
     others = labelled[labelled["unit_id"].isin(units) & (labelled["rater_id"] != rater)]
@@ -655,19 +651,17 @@ def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
     return None
 
 
-def _rubric_rows(
-    ratings: pd.DataFrame, options: ScaleOptions, stored_scales: Scales
-) -> pd.DataFrame:
+def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -> pd.DataFrame:
     """Return the rows of the options' rubric and its other wordings, under its name."""
     option = str(options.rubric)
     rubric = _known_rubric(option)
     name = option if rubric is None else rubric.name
     if (ratings["rubric"] == "").all():
-        if rubric is None and not options.categories and name not in stored_scales:
+        if rubric is None and not options.categories and name not in stored:
             load_rubric(option)  # raises: there is no such rubric
         return ratings.assign(rubric=name)
     names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
-    wordings = {scale.name for scale in stored_scales.values() if scale.variant_of == name}
+    wordings = {scale.name for scale in stored.values() if scale.variant_of == name}
     if not (names == name).any():
         rubrics = ", ".join(sorted(set(ratings["rubric"])))
         raise InputError(f"no rating is on rubric {name!r}; the file has {rubrics}")
@@ -758,10 +752,8 @@ YES, NO = "yes", "no"
 UNNAMED = "labels"  # the name of a rubric of sets without one
 _MARKED = re.compile(r"[;,#|\[{]")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
-_MOST_CELLS = 10_000
-"""Different labels beyond which no sets are looked for: a scale has far fewer."""
-_MOST_TYPED = 200
-"""Characters beyond which a command-line option is not proposed in a message."""
+_MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a scale has far fewer
+_MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
 
 
 def _declared_sets(
