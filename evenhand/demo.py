@@ -94,8 +94,7 @@ def findings(study: str, analysis: Analysis) -> list[str]:
 
 DEMOS = ("pairs", "stance", "items")
 LEXICAL = "baseline:lexical"
-SEED, STANCE_SEED, ITEMS_SEED = 7, 11, 5
-"""Seeds of the samples of the three demos."""
+SEED, STANCE_SEED, ITEMS_SEED = 7, 11, 5  # of the samples
 PRICES = {
     "synthetic:grader-strong": 0.012,
     "synthetic:grader-shifted": 0.0015,

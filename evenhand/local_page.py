@@ -14,7 +14,7 @@ _PORTS_TRIED = 100
 
 
 def app_port(port: int | None) -> int:
-    """Return the user's `port`, or else the first free one from 8501 on. Raises InputError."""
+    """Return the user's port, or the first free one from 8501. Raises InputError if it is none."""
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")

@@ -176,8 +176,9 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             if existing is not None and existing.subjects():
                 present = graders.forecast(existing, options.graders, grading, max_priced=1)
                 n_graded = {forecast.rater_id: forecast.already for forecast in present}
-            limited = {"batch": batch, "max_priced": _MAX_PRICED}
-            for forecast in graders.forecast(study, options.graders, grading, **limited):
+            names, limit = options.graders, _MAX_PRICED
+            forecasts = graders.forecast(study, names, grading, batch=batch, max_priced=limit)
+            for forecast in forecasts:
                 n_already = n_graded.get(forecast.rater_id, 0)
                 steps.append(("grades", forecast.remaining(n_already)))
         spent = spent_so_far(existing.store) if existing else 0.0

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import Rules
 
 Result = TypeVar("Result")
+ReadNumber = Callable[[str], float]  # reads the value of an option
 
 # Exit codes of the program
 DONE = 0
@@ -165,9 +166,7 @@ def backup_folder(text: str) -> Path:
     return Path(text)
 
 
-def positive_number(
-    read: Callable[[str], float], maximum: float, message: str
-) -> Callable[[str], float]:
+def positive_number(read: ReadNumber, maximum: float, message: str) -> ReadNumber:
     """Return a reader of numbers above 0 and up to `maximum`, with a `message` for others."""
 
     def read_number(text: str) -> float:
@@ -360,15 +359,11 @@ def refuse(arguments: Namespace, options: Collection[str], reason: str) -> None:
 
 FILE_OPTIONS = shared_option_names("file")
 """Options for a ratings file; a study has rubrics and units of its own."""
-CHECK_OPTIONS = (
-    *("--wide", "--sheet", "--format", "--several"),
-    *("--sides", "--threshold", "--independent"),
-)
+CHECK_OPTIONS = ["--wide", "--sheet", "--format", "--several"]
+CHECK_OPTIONS += ["--sides", "--threshold", "--independent"]
 """Options of `check` alone, which stores them next to the ratings for other verbs."""
-_SETTINGS_WITH_OPTION = (
-    *("cluster", "missing", "reference", "slices"),
-    *("margin", "epsilon", "resamples", "seed"),
-)
+_SETTINGS_WITH_OPTION = ["cluster", "missing", "reference", "slices"]
+_SETTINGS_WITH_OPTION += ["margin", "epsilon", "resamples", "seed"]
 """Settings with an option of their own; the others are given by `--set`."""
 
 

@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli import main
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import (
-    confirms,
-    console,
-    print_line,
-    print_lines,
-    progress_bar,
-    say,
-    working,
-)
+from evenhand.cli.terminal import confirms, print_line, print_lines, progress_bar, say, working
 from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings, is_demo, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
@@ -386,7 +378,7 @@ def run_improve(arguments: Namespace) -> int:
             say("improve.wrote_learn", **fields, old=options.grader)
             return main.DONE
         if sentence := improving.provable(study, options):
-            console().print(sentence)
+            print_lines([sentence])
         if arguments.dry_run:
             runs.print_forecast(improving.forecast_improving(study, options))
             say("improve.dry_run")

@@ -171,11 +171,11 @@ def run_suggest(arguments: Namespace) -> None:
 def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
     """Print the items on which a grader's label differs from the annotators', and flagged items."""
     for findings in rubrics:
-        unclear = number_of(sum(map(len, findings.by_options.values())), "item")
+        unclear = number_of(sum(map(len, findings.groups.values())), "item")
         flags = number_of(len({unit for unit, _ in findings.flags}), "item")
         heading = {"title": findings.rubric.title, "name": findings.rubric.name}
         say("suggest.rubric", **heading, unclear=unclear, flags=flags)
-        for (people, grader), units in findings.by_options.items():
+        for (people, grader), units in findings.groups.items():
             chosen = {"people": findings.with_names(people), "grader": findings.with_names(grader)}
             sentence = written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
             console().print(f"  {sentence}")

@@ -83,10 +83,8 @@ def run_new(arguments: Namespace) -> None:
         main.refuse(arguments, ITEM_OPTIONS, reason)
         usual = usual_rubrics(propositions=arguments.propositions is not None)
         rubrics = [load_rubric(name) for name in arguments.rubric or ()] or usual
-    raters = arguments.raters
-    plan = main.call_with(
-        StudyPlan, arguments, items=items, rubrics=rubrics, raters_per_unit=raters
-    )
+    design = {"items": items, "rubrics": rubrics, "raters_per_unit": arguments.raters}
+    plan = main.call_with(StudyPlan, arguments, **design)
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
     n_judged = new_study.make_study(arguments.dir, plan, item_study)

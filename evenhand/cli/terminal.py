@@ -95,8 +95,7 @@ def print_table(
         cells = [[row[index] for index in indices if index < len(row)] for row in rows]
         headings = [columns[index] for index in indices]
         table = text_table(headings, cells, title=title, padding=padding)
-        unlimited = screen.options.update(max_width=_NO_LIMIT)
-        width = Measurement.get(screen, unlimited, table).maximum
+        width = Measurement.get(screen, screen.options.update(max_width=_NO_LIMIT), table).maximum
         screen.width = screen.width if screen.is_terminal else max(width, screen.width)
         if width <= screen.width:
             screen.print(table, soft_wrap=False)

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from evenhand import __version__
 from evenhand.errors import InputError
-from evenhand.reporting.load import (
-    USUAL_SCALE,
-    from_file,
-    from_study,
-    is_study,
-    load,
-    naming_sidecar,
-)
+from evenhand.reporting.load import DEFAULTS, from_file, from_study, is_study, load, naming_sidecar
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.rubrics.loading import own_prompt_hash, own_prompt_raters
@@ -55,7 +48,7 @@ class Switches(TypedDict, total=False):
 
 
 def analyse_source(
-    source: Source, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
+    source: Source, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
 ) -> Analysed:
     """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
     if not isinstance(source, Path):
@@ -105,7 +98,7 @@ def analyse_study(
 
 
 def analyse_file(
-    file: Path, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
+    file: Path, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
 ) -> Analysed:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)

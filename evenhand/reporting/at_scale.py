@@ -292,9 +292,8 @@ def _check_consistent(table: pd.DataFrame, source: str) -> None:
         filled = table[table[column] != ""].drop_duplicates([key, column])
         for name, values in filled.groupby(key)[column]:
             if len(values) > 1:
-                raise InputError(
-                    f"{source}: {fault.format(name)}, {column} {listed(values)}; {remedy}"
-                )
+                message = f"{source}: {fault.format(name)}, {column} {listed(values)}"
+                raise InputError(f"{message}; {remedy}")
 
 
 def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:

@@ -65,11 +65,8 @@ Outcome = Literal["met", "not_met", "inconclusive"]
 """The outcome of a check; below are those of a condition's state, a drift and a verdict."""
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
 _STATE_OUTCOME: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
-_DRIFT_OUTCOME: dict[str, Outcome] = {
-    "unchanged": "met",
-    "changed": "not_met",
-    "inconclusive": "inconclusive",
-}
+_DRIFT_OUTCOME: dict[str, Outcome] = {"unchanged": "met", "changed": "not_met"}
+_DRIFT_OUTCOME["inconclusive"] = "inconclusive"
 VERDICT_OUTCOMES: dict[str, Outcome] = {
     "can_replace": "met",
     "can_replace_at_threshold": "met",
@@ -334,9 +331,8 @@ def check_clauses(
     rows = results[results["rubric"] == rubric]
     raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
     if grader not in raters:
-        raise InputError(
-            f"there is no grader {grader!r} here; the raters are {', '.join(sorted(raters))}"
-        )
+        names = ", ".join(sorted(raters))
+        raise InputError(f"there is no grader {grader!r} here; the raters are {names}")
     return [_check_clause(clause, rows, grader, kappa) for clause in clauses]
 
 
@@ -564,19 +560,19 @@ def drifts_from(
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
     display_name = present_dataset.call(grader)
-    names = versions.Versions(before=display_name + _BASELINE_SUFFIX, after=display_name)
+    raters = versions.Versions(before=display_name + _BASELINE_SUFFIX, after=display_name)
     saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
     units, drifts = _read_csv_lines(baseline.units), []
     for name in rubrics:
         saved = saved_ratings[saved_ratings["rubric"] == name]
-        rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, names.before)
+        rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, raters.before)
         present = _present_grades(baseline, present_dataset, name, grader, new_rubric=new_rubric)
         scale = baseline.scales[name].scale(name)
-        both = [saved.assign(rater_id=rater_ids), present.assign(rater_id=names.after)]
+        both = [saved.assign(rater_id=rater_ids), present.assign(rater_id=raters.after)]
         ratings = pd.concat(both, ignore_index=True)
         rated_units = units[units["unit_id"].isin(ratings["unit_id"])]
-        labels = versions.paired_labels(ratings, rated_units, scale, names)
-        drifts.append(versions.drift_of(labels, names, settings, decision, seed=baseline.seed))
+        labels = versions.paired_labels(ratings, rated_units, scale, raters)
+        drifts.append(versions.drift_of(labels, raters, settings, decision, seed=baseline.seed))
     return drifts
 
 
@@ -887,9 +883,8 @@ def junit_xml(result: Gate) -> bytes:
         case = ElementTree.SubElement(suite, "testcase", visible_in(attributes))
         if check.outcome != "met":
             tag = "failure" if check.outcome == "not_met" else "error"
-            ElementTree.SubElement(
-                case, tag, {"message": visible(check.sentence), "type": check.outcome}
-            )
+            details = {"message": visible(check.sentence), "type": check.outcome}
+            ElementTree.SubElement(case, tag, details)
         else:
             ElementTree.SubElement(case, "system-out").text = visible(check.sentence)
     if result.all_notes:

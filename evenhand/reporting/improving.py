@@ -49,6 +49,7 @@ from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
+GradingTask = tuple[str, GradingOptions]  # a grader, and its options for some units
 AUDITED = 20
 """Units of the best candidate's injection audit; eight suffice to find one that obeys an attack."""
 
@@ -83,7 +84,7 @@ class Candidate:
     grading: GradingOptions
     is_imported: bool = False
 
-    def task_on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
+    def task_on(self, units: Collection[str]) -> GradingTask:
         """Return the grader and its options for grading these units, for `running.planned`."""
         return self.grader, replace(self.grading, units=frozenset(units), scope="all")
 
@@ -494,9 +495,7 @@ class Trial:
         """Return the labelled units of these clusters."""
         return {unit for cluster in clusters for unit in self.units_by_cluster[cluster]}
 
-    def tasks_for(
-        self, candidate: Candidate, clusters: Sequence[str]
-    ) -> list[tuple[str, GradingOptions]]:
+    def tasks_for(self, candidate: Candidate, clusters: Sequence[str]) -> list[GradingTask]:
         """Return the grading of these clusters as a task; none if its labels were imported."""
         return [] if candidate.is_imported else [candidate.task_on(self.units_in(clusters))]
 
@@ -647,9 +646,7 @@ class _Run:
         self._grade(tasks)
         return self.trial.labels_of(rater_ids, clusters)
 
-    def _grade(
-        self, tasks: Sequence[tuple[str, GradingOptions]], proposals: Sequence[Candidate] = ()
-    ) -> None:
+    def _grade(self, tasks: Sequence[GradingTask], proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
         trial = self.trial
         if self.rounds is None:

@@ -20,7 +20,7 @@ from typing import Literal, ParamSpec, TypeVar, cast, get_args, get_origin, get_
 from evenhand.errors import InputError, did_you_mean
 from evenhand.texts import written
 
-Parameters = ParamSpec("Parameters")
+Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
@@ -114,21 +114,19 @@ _KINDS: dict[str, tuple[type, str]] = {
 _MOST_QUOTED = 60  # the most characters of a value that a message quotes
 
 
-def taking(
-    keywords: str = "",
-) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+def taking(keywords: str = "") -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
     """Decorate a function with `**options` to accept only the keywords of a set of `keyword_types`.
     Its InputErrors name keywords in place of command-line options.
     """
 
-    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    def decorate(function: Callable[Params, Result]) -> Callable[Params, Result]:
         parameters = signature(function).parameters
         types = {name: str(parameter.annotation) for name, parameter in parameters.items()}
         types.pop("options", None)
         types |= keyword_types()[keywords]
 
         @wraps(function)
-        def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        def checked(*args: Params.args, **options: Params.kwargs) -> Result:
             positional = dict(zip(parameters, args, strict=False))
             _check(function.__name__, {**positional, **options}, types)
             try:

@@ -76,13 +76,13 @@ if TYPE_CHECKING:
     Source = Path | Table | Dataset
     """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
-USUAL_SCALE = ScaleOptions()
+DEFAULTS = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
 """Levels in words, for notes."""
 
 
 def load(
-    source: Source, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
+    source: Source, options: ScaleOptions = DEFAULTS, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
     `from_table`). A `Dataset` is returned with the settings of `options`.
@@ -363,7 +363,7 @@ def study_scales(study: Study) -> dict[str, Scale]:
 
 
 def from_file(
-    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
+    file: Path, options: ScaleOptions = DEFAULTS, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a ratings file on the scale of `options`, with its sidecar
     (`reporting.ratings_file.declared`). `scales` replace those of the sidecar: only their rubrics

@@ -559,8 +559,8 @@ class Labelling(Shown):
         """Serve the page in another process, which ends with this one or by `terminate()`."""
         arguments = ["annotate", str(self.folder), "--port", str(self.port)]
         command = [sys.executable, "-P", "-m", "evenhand", *arguments]
-        quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        process = subprocess.Popen(command, **quiet)
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
         atexit.register(process.terminate)
         return process
 
@@ -621,12 +621,10 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
         if has_question:
             config = study.config
             hashes = {rubric.hash for rubric in study.rubrics.values()}
-            is_same = (
-                hashes == {rubric.hash for rubric in file_study.rubrics}
-                and options.sample in (None, config.sample.pairs)
-                and options.seed == config.seed
-                and options.raters in (None, config.annotation.raters_per_unit)
-            )
+            is_same = hashes == {rubric.hash for rubric in file_study.rubrics}
+            is_same &= options.sample in (None, config.sample.pairs)
+            is_same &= options.seed == config.seed
+            is_same &= options.raters in (None, config.annotation.raters_per_unit)
             if differences or not is_same:
                 raise InputError(" ".join([f"what is asked for {settled}", *differences]))
         if differences:

@@ -35,6 +35,7 @@ from evenhand.study.settings.analysis import (
 from evenhand.study.settings.study_toml import MOST_RATERS
 from evenhand.texts import written
 
+AnyScenario = Scenario | ScaleScenario
 Record = dict[str, object]  # a row of a table of a plan as data
 SIZES = (50, 100, 200, 400, 800, 1600)  # numbers of pairs to plan for without a pilot
 PEOPLE = (3, 4, 5, 6, 7, 8)
@@ -95,7 +96,7 @@ class Assumptions:
     strictness: float | None = None
     power: float = 0.8
 
-    def scenario(self) -> Scenario | ScaleScenario:
+    def scenario(self) -> AnyScenario:
         """Return the raters to simulate. Raises InputError if there can be no such raters."""
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
@@ -327,7 +328,7 @@ def _labels_by_graded(corrected: LabelSpread, target: Target) -> tuple[pd.DataFr
 
 
 def _verdict_sentence(
-    scenario: Scenario | ScaleScenario,
+    scenario: AnyScenario,
     power: float,
     chances: Sequence[Chances],
     rule: DecisionSettings,
@@ -360,7 +361,7 @@ def _rounded(n_pairs: int) -> int:
 
 
 def _assumptions_sentence(
-    scenario: Scenario | ScaleScenario, units_per_pair: float, margin: float, rule: DecisionSettings
+    scenario: AnyScenario, units_per_pair: float, margin: float, rule: DecisionSettings
 ) -> str:
     """Return the sentences on the assumptions, the rule and the accuracy of the chances."""
     if isinstance(scenario, ScaleScenario):
@@ -377,9 +378,7 @@ def _assumptions_sentence(
     return f"{assumed} {requirement} {written('plan.simulated')}"
 
 
-def _precision_sentence(
-    scenario: Scenario | ScaleScenario, assumed: Assumptions, target: Target
-) -> str:
+def _precision_sentence(scenario: AnyScenario, assumed: Assumptions, target: Target) -> str:
     """Return a sentence on the pairs and labels that the target takes."""
     needed = units_needed(target.statistic, target.half_width, scenario)
     figures: dict[str, Any] = {"statistic": target.statistic, "width": target.half_width}

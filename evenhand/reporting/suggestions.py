@@ -382,9 +382,8 @@ def forecast_gepa(
 _NO_LABEL = "-"
 LEAST_UNITS = 10
 """The fewest units with labels of two annotators, in the study or a part, for a summary."""
-_MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED, _MOST_MARKED_UNITS = 3, 5, 3, 50
-"""The largest numbers of parts, confusions and quotations in a summary, and of divided units whose
-marked words are read."""
+_MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED = 3, 5, 3  # in a summary
+_MOST_MARKED_UNITS = 50  # the most divided units whose marked words are read
 _LONGEST_LINE = 160  # characters of a comment in a draft
 
 Options = tuple[str, ...]  # keys of the options that were chosen on a unit, in the rubric's order
@@ -397,9 +396,7 @@ class UnclearRubric:
     """
 
     rubric: Rubric
-    by_options: dict[tuple[Options, Options], list[SortedDisagreement]] = field(
-        default_factory=dict
-    )
+    groups: dict[tuple[Options, Options], list[SortedDisagreement]] = field(default_factory=dict)
     flags: list[tuple[str, str]] = field(default_factory=list)
 
     def with_names(self, chosen: Options) -> str:
@@ -423,13 +420,12 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
         if case.kind == "rubric_unclear":
             unclear = rubrics[case.rubric]
             in_order = unclear.rubric.kind.in_order
-            unit = ratings[
-                (ratings["rubric"] == case.rubric) & (ratings["unit_id"] == case.unit_id)
-            ]
+            is_case = (ratings["rubric"] == case.rubric) & (ratings["unit_id"] == case.unit_id)
+            unit = ratings[is_case]
             people = in_order(set(unit.loc[unit["rater_kind"] == "human", "label"]))
             graded = in_order(set(unit.loc[unit["rater_id"] == case.grader, "label"]))
             chosen = people or (_NO_LABEL,), graded or (_NO_LABEL,)
-            unclear.by_options.setdefault(chosen, []).append(case)
+            unclear.groups.setdefault(chosen, []).append(case)
     # The latest flag of each annotator on each unit, under accepted texts.
     accepted = study.accepted_hashes()
     flags = standing(remarks_table(study.store))
@@ -440,9 +436,9 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
         if row["rubric_hash"] in accepted.get(row["rubric"], ()):
             rubrics[row["rubric"]].flags.append((row["unit_id"], row["text"]))
     for unclear in rubrics.values():
-        groups = sorted(unclear.by_options.items(), key=lambda group: -len(group[1]))
-        unclear.by_options = dict(groups)
-    return [unclear for unclear in rubrics.values() if unclear.by_options or unclear.flags]
+        groups = sorted(unclear.groups.items(), key=lambda group: -len(group[1]))
+        unclear.groups = dict(groups)
+    return [unclear for unclear in rubrics.values() if unclear.groups or unclear.flags]
 
 
 Quoted = tuple[str, str]
@@ -635,9 +631,7 @@ class TextTrial:
     def gain(self) -> tuple[float, float, float]:
         """New minus old kappa: estimate, low, high; NaN if undefined."""
         row = self.difference
-        if row is None:
-            return math.nan, math.nan, math.nan
-        return -row["estimate"], -row["high"], -row["low"]
+        return (-row["estimate"], -row["high"], -row["low"]) if row else (math.nan,) * 3
 
     @property
     def sentences(self) -> list[str]:

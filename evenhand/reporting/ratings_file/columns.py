@@ -255,6 +255,8 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
 
+NameParts = tuple[str, str]  # the two parts of a column's name, or its rater and its rubric
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -265,7 +267,7 @@ class Grid:
     """
 
     pattern: str
-    columns: Mapping[str, tuple[str, str]]
+    columns: Mapping[str, NameParts]
     is_sure: bool = True
     unlabelled: tuple[str, ...] = ()
 
@@ -316,7 +318,7 @@ def guessed_grid(
     None if no names do. With `raters`, the grid has the columns of these raters alone.
     """
     label_names = _possible_labels(table, columns)
-    best: dict[str, tuple[str, str]] = {}
+    best: dict[str, NameParts] = {}
     separator, after = "", ""
     for marks in [*_BRACKETS, *((mark, "") for mark in _SEPARATORS)]:
         grid_names = _largest_product(_splits(label_names, "", *marks))
@@ -343,7 +345,7 @@ def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _splits(
     columns: Sequence[str], before: str, separator: str, after: str
-) -> dict[str, list[tuple[str, str]]]:
+) -> dict[str, list[NameParts]]:
     """Return all splits of each column's name at a separator, by column."""
     splits = {}
     for column in columns:
@@ -358,7 +360,7 @@ def _splits(
     return splits
 
 
-def _largest_product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str, str]]:
+def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NameParts]:
     """Return the largest set of columns whose names combine each of two or more first parts with
     each of two or more second parts, with these parts.
     """
@@ -383,15 +385,13 @@ def _largest_product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, t
     return {column: parts[column] for column in splits if column in parts}
 
 
-def _rater_first(
-    parts: Mapping[str, tuple[str, str]], is_rater_last: bool
-) -> dict[str, tuple[str, str]]:
+def _rater_first(parts: Mapping[str, NameParts], is_rater_last: bool) -> dict[str, NameParts]:
     """Return the rater and rubric of each column from the parts of its name."""
     return {column: pair[::-1] if is_rater_last else pair for column, pair in parts.items()}
 
 
 def _rater_side(
-    table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], raters: Collection[str]
+    table: pd.DataFrame, parts: Mapping[str, NameParts], raters: Collection[str]
 ) -> tuple[bool, bool]:
     """Return True if the second part of the names is the rater, and True if that is sure."""
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
@@ -406,9 +406,7 @@ def _rater_side(
     return False, False
 
 
-def _is_rubric_by_labels(
-    table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int
-) -> bool:
+def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
     """Return True if columns share labels exactly if they share this side of their names."""
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
@@ -526,9 +524,7 @@ def _remedies(
                 if not table.duplicated([*key, column]).any()
                 and texts(table[column]).nunique() <= MAX_LABELS
             ]
-            likely |= likely_columns(
-                rubrics, ["rubric"], lambda _, name: fits(table, "label", name)
-            )
+            likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
     unnamed = [column for column in absent if column not in likely]
     remedies = [_naming(likely, options) + hint] if likely else []
     rater_column = likely.get("rater_id", "rater_id")
@@ -541,9 +537,8 @@ def _remedies(
     elif unnamed:
         remedy = _naming(dict.fromkeys(unnamed, "COLUMN"), options)
         if "rater_id" in unnamed:
-            remedy += (
-                ", or if each rater has a column of labels, name these with --human and --model"
-            )
+            wide = "if each rater has a column of labels, name these with --human and --model"
+            remedy += f", or {wide}"
         remedies.append(remedy)
     return remedies
 

@@ -60,9 +60,8 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
         kind = type(source).__name__
         for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
             if hasattr(source, method):
-                raise InputError(
-                    f"{name}: this {kind} is not computed yet; write .{method}() behind it"
-                )
+                fault = f"this {kind} is not computed yet; write .{method}() behind it"
+                raise InputError(f"{name}: {fault}")
         raise InputError(
             f"{name}: a {kind} is no table; give a DataFrame (pandas, polars, pyarrow), a dict of "
             "columns, a list of records, or a path"
@@ -323,9 +322,8 @@ def _melted(
             similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
-            raise InputError(
-                f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"
-            )
+            fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
+            raise InputError(fault + hint)
     rater_and_rubric = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
     unit_columns = [column for column in table if column not in rater_and_rubric]
     if (is_unnamed := table["unit_id"] == "").any():

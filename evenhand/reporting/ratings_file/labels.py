@@ -582,9 +582,8 @@ def scales_of(
     if not is_set.any():
         refuse_sets(ratings, scales, reading)
         return *declared_scales(ratings, reading, scales, without_level), {}
-    set_ratings, options_of = _declared_sets(
-        ratings[is_set], declared_options, replace(reading, notes=[])
-    )
+    without_notes = replace(reading, notes=[])
+    set_ratings, options_of = _declared_sets(ratings[is_set], declared_options, without_notes)
     if is_set.all() or options.rubric in declared_options:
         return set_ratings, {}, options_of
     ratings = ratings[~is_set]
