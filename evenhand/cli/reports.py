@@ -366,7 +366,7 @@ def run_improve(arguments: Namespace) -> int:
     from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
-    candidates = {"others": arguments.candidate, "proposals": arguments.propose}
+    candidates = {"other_graders": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
     options = main.call_with(improving.ImproveOptions, arguments, grading=grading, **candidates)
     with main.study_of(arguments) as study:

@@ -57,16 +57,16 @@ AUDITED = 20
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and its `grading` options; `candidates`, a
-    folder of grader prompts made elsewhere; `others`, graders to try with the same options; how
-    many `proposals` of instructions GEPA may request, and from which model (`proposer`, "" for the
-    old grader's). If the old grader's labels were imported, the first of `others` is asked instead.
+    folder of grader prompts made elsewhere; `other_graders` to try with the same options; how many
+    `proposals` of instructions GEPA may request, and from which model (`proposer`, "" for the old
+    grader's). If the old grader's labels were imported, the first other grader is asked instead.
     """
 
     rubric: str
     grader: str
     grading: GradingOptions = field(default_factory=GradingOptions)
     candidates: Path | None = None
-    others: Sequence[str] = ()
+    other_graders: Sequence[str] = ()
     proposals: int = 0
     proposer: str = ""
 
@@ -305,12 +305,12 @@ class Trial:
         self._first_graders = {*self._first_ratings.loc[is_grade, "rater_id"]}
         self.asked_grader = options.grader
         """The grader that is asked with other prompts: the old one, or if its labels were imported
-        the first of the others; "" if there is none."""
+        the first of the other graders; "" if there is none."""
         if options.grader in self._first_graders:
             try:
                 parse_spec(options.grader, study.config.providers)
             except InputError:  # no provider has the name: its labels were imported
-                self.asked_grader = next(iter(options.others), "")
+                self.asked_grader = next(iter(options.other_graders), "")
         self.proposals = options.proposals  # the number of proposals that GEPA may request
         self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
         self._check_proposals()
@@ -383,7 +383,7 @@ class Trial:
                 prompted = replace(prompted, method="")
             specs.append(CandidateSpec(self.asked_grader, prompted, file.name))
         origin = written("improve.other_grader")
-        specs += [CandidateSpec(other, grading, origin) for other in options.others]
+        specs += [CandidateSpec(other, grading, origin) for other in options.other_graders]
         for spec in (*specs, *proposed):
             rater_id = self._rater_id(spec.grader, spec.grading)
             if rater_id not in rater_ids:
@@ -439,7 +439,7 @@ class Trial:
 
     def reworded(self, instructions: Instructions) -> Candidate:
         """Return the old grader with these instructions, as GEPA tries it."""
-        without_candidates = replace(self._options, candidates=None, others=())
+        without_candidates = replace(self._options, candidates=None, other_graders=())
         spec = self._proposal_spec(instructions, written("improve.while_learning"))
         _, candidate = self._distinct_graders(without_candidates, [spec])
         return candidate

@@ -97,8 +97,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     kinds = {name: field.annotation for name, field in Rules.model_fields.items()}
     settings = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
     settings.pop("overlap")  # a number in a plan
-    others = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
-    return settings | others
+    further = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
+    return settings | further
 
 
 _KINDS: dict[str, tuple[type, str]] = {

@@ -343,15 +343,17 @@ def _verdict_sentence(
 
     humans, largest_size = scenario.humans, SIZES[-1]
     if n_pairs := pairs_for("these", humans):
-        these = written("plan.these", pairs=_rounded(n_pairs), people=humans, power=power)
+        about_these = written("plan.these", pairs=_rounded(n_pairs), people=humans, power=power)
     else:
-        these = written("plan.these_none", people=humans, power=power, most=largest_size)
+        about_these = written("plan.these_none", people=humans, power=power, most=largest_size)
     pairs_by_people = {n_people: pairs_for("like_these", n_people) for n_people in PEOPLE}
     designs = [(n_people, pairs) for n_people, pairs in pairs_by_people.items() if pairs]
     if not designs:
-        return f"{these} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
+        return (
+            f"{about_these} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
+        )
     n_people, n_pairs = min(designs, key=math.prod)  # the fewest labels
-    return f"{these} {written('plan.like_these', people=n_people, pairs=_rounded(n_pairs))}"
+    return f"{about_these} {written('plan.like_these', people=n_people, pairs=_rounded(n_pairs))}"
 
 
 def _rounded(n_pairs: int) -> int:

@@ -76,6 +76,7 @@ NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 _PERHAPS_NO_LABEL = frozenset(_WORDS["perhaps_no_label"])
 _FEWEST_LABELS = 10
 """A rater with fewer labels is too rare to show that a label of theirs alone is misspelled."""
+_SYNONYM_SHARE = 0.8  # of other raters' labels that show a label to be misspelled
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
 
@@ -483,7 +484,7 @@ def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:
     if others.empty:
         return ""
     shares = others["label"].value_counts(normalize=True)
-    is_synonym = shares.iloc[0] >= 0.8 and shares.index[0] not in set(by_rater["label"])
+    is_synonym = shares.iloc[0] >= _SYNONYM_SHARE and shares.index[0] not in set(by_rater["label"])
     return str(shares.index[0]) if is_synonym else ""
 
 
