@@ -216,7 +216,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
 
 
 @dataclass(frozen=True)
-class Collected:
+class Collection:
     """The summaries of a run, of all models and of graders alone, and sentences on its subjects."""
 
     run: RunSummary
@@ -226,7 +226,7 @@ class Collected:
 
 def collect(
     study: Study, options: Reproduction, limits: RequestLimits, show: ShowProgress
-) -> Collected:
+) -> Collection:
     """Ask subjects for missing responses, then graders for missing grades, within one budget for
     this run and earlier ones. Graders wait for subjects whose responses are incomplete.
     """
@@ -258,7 +258,7 @@ def collect(
             with show(written("reproduce.grades")) as progress:
                 grades = graders.grade(study, names, grading, limits, progress, batch=batch)
         run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
-    return Collected(run, grades, lines)
+    return Collection(run, grades, lines)
 
 
 def _check_variables_sent(options: Reproduction) -> None:

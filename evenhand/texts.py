@@ -106,7 +106,7 @@ def visible(text: str) -> str:
     >>> visible("yes\\x0b"), visible("caf\\u00e9 \\U0001f642"), visible("a\\u2028b")
     ('yes‹U+000B›', 'café 🙂', 'a‹U+2028›b')
     """
-    return text if text.isprintable() else _INVISIBLE.sub(marked, text)
+    return text if text.isprintable() else _INVISIBLE.sub(mark_of, text)
 
 
 def visible_in(value: Any) -> Any:
@@ -137,7 +137,7 @@ def escaped_json(text: str) -> str:
     return _INVISIBLE.sub(escaped, text)
 
 
-def marked(match: re.Match[str]) -> str:
+def mark_of(match: re.Match[str]) -> str:
     """Return the mark for an invisible character, such as ‹U+000B›."""
     return f"‹U+{ord(match[0]):04X}›"
 

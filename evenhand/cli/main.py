@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from evenhand.analysis.verification import Libraries
-    from evenhand.reporting.analysing import Analysed
+    from evenhand.reporting.analysing import AnalysisAndContext
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
     from evenhand.study.settings.analysis import Rules
@@ -535,10 +535,10 @@ def run_analysis(
     source: Path | str,
     arguments: Namespace,
     *,
-    analyse: Callable[..., Analysed] | None = None,
+    analyse: Callable[..., AnalysisAndContext] | None = None,
     verify: bool | Libraries = False,
     why: bool = False,
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a study or a ratings file with the options of the command line, and print the
     assumptions made. Options of ratings files are refused with a study. `analyse` is the function
     to use, by default `analyse_source`; `verify` and `why` are as in `analysis.analyse`.
@@ -548,7 +548,7 @@ def run_analysis(
 
     if isinstance(source, Path) and is_study(source):
         refuse_file_options(arguments)
-    run: Callable[..., Analysed] = analyse or analyse_source
+    run: Callable[..., AnalysisAndContext] = analyse or analyse_source
     engine = named_engine(arguments, source)
     options = scale_options(arguments)
     if engine:  # millions of ratings: only patterns of labels are analysed

@@ -20,7 +20,7 @@ from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
 from evenhand.texts import number_of, written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.suggestions import Divided, UnclearRubric
+    from evenhand.reporting.suggestions import DividedRubric, UnclearRubric
 
 _MOST_CHARACTERS = 80  # the most characters of a response that are printed with a wrong answer
 
@@ -188,7 +188,7 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
             console().print("    " + written("suggest.flag", unit=unit_id, note=_note(text)))
 
 
-def _print_divided(rubrics: Sequence[Divided]) -> None:
+def _print_divided(rubrics: Sequence[DividedRubric]) -> None:
     """Print what the items on which annotators differ have in common, and the options confused."""
     for findings in rubrics:
         say("suggest.people", title=findings.rubric.title, name=findings.rubric.name)
@@ -201,7 +201,7 @@ def _print_divided(rubrics: Sequence[Divided]) -> None:
 
 
 def _write_draft(
-    arguments: Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
+    arguments: Namespace, divided: Sequence[DividedRubric], unclear: Sequence[UnclearRubric]
 ) -> None:
     """Write a draft of the divided rubric. Raises InputError if there is none, or several."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text

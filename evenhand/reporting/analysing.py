@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from evenhand.study.tables.ratings import Mark
 
 Value = TypeVar("Value")
-Analysed = tuple["Analysis", "ReportContext"]
+AnalysisAndContext = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None  # called with the name of each stage, to show progress
 
 
@@ -49,7 +49,7 @@ class Switches(TypedDict, total=False):
 
 def analyse_source(
     source: Source, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
     if not isinstance(source, Path):
         return analyse_dataset(load(source, options), **switches)
@@ -71,7 +71,7 @@ def analyse_study(
     look: bool = True,
     on_stage: OnStage = None,
     **changes: Any,
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a study as study.toml says, except for `changes` of its settings, in a `pool` of
     processes if there is one. With `look`, new labels count as an interim analysis; without it they
     get no verdict. Raises InputError if nothing is labelled yet.
@@ -99,14 +99,14 @@ def analyse_study(
 
 def analyse_file(
     file: Path, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)
     with naming_sidecar(file):
         return analyse_dataset(dataset, **switches)
 
 
-def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> Analysed:
+def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> AnalysisAndContext:
     """Analyse a dataset without a study; the context's notes say how its labels were read."""
     from evenhand.analysis.report import ReportContext
 

@@ -44,7 +44,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evenhand.reporting.analysing import Analysed
+    from evenhand.reporting.analysing import AnalysisAndContext
 
 _CHECK_A_PART = "check a part of the ratings"
 REFUSED = {
@@ -86,7 +86,7 @@ def analyse_at_scale(
     why: bool = False,
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
     labels allow; the notes list what is left out, as `verify` and `why` are. `engine` is `dask` for
     processes of this machine, or `dask:` and the address of a scheduler; `changes` are settings of

@@ -39,10 +39,10 @@ from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts import versions
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import Analysed, OnStage, analyse_source
+from evenhand.reporting.analysing import AnalysisAndContext, OnStage, analyse_source
 from evenhand.reporting.load import id_in, is_file, load
 from evenhand.reporting.panel import Line as PanelLine
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.panel import Printable
 from evenhand.reporting.ratings_file.declared import (
     MOST_BYTES,
     Line,
@@ -96,7 +96,7 @@ class Check:
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(Shown):
+class Gate(Printable):
     """All checks on one grader, a rater id; true only if all are met. `notes` list assumptions
     about the labels. `verdict` is the grader's, "" if the labels were not analysed; `weaker` is a
     sentence if the rule is met although the verdict is no pass. `rows` are the results.
@@ -776,7 +776,7 @@ def _check_rule(
 
 def _analysed(
     source: Source | str, options: ScaleOptions, engine: str, on_stage: OnStage
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse the labels of a source, by an `engine` if one is named."""
     if not engine:
         folder = Path(source) if isinstance(source, str) else source

@@ -3,7 +3,7 @@
 Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
 test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, and the best of
 them is compared with the old grader on *prove*. `Trial` holds the split labels and the candidates,
-`_Run` asks the graders, `Improved` is the result. Grades are stored like any others, so the same
+`_Run` asks the graders, `Improvement` is the result. Grades are stored like any others, so the same
 command continues a run that was killed or ran out of money.
 """
 
@@ -38,8 +38,8 @@ from evenhand.graders.providers import parse_spec
 from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at
-from evenhand.reporting.panel import Line, Shown
-from evenhand.reporting.suggestions import LearnUnit, Proposed, Start
+from evenhand.reporting.panel import Line, Printable
+from evenhand.reporting.suggestions import LearnUnit, Proposals, Start
 from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
 from evenhand.study import Study
 from evenhand.study.store.logs import decisions as log
@@ -103,7 +103,7 @@ class CandidateSpec(NamedTuple):
 
 
 @dataclass(repr=False)
-class Improved(Shown):
+class Improvement(Printable):
     """The result of `improve`.
 
     `part_sizes` counts the clusters of each part, `names` are display names by rater id. `choice`
@@ -204,7 +204,7 @@ def improve(
     progress: running.Progress | None = None,
     *,
     done_by: str = "",
-) -> Improved:
+) -> Improvement:
     """Split the labels, grade with the candidates, choose the best and test its gain. Safe to
     interrupt: the same call continues. Raises InputError, before any request, if there are too few
     labels or no candidates, if a candidate's prompt changes the question or the options, if no gain
@@ -432,7 +432,7 @@ class Trial:
         units, old = self.units_to_learn(), self.old.rater_id
         return Start(self.rubric, old, text, units, self.proposals)
 
-    def add(self, proposed: Proposed) -> None:
+    def add(self, proposed: Proposals) -> None:
         """Add a candidate for each proposal of instructions."""
         self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.instructions]
         del self.graders  # which is computed again with the proposals
@@ -605,7 +605,7 @@ class _Run:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
         self._graded_clusters: dict[str, set[str]] = {}
         """The clusters that each grader was asked about in this run, by rater id."""
-        self.result = Improved(
+        self.result = Improvement(
             rubric=trial.rubric.name,
             old=trial.old,
             candidates=trial.candidates,
@@ -613,7 +613,7 @@ class _Run:
             names=trial.study.config.names,
         )
 
-    def choose_and_prove(self, rounds: running.Rounds) -> Improved:
+    def choose_and_prove(self, rounds: running.Rounds) -> Improvement:
         """Choose the best candidate, test its gain, and store and return the result."""
         result, trial = self.result, self.trial
         try:

@@ -23,7 +23,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.keywords import taking
 from evenhand.reporting.load import from_study, is_file, is_study, load
-from evenhand.reporting.panel import Line, Shown, as_text, verdict_lines
+from evenhand.reporting.panel import Line, Printable, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Plan, Target, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Shown):
+class Check(Printable):
     """Result of `check`: prints as the panel of `evenhand check`, and is a report in notebooks."""
 
     analysis: Analysis

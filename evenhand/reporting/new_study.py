@@ -27,7 +27,7 @@ from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
-from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
@@ -529,7 +529,7 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
 
 
 @dataclass(frozen=True, repr=False)
-class Labelling(Shown):
+class Labelling(Printable):
     """A study to label: its folder, annotators' `links`, and the `command` that serves their page.
     `notes` list the roles of columns and what was made of the items.
     """

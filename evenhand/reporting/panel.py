@@ -25,7 +25,7 @@ _TABLE_WIDTH = 200  # the largest width of a table in a text, in characters
 _BETWEEN_CELLS = "   "
 
 
-class Shown:
+class Printable:
     """A result that prints as its command and shows itself in notebooks: `notes`, then `lines`."""
 
     @property

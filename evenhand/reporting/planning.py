@@ -24,7 +24,7 @@ from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
-from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.panel import Line, Printable
 from evenhand.study.settings.analysis import (
     MOST_OF_PEOPLE,
     AnalysisSettings,
@@ -214,7 +214,7 @@ def _check_between(name: str, value: float, low: float, high: float = 1.0) -> No
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Shown):
+class Plan(Printable):
     """A plan as sentences and tables (`parts`), the conclusion first; `tables` has the tables as
     data, by name; `notes` say how the pilot's labels were read.
 
@@ -338,8 +338,8 @@ def _verdict_sentence(
     if scenario.kappa < least_kappa:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least_kappa)
 
-    def pairs_for(scope: Scope, people: int) -> int | None:
-        return scenarios.size_for(power, SIZES, [chance[scope][people] for chance in chances])
+    def pairs_for(scope: Scope, n_people: int) -> int | None:
+        return scenarios.size_for(power, SIZES, [chance[scope][n_people] for chance in chances])
 
     humans, largest_size = scenario.humans, SIZES[-1]
     if n_pairs := pairs_for("these", humans):

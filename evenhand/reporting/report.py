@@ -62,8 +62,8 @@ def report_study(
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync"]
+FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
 """Options of Chromium without network traffic in the background."""
 _MOST_SECONDS = 120  # until a page must have been printed
 
@@ -87,7 +87,7 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
         # Chromium's sandbox does not start for root; the page is our own and loads nothing.
         as_root = ["--no-sandbox"] if is_root() else []
         paths = [f"--user-data-dir={folder}/profile", f"--print-to-pdf={output}"]
-        command = [str(browser), "--headless", *QUIET, *as_root, *paths, "--no-pdf-header-footer"]
+        command = [str(browser), "--headless", *FLAGS, *as_root, *paths, "--no-pdf-header-footer"]
         command.append(page.resolve().as_uri())
         try:
             subprocess.run(command, capture_output=True, timeout=_MOST_SECONDS, check=True)

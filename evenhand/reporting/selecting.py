@@ -25,7 +25,7 @@ from evenhand.analysis.verdicts.judge import Candidate, limits_of, recommendatio
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
-from evenhand.reporting.panel import Columns, Line, Shown, table_of
+from evenhand.reporting.panel import Columns, Line, Printable, table_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estima
 
 
 @dataclass(frozen=True, repr=False)
-class Selection(Shown):
-    """The graders of each rubric, the best choice first; of a `study`, with the way to extend its
-    sample. `notes` list how the labels were read.
+class Selection(Printable):
+    """The graders of each rubric, the best choice first. With a `study`'s folder the lines have the
+    commands that extend its sample. `notes` list how the labels were read.
     """
 
     analysis: Analysis
@@ -159,7 +159,7 @@ Thresholds = dict[str, dict[str, float]]  # thresholds by rubric and grader
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Shown):
+class Calibration(Printable):
     """Thresholds tuned to one `objective`: the results by rubric, the `rows` of the chosen graders,
     and rubrics `left_out` because they have no labels of the `reference`.
     """

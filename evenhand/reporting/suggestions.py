@@ -209,14 +209,14 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Proposed:
+class Proposals:
     """The result of GEPA: instructions to try, with their origins, and sentences on others."""
 
     instructions: Sequence[tuple[Instructions, str]] = ()
     remarks: Sequence[str] = ()
 
 
-def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) -> Proposed:
+def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) -> Proposals:
     """Return the instructions that GEPA kept, the best on the training set first. An exception of
     `ask` or `grade` ends the run and is raised.
     """
@@ -224,7 +224,7 @@ def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) 
 
     units = [unit for unit in start.units if unit.majority]
     if all(unit.graded == unit.majority for unit in units):
-        return Proposed(remarks=[written("improve.no_errors", grader=start.grader)])
+        return Proposals(remarks=[written("improve.no_errors", grader=start.grader)])
     adapter, n_proposals = _Adapter(start, ask, grade), start.proposals
     result = optimize(
         seed_candidate={_COMPONENT: start.instructions},
@@ -244,7 +244,7 @@ def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) 
     best_first = sorted(scored[1:], key=lambda pair: -pair[0])  # the first is the old grader's
     texts = dict.fromkeys(candidate[_COMPONENT] for _, candidate in best_first)
     instructions = [adapter.instructions[text] for text in texts if text in adapter.instructions]
-    return Proposed(instructions, adapter.remarks)
+    return Proposals(instructions, adapter.remarks)
 
 
 class _Adapter:
@@ -361,7 +361,7 @@ def _fenced(text: str) -> str:
 
 def forecast_gepa(
     study: Study, start: Start, proposer: str
-) -> tuple[list[GraderForecast], Proposed]:
+) -> tuple[list[GraderForecast], Proposals]:
     """Forecast GEPA's requests, and return placeholders for the proposals that cost as much to try.
     The texts are not known yet: each counts as the longest possible.
     """
@@ -374,7 +374,7 @@ def forecast_gepa(
         origin = written("improve.proposed", nth=nth, proposer=proposer)
         placeholders.append((instructions, origin))
     forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
-    return [replace(forecast, sample=None)], Proposed(placeholders)
+    return [replace(forecast, sample=None)], Proposals(placeholders)
 
 
 # ---- a rubric's text ----------------------------------------------------------------------------
@@ -446,7 +446,7 @@ Quoted = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Divided:
+class DividedRubric:
     """Units on which annotators chose different options of a rubric.
 
     Of `n_units` units with labels of two annotators or more, `units` are those on which they
@@ -493,14 +493,14 @@ class Divided:
         return points
 
 
-def divided_rubrics(study: Study) -> list[Divided]:
+def divided_rubrics(study: Study) -> list[DividedRubric]:
     """Return the choice rubrics on which annotators differ, with what the divided units share."""
     dataset = from_study(study, whole=True)
     rubrics = [rubric for rubric in study.asked_rubrics() if rubric.kind.is_choice]
     return [divided for rubric in rubrics if (divided := _divided(study, dataset, rubric))]
 
 
-def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
+def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> DividedRubric | None:
     """Return the divided units of a rubric, or None if there are none or too few labels."""
     ratings = dataset.counted(rubric.name)
     is_human_label = (ratings["rater_kind"] == "human") & (ratings["label"] != "")
@@ -522,7 +522,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
     on_divided = human_labels[human_labels["unit_id"].isin(units)]
     keys = zip(on_divided["unit_id"], on_divided["rater_id"], strict=True)
     labels = dict(zip(keys, on_divided["label"], strict=True))
-    return Divided(
+    return DividedRubric(
         rubric=rubric,
         n_units=len(counts),
         units=units,
@@ -537,7 +537,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
 def _divided_parts(
     study: Study, dataset: Dataset, is_divided: pd.Series[bool]
 ) -> dict[str, tuple[int, float]]:
-    """Return the most divided parts of the sample, as `Divided.parts`; arguments by unit."""
+    """Return the most divided parts of the sample, as `DividedRubric.parts`; arguments by unit."""
     settings = dataset.settings
     declared = (*settings.slices, *settings.groups, *study.config.sample.stratify)
     units = dataset.units.drop_duplicates("unit_id").set_index("unit_id").reindex(is_divided.index)
@@ -594,7 +594,7 @@ def draft_of(study: Study, rubric: Rubric) -> Rubric:
     return Rubric.model_validate(fields | changes)
 
 
-def draft_text(draft: Rubric, divided: Divided, flags: Sequence[tuple[str, str]] = ()) -> str:
+def draft_text(draft: Rubric, divided: DividedRubric, flags: Sequence[tuple[str, str]] = ()) -> str:
     """Return a draft's TOML with comments: on an option above it, all others at the top."""
     flagged = [written("suggest.flag_point", text=_comment_text(text)) for _, text in flags if text]
     top = _comments([written("suggest.draft_head"), *divided.points, *flagged])

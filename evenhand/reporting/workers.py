@@ -62,11 +62,11 @@ _newest: dict[object, object] = {}
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes that may be started while this one has threads, and that end with it."""
+    """A pool of processes that may be started while this one has threads, and that end with it."""
 
     def __init__(self, count: int, context: BaseContext, priority: int = 0) -> None:
         super().__init__(count, context, _begin, (priority,))
-        self._others = multiprocessing.active_children()
+        self._earlier_processes = multiprocessing.active_children()
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
         """Submit a task, for which another process may be started."""
@@ -78,7 +78,7 @@ class _Workers(ProcessPoolExecutor):
     def end(self) -> None:
         """End the processes, whatever they are doing."""
         for process in multiprocessing.active_children():
-            if process not in self._others:
+            if process not in self._earlier_processes:
                 process.terminate()
         self.shutdown()
 
@@ -120,9 +120,9 @@ def _context() -> BaseContext:
 
 @contextmanager
 def library_process() -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries loaded in
-    another process; enter it before other imports. A report is prepared until their answer comes.
-    On a machine with one core, or if the process has ended, they are loaded here.
+    """Yield the `verify` argument of `evenhand.analysis.analyse`: the libraries are loaded and
+    compute in another process, while this one imports its modules and prepares a report. On a
+    machine with one core, or if the process has ended, they are loaded here.
     """
     if (os.cpu_count() or 1) < 2:
         yield True
@@ -139,7 +139,7 @@ def library_process() -> Iterator[bool | Libraries]:
             return analyses
 
         def values() -> list[Value]:
-            if not answer.done():  # use the time
+            if not answer.done():  # use the time until then
                 from evenhand.analysis.report import prepare_report
 
                 prepare_report()
@@ -158,7 +158,7 @@ def library_process() -> Iterator[bool | Libraries]:
 
 
 def _load() -> None:
-    """Import the libraries in their process."""
+    """Import the libraries with which estimates are verified, in their process."""
     from evenhand.analysis.verification import load_libraries
 
     gc.disable()  # the process lives for two seconds
@@ -293,17 +293,17 @@ def _detached() -> Iterator[None]:
     own modules in the working folder first, which may hold a user's `statistics.py`.
     """
     with _starting:
-        main, safe = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
+        main, safe_path = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
         sys.modules["__main__"] = ModuleType("__main__")
         os.environ["PYTHONSAFEPATH"] = "1"
         try:
             yield
         finally:
             sys.modules["__main__"] = main
-            if safe is None:
+            if safe_path is None:
                 del os.environ["PYTHONSAFEPATH"]
             else:
-                os.environ["PYTHONSAFEPATH"] = safe
+                os.environ["PYTHONSAFEPATH"] = safe_path
 
 
 def _begin(priority: int) -> None:

@@ -18,7 +18,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.reporting.analysing import analyse_study, choice_lines
 from evenhand.reporting.improving import (
-    Improved,
+    Improvement,
     ImproveOptions,
     Trial,
     forecast_improving,
@@ -121,7 +121,7 @@ def study(bench: Bench) -> Study:
 
 
 @pytest.fixture(scope="module")
-def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Study, Improved]]:
+def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Study, Improvement]]:
     """A study whose grader was improved, to look at."""
     folder = tmp_path_factory.mktemp("improved")
     with pytest.MonkeyPatch.context() as environment:
