@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
 from evenhand.cli.main import GROUPS
-from evenhand.reporting.gate import EXIT_CODES, OUTCOMES
+from evenhand.reporting.gate import EXIT_CODES, VERDICT_OUTCOMES
 from evenhand.texts import written
 
 PAGE = Path(__file__).resolve().parents[1] / "SKILL.md"
@@ -19,7 +19,7 @@ PAGE = Path(__file__).resolve().parents[1] / "SKILL.md"
 def verdicts() -> str:
     """Every verdict by its code, as reports call it, and the exit of a gate."""
     rows = [
-        f"| `{code}` | {written(f'title.{code}')} | {EXIT_CODES[OUTCOMES[code]]} |"
+        f"| `{code}` | {written(f'title.{code}')} | {EXIT_CODES[VERDICT_OUTCOMES[code]]} |"
         for code in JUDGEMENTS
     ]
     return "\n".join(["| `verdict` | in words | `gate` exits with |", "| --- | --- | --- |", *rows])

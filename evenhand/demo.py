@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Published:
-    """A row of `published_labels.toml`: a file of published labels, the options of `evenhand check`
-    for it, and the figures that its case study names.
+class PublishedLabels:
+    """A table of `published_labels.toml`: a file of published labels, the options of `evenhand
+    check` for it, and the keys of the result rows with the figures that its case study names.
     """
 
     file: str
@@ -41,8 +41,9 @@ class Published:
     resamples: int | None = None
 
 
-_TABLE = table_of("evenhand", "published_labels.toml")
-PUBLISHED = {name: Published(**spec) for name, spec in _TABLE.items()}
+_TABLES = table_of("evenhand", "published_labels.toml")
+PUBLISHED = {name: PublishedLabels(**table) for name, table in _TABLES.items()}
+"""Published labels by the name of their demo."""
 
 
 def published_labels(study: str) -> pd.DataFrame:
@@ -65,13 +66,13 @@ def analyse_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis
 
     check_folder(folder)
     labels, published = published_labels(study), PUBLISHED[study]
-    file = published.file
     if published.resamples is not None:
         scale = replace(scale, settings={**scale.settings, "resamples": published.resamples})
-    analysis, context = analyse_dataset(from_rows(*long_rows(labels, file, scale)))
+    analysis, context = analyse_dataset(from_rows(*long_rows(labels, published.file, scale)))
     write_report(analysis, context, folder)
-    if not (folder / file).exists():
-        atomic_write(folder / file, labels.to_csv(index=False, lineterminator="\r\n").encode())
+    file = folder / published.file
+    if not file.exists():
+        atomic_write(file, labels.to_csv(index=False, lineterminator="\r\n").encode())
     return analysis
 
 
@@ -93,7 +94,7 @@ def findings(study: str, analysis: Analysis) -> list[str]:
 
 DEMOS = ("pairs", "stance", "items")
 LEXICAL = "baseline:lexical"
-SEED, STANCE_SEED, ITEMS_SEED = 7, 11, 5
+SEED, STANCE_SEED, ITEMS_SEED = 7, 11, 5  # of the samples
 PRICES = {
     "synthetic:grader-strong": 0.012,
     "synthetic:grader-shifted": 0.0015,
@@ -104,8 +105,8 @@ PRICES = {
 """Invented prices in US dollars per grade of the synthetic graders."""
 _GRADED_RUBRICS = {"pairs": None, "stance": ["stance"]}
 """The rubrics that the lexical grader grades in a demo; None for all. Others have no cues."""
-_ITEMS_JUDGE = "synthetic_judge"
-_STEPS = 4
+_ITEMS_JUDGE = "synthetic_judge"  # the column with a judge's labels in the demo of items
+_STEPS = 4  # steps of `make_demo`, for its progress
 
 
 def default_folder(name: str) -> Path:
@@ -145,8 +146,8 @@ def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
         return plan, {"leanings": leanings}
     if study == "items":
         path, rubrics = _shipped("demo_items.csv"), [load_rubric("faithfulness")]
-        frame = read_table(path)
-        items = make_items(frame, item_columns(frame, path.name, judge=_ITEMS_JUDGE), path.name)
+        table = read_table(path)
+        items = make_items(table, item_columns(table, path.name, judge=_ITEMS_JUDGE), path.name)
         return StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **common), {}
     reworded = load_rubric(_shipped("demo_stance_reworded.toml"))
     plan = StudyPlan(

@@ -38,16 +38,16 @@ __all__ = ["grader"]
 
 _FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
 """A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
-_METADATA_FIELDS = (
+_TOP_LOGPROBS = 20  # the most alternatives to a token whose probabilities providers return
+_METADATA_FIELDS: tuple[str, ...] = (
     "rater_id",
     "rubric",
     "rubric_hash",
     "order",
     "p_positive",
     "probabilities",
-    "prob_method",
-    "unscored_reason",
 )
+_METADATA_FIELDS += ("prob_method", "unscored_reason")
 """Columns of a grade in the score's metadata."""
 
 
@@ -77,17 +77,20 @@ def grader(
     The score's metadata has the columns of a rating (`rater_id`, `rater_kind`, `rubric` and so on;
     see data/README.md). Raises InputError where there is no such rubric, or a sample lacks a text.
     """
-    graded = load_rubric(rubric)
-    if order == "ba" and graded.unit == "response":
-        raise InputError(f"rubric {graded.name!r} rates one response, which has no other order")
-    config = GenerateConfig(logprobs=True, top_logprobs=20) if probabilities else GenerateConfig()
+    loaded_rubric = load_rubric(rubric)
+    if order == "ba" and loaded_rubric.unit == "response":
+        name = loaded_rubric.name
+        raise InputError(f"rubric {name!r} rates one response, which has no other order")
+    top_logprobs = _TOP_LOGPROBS if probabilities else None
+    config = GenerateConfig(logprobs=probabilities or None, top_logprobs=top_logprobs)
 
     async def score(state: TaskState, target: Target) -> Score:
         grader_model = get_model(role="grader") if model is None else get_model(model)
-        prompt = graded.for_prompt(_shown_values(graded, state, order))
+        prompt = loaded_rubric.for_prompt(_shown_values(loaded_rubric, state, order))
         output = await grader_model.generate(_messages(prompt), config=config)
-        question = Question(str(state.sample_id), graded, order if graded.has_sides else "")
-        outcome = parse_chat_reply(_reply(output), graded)
+        shown_order = order if loaded_rubric.has_sides else ""
+        question = Question(str(state.sample_id), loaded_rubric, shown_order)
+        outcome = parse_chat_reply(_reply(output), loaded_rubric)
         grade = grade_of(str(grader_model), question, outcome, provenance={})
         columns = {name: getattr(grade, name) for name in _METADATA_FIELDS}
         metadata = {"rater_kind": "model"}
@@ -125,10 +128,10 @@ def _messages(prompt: PromptText) -> list[ChatMessage]:
     system = [ChatMessageSystem(content=prompt.system)] if prompt.system else []
     if not prompt.images:
         return [*system, ChatMessageUser(content=prompt.user)]
-    parts: list[ContentText | ContentImage] = []
+    content: list[ContentText | ContentImage] = []
     for name, image in prompt.images:
-        parts += [ContentText(text=f"<{name}>:"), ContentImage(image=image.uri)]
-    return [*system, ChatMessageUser(content=[*parts, ContentText(text=prompt.user)])]
+        content += [ContentText(text=f"<{name}>:"), ContentImage(image=image.uri)]
+    return [*system, ChatMessageUser(content=[*content, ContentText(text=prompt.user)])]
 
 
 def _reply(output: ModelOutput) -> dict[str, Any]:

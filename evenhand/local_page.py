@@ -10,15 +10,16 @@ from contextlib import suppress
 from evenhand.errors import InputError
 
 DEFAULT_PORT = 8501
+_PORTS_TRIED = 100
 
 
 def app_port(port: int | None) -> int:
-    """Return the valid port asked for, else the first free one from 8501 on."""
+    """Return the user's port, or the first free one from 8501. Raises InputError if it is none."""
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
         return port
-    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + 100):
+    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", candidate))
@@ -39,7 +40,5 @@ def open_when_up(url: str, port: int) -> None:
         "        webbrowser.open(sys.argv[2])\n"
         "        break\n"
     )
-    devnull = subprocess.DEVNULL
-    subprocess.Popen(
-        [sys.executable, "-c", program, str(port), url], stdout=devnull, stderr=devnull
-    )
+    quiet = subprocess.DEVNULL
+    subprocess.Popen([sys.executable, "-c", program, str(port), url], stdout=quiet, stderr=quiet)

@@ -20,12 +20,11 @@ EvenhandGate = Callable[..., "Gate"]
 
 @pytest.fixture(scope="session")
 def evenhand_gate() -> EvenhandGate:
-    """evenhand_gate(ratings, grader, require=..., baseline=..., **options): fail the test where a
-    grader does not meet a rule or has changed, and where that is undecided. Without `require` and
-    `baseline` the rule is the verdict.
+    """Return a function, `evenhand_gate(ratings, grader, require=..., baseline=..., **options)`.
 
-    With `undecided="skip"` an undecided test is skipped. The arguments are those of
-    `evenhand.gate`, whose result is returned.
+    It fails the test if the grader does not meet the rule `require` or has changed since its
+    `baseline`, or if that is inconclusive; with `undecided="skip"` an inconclusive test is skipped.
+    Without both the rule is the verdict. The arguments and the result are those of `evenhand.gate`.
     """
 
     def check(ratings: Labels, grader: str, *, undecided: str = "fail", **options: Any) -> Gate:

@@ -48,9 +48,9 @@ _MAX_PRICED = 2_000
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
     """A `published` study to be repeated in a `folder`, with subjects and graders of the user's
-    choice; what is None is as in its design. `responses` is a file with responses of some subjects,
-    `settings` one with providers and prices, and `repeats` the number of responses to each prompt.
-    With `batch` graders are asked by the providers' batch services.
+    choice; options that are None are as in its design. `responses` is a file with responses of some
+    subjects, `settings` one with providers and prices, and `repeats` the number of responses to
+    each prompt. With `batch` graders are asked by the providers' batch services.
     """
 
     published: PublishedStudy
@@ -82,7 +82,7 @@ class Reproduction:
 
     @cached_property
     def prompts(self) -> Path:
-        """The file of prompts. Raises InputError where none, or one of another kind, is named."""
+        """The file of prompts. Raises InputError if none, or one of another kind, is named."""
         return self.published.prompts(pairs=self.pairs, propositions=self.propositions)
 
     def resolved(self, providers: Mapping[str, study_toml.ProviderSettings]) -> Reproduction:
@@ -94,10 +94,10 @@ class Reproduction:
         def full_name(name: str) -> str:
             return graders.parse_spec(name, providers).text
 
-        asked = self.asked_subjects
+        to_ask = self.asked_subjects
         return replace(
             self,
-            subjects=[full_name(name) if name in asked else name for name in self.subjects],
+            subjects=[full_name(name) if name in to_ask else name for name in self.subjects],
             graders=[full_name(grader) for grader in self.graders],
         )
 
@@ -148,47 +148,49 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             published_figures(existing)
         providers, batch = study.config.providers, options.batch
         options = options.resolved(providers)
-        asked = options.asked_subjects
-        subject_specs = [graders.parse_spec(name, providers) for name in asked]
+        subjects = options.asked_subjects
+        subject_specs = [graders.parse_spec(name, providers) for name in subjects]
         for spec in subject_specs:
             if spec.api_format == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
         sides = sides_of(study.store.pairs())
-        missing = study.unanswered(asked, options.chosen_scope)
+        unanswered = study.unanswered(subjects, options.chosen_scope)
         # Graders are priced with filler of the usual length in place of missing responses.
         filler = " ".join(["words"] * USUAL_WORDS)
         rows = [
             {"pair_id": pair, "side": side, "subject": subject, "response": filler}
-            for subject in asked
-            for pair in missing[subject]
+            for subject in subjects
+            for pair in unanswered[subject]
             for side in sides
         ]
         if rows:
             study.store.add_responses(pd.DataFrame(rows))
         steps: list[tuple[str, GraderForecast]] = []
-        for name in asked:
+        for name in subjects:
             answered = ResponseLog(existing.store).answered(name) if existing else set()
-            part = graders.forecast_responses(study, name, options.chosen_scope, answered)
-            steps.append(("responses", part))
+            forecast = graders.forecast_responses(study, name, options.chosen_scope, answered)
+            steps.append(("responses", forecast))
         if options.graders:
             grading = options.grading()
-            graded: dict[str, int] = {}
+            n_graded: dict[str, int] = {}
             if existing is not None and existing.subjects():
-                so_far = graders.forecast(existing, options.graders, grading, max_priced=1)
-                graded = {part.rater_id: part.already for part in so_far}
+                present = graders.forecast(existing, options.graders, grading, max_priced=1)
+                n_graded = {forecast.rater_id: forecast.already for forecast in present}
             names, limit = options.graders, _MAX_PRICED
-            for part in graders.forecast(study, names, grading, batch=batch, max_priced=limit):
-                steps.append(("grades", part.remaining(graded.get(part.rater_id, 0))))
+            forecasts = graders.forecast(study, names, grading, batch=batch, max_priced=limit)
+            for forecast in forecasts:
+                n_already = n_graded.get(forecast.rater_id, 0)
+                steps.append(("grades", forecast.remaining(n_already)))
         spent = spent_so_far(existing.store) if existing else 0.0
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
-        forecast = Forecast(steps, work, spent, limits.concurrency, batch)
+        total = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
-            if limits.budget is not None and forecast.unpriced:
-                raise InputError(written("reproduce.no_price", **forecast.unpriced))
+            if limits.budget is not None and total.unpriced:
+                raise InputError(written("reproduce.no_price", **total.unpriced))
             grader_specs = [graders.parse_spec(name, providers) for name in options.graders]
             graders.check_ready(study, subject_specs, budget=limits.budget)
             graders.check_ready(study, grader_specs, budget=limits.budget, batch=batch)
-    return forecast
+    return total
 
 
 @contextmanager
@@ -214,7 +216,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
 
 
 @dataclass(frozen=True)
-class Collected:
+class Collection:
     """The summaries of a run, of all models and of graders alone, and sentences on its subjects."""
 
     run: RunSummary
@@ -224,7 +226,7 @@ class Collected:
 
 def collect(
     study: Study, options: Reproduction, limits: RequestLimits, show: ShowProgress
-) -> Collected:
+) -> Collection:
     """Ask subjects for missing responses, then graders for missing grades, within one budget for
     this run and earlier ones. Graders wait for subjects whose responses are incomplete.
     """
@@ -241,22 +243,22 @@ def collect(
             break
     incomplete = set()
     subjects = dict.fromkeys([*options.asked_subjects, *study.subjects()])
-    for subject, missing in study.unanswered(subjects, scope).items():
-        if missing and subject in options.asked_subjects:
+    for subject, unanswered in study.unanswered(subjects, scope).items():
+        if unanswered and subject in options.asked_subjects:
             incomplete.add(subject)
-        if missing:
+        if unanswered:
             key = "waits" if subject in incomplete else "short"
-            lines.append(written(f"reproduce.{key}", subject=subject, missing=len(missing)))
+            lines.append(written(f"reproduce.{key}", subject=subject, missing=len(unanswered)))
     if options.graders and not run.over_budget:
-        every_unit = [unit for units in study.units_by_kind(scope).values() for unit in units]
-        ready = {unit for unit in every_unit if parse_unit_id(unit)[1] not in incomplete}
-        grading = replace(options.grading(), units=ready if incomplete else None)
-        if ready:
+        all_units = [unit for units in study.units_by_kind(scope).values() for unit in units]
+        ready_units = {unit for unit in all_units if parse_unit_id(unit)[1] not in incomplete}
+        grading = replace(options.grading(), units=ready_units if incomplete else None)
+        if ready_units:
             names, batch = options.graders, options.batch
             with show(written("reproduce.grades")) as progress:
                 grades = graders.grade(study, names, grading, limits, progress, batch=batch)
         run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
-    return Collected(run, grades, lines)
+    return Collection(run, grades, lines)
 
 
 def _check_variables_sent(options: Reproduction) -> None:
@@ -298,10 +300,10 @@ def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             shutil.rmtree(rehearsal / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
         with open_study(rehearsal) as study:
-            for subject, missing in study.unanswered(study.subjects(), "sample").items():
-                if missing:  # in the file of responses
-                    fields = {"file": options.responses, "subject": subject, "first": missing[0]}
-                    numbers = {"missing": len(missing), "sampled": len(study.store.sample())}
+            for subject, prompts in study.unanswered(study.subjects(), "sample").items():
+                if prompts:  # which the file of responses does not answer
+                    fields = {"file": options.responses, "subject": subject, "first": prompts[0]}
+                    numbers = {"missing": len(prompts), "sampled": len(study.store.sample())}
                     raise InputError(written("reproduce.uneven", **fields, **numbers))
             if existing is not None:
                 if not existing.store.pairs().equals(study.store.pairs()):

@@ -2,7 +2,7 @@
 
 The sentences are in `texts.toml`, by section and name; `written` fills in their `{fields}`. Errors
 in a user's input are worded where they are raised, and the annotators' texts are in `annotate_app`.
-Data keep their characters; wherever they are shown, `visible` marks invisible ones, so that the
+Data keep their characters; wherever they are displayed, `visible` marks invisible ones, so that the
 text can be printed, drawn and parsed: on a terminal, in charts, LaTeX, HTML, Markdown and XML.
 """
 
@@ -30,10 +30,8 @@ def table_of(package: str, file: str) -> dict[str, Any]:
 @cache
 def texts() -> dict[str, str]:
     """Return all sentences by key, `section.name`."""
-    sections = table_of("evenhand", "texts.toml").items()
-    return {
-        f"{section}.{name}": text for section, texts in sections for name, text in texts.items()
-    }
+    tables = table_of("evenhand", "texts.toml").items()
+    return {f"{section}.{name}": text for section, texts in tables for name, text in texts.items()}
 
 
 def written(key: str, /, **fields: object) -> str:
@@ -62,8 +60,8 @@ class _Formatter(string.Formatter):
     """Formats None and numbers that are not finite as a dash."""
 
     def format_field(self, value: object, format_spec: str) -> str:
-        unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
-        return DASH if unknown else format(value, format_spec)
+        is_unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
+        return DASH if is_unknown else format(value, format_spec)
 
 
 _FORMATTER = _Formatter()
@@ -76,18 +74,18 @@ def in_pieces(key: str, /, **fields: object) -> list[object]:
     >>> in_pieces("report.threshold_kept", threshold=0.5, graders=["a", ", ", "b"])[:6]
     ['Keep ', 0.5, ' for ', 'a', ', ', 'b']
     """
-    out: list[object] = []
+    pieces: list[object] = []
     for text, name, _, _ in string.Formatter().parse(texts()[key]):
-        out += [text] if text else []
+        pieces += [text] if text else []
         if name is not None:
             value = fields[name]
-            out += value if isinstance(value, list) else [value]
-    return out
+            pieces += value if isinstance(value, list) else [value]
+    return pieces
 
 
 # ---- invisible characters ------------------------------------------------------------------------
 
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, but for tab and line break
     "\u061c\u202a-\u202e\u2066-\u2069"  # characters that change the direction of text
     "\u2028\u2029"  # line breaks to some programs
@@ -108,18 +106,18 @@ def visible(text: str) -> str:
     >>> visible("yes\\x0b"), visible("caf\\u00e9 \\U0001f642"), visible("a\\u2028b")
     ('yes‹U+000B›', 'café 🙂', 'a‹U+2028›b')
     """
-    return text if text.isprintable() else _UNSEEN.sub(marked, text)
+    return text if text.isprintable() else _INVISIBLE.sub(mark_of, text)
 
 
-def visible_in(part: Any) -> Any:
+def visible_in(value: Any) -> Any:
     """Return a value with `visible` applied to every text in lists and mappings, keys included."""
-    if isinstance(part, str):
-        return visible(part)
-    if isinstance(part, dict):
-        return {visible_in(key): visible_in(value) for key, value in part.items()}
-    if isinstance(part, list | tuple):
-        return [visible_in(child) for child in part]
-    return part
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {visible_in(key): visible_in(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [visible_in(member) for member in value]
+    return value
 
 
 def print_anywhere() -> None:
@@ -133,21 +131,21 @@ def escaped_json(text: str) -> str:
     """Return an equivalent JSON text with invisible characters as JSON's escapes."""
 
     def escaped(match: re.Match[str]) -> str:
-        halves = match[0].encode("utf-16-be", "surrogatepass").hex()
-        return re.sub("....", r"\\u\g<0>", halves)
+        hex_digits = match[0].encode("utf-16-be", "surrogatepass").hex()
+        return re.sub("....", r"\\u\g<0>", hex_digits)
 
-    return _UNSEEN.sub(escaped, text)
+    return _INVISIBLE.sub(escaped, text)
 
 
-def marked(match: re.Match[str]) -> str:
+def mark_of(match: re.Match[str]) -> str:
     """Return the mark for an invisible character, such as ‹U+000B›."""
     return f"‹U+{ord(match[0]):04X}›"
 
 
-def named(key: str) -> str:
+def readable_name(key: str) -> str:
     """Return a column's or a setting's name as users read it.
 
-    >>> named("raters_per_unit")
+    >>> readable_name("raters_per_unit")
     'Annotators per item'
     """
     words = {"rater": "annotator", "raters": "annotators", "unit": "item", "units": "items"}

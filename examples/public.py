@@ -27,9 +27,10 @@ from evenhand.study.tables.formats import MOST_JSON
 from evenhand.texts import DASH, number_of, written
 
 PAGE = Path(__file__).parents[1] / "docs" / "public.md"
-KINDS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
-PAIR = {"human": "human_annotations.json", "model": "llm_annotations.json"}
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
+FILE_BY_KIND = {"human": "human_annotations.json", "model": "llm_annotations.json"}
 Catalogue = dict[str, dict[str, Any]]
+"""The content of public.toml: the entry of each data set by its name."""
 
 
 def data_sets(folder: Path | None) -> Iterator[tuple[str, Any]]:
@@ -37,18 +38,19 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, Any]]:
     for name in PUBLISHED:
         yield name, published_labels(name)
     for path in sorted(folder.iterdir()) if folder else ():
-        if all((path / file).is_file() for file in PAIR.values()):
+        if all((path / file).is_file() for file in FILE_BY_KIND.values()):
             yield path.name, path
-        elif path.suffix in KINDS and not path.name.startswith("."):
+        elif path.suffix in SUFFIXES and not path.name.startswith("."):
             yield path.stem, path
 
 
 def read_pair_of_files(folder: Path) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Return a folder's two files {rater: {item: label}} as a wide table, and its raters by kind.
-    Items whose ids agree up to "__" are one cluster. Raises InputError for another format.
+    Items whose ids have the same text before "__" are one cluster. Raises InputError for another
+    format.
     """
     raters, columns = {}, {}
-    for kind, file in PAIR.items():
+    for kind, file in FILE_BY_KIND.items():
         try:
             with (folder / file).open("rb") as content:
                 labels_by_rater = json.loads(content.read(MOST_JSON))
@@ -90,7 +92,7 @@ def verdict_rows(check: evenhand.Check, *, single: bool) -> Iterator[list[str]]:
     """Yield a row for each verdict with its kappas, or one with human agreement if there is no
     grader. With a `single` annotator there is no human agreement.
     """
-    table = check.results.set_index(list(check.results.columns[:6]))
+    table = check.results.set_index(list(check.results.columns[:6]))  # rubric to level
     for verdict in check.verdicts:
         grader_kappa, *human_kappas = [_figure(table, tuple(key)) for key in verdict["kappas"]]
         title = written(f"title.{verdict['verdict']}")
@@ -130,6 +132,7 @@ def page(sets: Iterable[tuple[str, Any]], catalogue: Catalogue) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Write the page; the docstring of this file describes the arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="data sets that you have downloaded")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page (docs/public.md)")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.report import QUIET, browser_path
+from evenhand.reporting.report import FLAGS, browser_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
@@ -21,7 +21,7 @@ _WITHOUT = (
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
     *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
 )
-_FLAGS = ("--no-sandbox", *QUIET, f"--disable-features={','.join(_WITHOUT)}")
+_FLAGS = ("--no-sandbox", *FLAGS, f"--disable-features={','.join(_WITHOUT)}")
 
 
 class NoBrowser(Exception):  # noqa: N818 - a state of the machine; who needs a browser decides

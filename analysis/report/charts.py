@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
 from evenhand.analysis.report.blocks import Chart
-from evenhand.texts import marked, visible, visible_in, written
+from evenhand.texts import mark_of, visible, visible_in, written
 
 Spec = dict[str, Any]
 Datum = dict[str, Any]
@@ -251,7 +251,7 @@ def vega_svg(spec: Spec) -> str:
         return str(vl_convert.vegalite_to_svg(shown))
     except ValueError:
         text = json.dumps(shown, ensure_ascii=False)
-        return str(vl_convert.vegalite_to_svg(json.loads(_SURROGATE_PAIRS.sub(marked, text))))
+        return str(vl_convert.vegalite_to_svg(json.loads(_SURROGATE_PAIRS.sub(mark_of, text))))
 
 
 def _element(node: ElementTree.Element) -> str:

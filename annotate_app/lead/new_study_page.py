@@ -195,7 +195,7 @@ def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) ->
 
 
 def _taken_for(column: str, file: ItemFile) -> str:
-    roles = [role for role, columns in file.taken if column in (columns, *columns.split(", "))]
+    roles = [role for role, columns in file.roles if column in (columns, *columns.split(", "))]
     return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept as a fact")
 
 

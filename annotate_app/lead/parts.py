@@ -56,7 +56,7 @@ from evenhand.study.lead.progress import data_version
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.tables.ratings import Mark, pieces
 from evenhand.study.trust import state_folder
-from evenhand.texts import DASH, named, written
+from evenhand.texts import DASH, readable_name, written
 
 # Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
 # labels a table takes a second to count, and Python counts one thing at a time: in the serving
@@ -278,7 +278,7 @@ def show_table(
     names = dict.fromkeys(("rater_id", "rubric"), display_names or {})
     if isinstance(columns, str):
         titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
-        columns = {name: titles.get(name) or named(name) for name in columns.split()}
+        columns = {name: titles.get(name) or readable_name(name) for name in columns.split()}
     cell_class = {name: ' class="number"' * (frame[name].dtype.kind in "iuf") for name in columns}
     head = "".join(
         f'<th scope="col"{cell_class[name]}>{html.escape(heading)}</th>'

@@ -69,7 +69,7 @@ from evenhand.study.session.sessions import (
 )
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
-from evenhand.texts import named, written
+from evenhand.texts import readable_name, written
 
 
 def show_raters(study: Study) -> None:
@@ -542,7 +542,8 @@ def show_log(study: Study) -> None:
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
     acted = shown[["done_by", "kind", "about", "detail"]]
     run = (acted != acted.shift()).any(axis=1).cumsum()  # acts alike in succession: one row
-    shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(shown["kind"].map(named)))
+    names = shown["kind"].map(readable_name)
+    shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(names))
     shown = shown.assign(times=run.map(run.value_counts()))[~run.duplicated()]
     told = " ".join(name for name in ("about", "detail") if shown[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}

@@ -62,7 +62,7 @@ from evenhand.study.settings.study_toml import (
     with_values,
 )
 from evenhand.study.workspace import RUBRICS_FOLDER
-from evenhand.texts import named, written
+from evenhand.texts import readable_name, written
 
 _EDITING, _OFFER, _SAVE, _COMPLAINT = "editing", "offer", "save", "not_saved"
 _LONGEST = 300
@@ -201,7 +201,7 @@ _INTEGERS = 2**31 - 1
 
 def titled(place: str) -> str:
     """The title of the setting at a place of study.toml."""
-    return WORDS["settings"].get(place) or named(place.rpartition(".")[2])
+    return WORDS["settings"].get(place) or readable_name(place.rpartition(".")[2])
 
 
 def explained(text: str, place: str) -> str:
@@ -610,7 +610,7 @@ def _unit(
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
         present = entry.get("values", {}).get(variable, "")
-        label = TEXT_VARIABLES.get(variable, named(variable))
+        label = TEXT_VARIABLES.get(variable, readable_name(variable))
         values[variable] = st.text_area(label, present, key=key(f"values.{variable}"), height=110)
     unit["values"] = {variable: text for variable, text in values.items() if text}
     expected = {

@@ -1,14 +1,14 @@
-"""Verbs of a study's lead: `lead`, `progress`, `pause`, `quality`, `exclude` and `adjudicate`; and
-`invite`, `account` and `session` for annotators' access. The app has a page for each; see
-docs/people.md.
+"""Commands of a study's lead: `lead`, `progress`, `pause`, `quality`, `exclude` and `adjudicate`;
+and `invite`, `account` and `session` for annotators' access. Each function `run_VERB` runs one of
+them with its parsed options. The app has a page for each; see docs/people.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from getpass import getpass
 from typing import TYPE_CHECKING
@@ -18,38 +18,31 @@ from evenhand.cli.terminal import console, print_line, print_table, say, warn
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.reporting.report import stop_flagged, study_quality
-from evenhand.study import Study
-from evenhand.study.access import (
-    disable_account,
-    make_invites,
-    new_code,
-    revoke_invites,
-    set_account,
-)
+from evenhand.study import Study, access
 from evenhand.study.desk.claims import attention_results, exclude, oversight, pause, readmit, resume
 from evenhand.study.lead.disagreements import adjudication_queue, import_decisions, queue_table
 from evenhand.study.lead.progress import forecast, rater_progress, rubric_progress, time_left
-from evenhand.study.session.sessions import (
-    Sessions,
-    participants_table,
-    rater_of,
-    raters_table,
-    released_submissions,
-    session_times,
-    study_url,
-)
+from evenhand.study.session import sessions
 from evenhand.study.tables.formats import read_table, write_table
-from evenhand.texts import named, written
+from evenhand.texts import readable_name, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def run_lead(arguments: argparse.Namespace) -> None:
+PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - the name of an environment variable
+_MOST_LINKS = 10_000  # the most links that one call of `invite` makes
+_RELEASE_REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
+"""Options of `session` that release participants' places, with the reason as users read it."""
+
+
+def run_lead(arguments: Namespace) -> None:
+    """Print a link to the lead's pages, which works once."""
     console().print(lead_link(arguments.dir, arguments.url))
 
 
-def run_progress(arguments: argparse.Namespace) -> None:
+def run_progress(arguments: Namespace) -> None:
+    """Print the labelling progress by rubric and by annotator, and the time left."""
     with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
         remaining, paused = time_left(forecast(study)), oversight(study.store).paused
@@ -61,7 +54,8 @@ def run_progress(arguments: argparse.Namespace) -> None:
         say("progress.paused", folder=arguments.dir)
 
 
-def run_pause(arguments: argparse.Namespace) -> None:
+def run_pause(arguments: Namespace) -> None:
+    """Stop assigning items to annotators, or with `--resume` go on."""
     with study_of(arguments) as study:
         if arguments.resume:
             resume(study.store, arguments.reason, operator())
@@ -71,7 +65,8 @@ def run_pause(arguments: argparse.Namespace) -> None:
             say("oversight.paused", folder=arguments.dir)
 
 
-def run_quality(arguments: argparse.Namespace) -> None:
+def run_quality(arguments: Namespace) -> None:
+    """Print the quality of annotators' labels; with `--stop`, exclude those flagged for it."""
     with study_of(arguments) as study:
         table = study_quality(study)
         stopped_raters = stop_flagged(study, table) if arguments.stop else []
@@ -85,18 +80,18 @@ def run_quality(arguments: argparse.Namespace) -> None:
         formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
         _print_frame(columns, "Annotators", formats)
     for row in table.to_dict("records"):
-        rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
-        if excluded:
-            say("oversight.is_excluded", rater=rater, reason=excluded)
-        elif reason:
-            say("oversight.flagged", rater=rater, reason=reason)
+        if row["excluded"]:
+            say("oversight.is_excluded", rater=row["rater_id"], reason=row["excluded"])
+        elif row["reason"]:
+            say("oversight.flagged", rater=row["rater_id"], reason=row["reason"])
     for rater in stopped_raters:
         say("oversight.stopped", rater=rater)
     if arguments.out is not None:
         say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
-def run_exclude(arguments: argparse.Namespace) -> None:
+def run_exclude(arguments: Namespace) -> None:
+    """Exclude an annotator's labels, or with `--readmit` let them count again."""
     change = readmit if arguments.readmit else exclude
     with study_of(arguments) as study:
         change(study.store, arguments.rater, arguments.reason, operator())
@@ -104,7 +99,8 @@ def run_exclude(arguments: argparse.Namespace) -> None:
     say(f"oversight.{key}", rater=arguments.rater)
 
 
-def run_adjudicate(arguments: argparse.Namespace) -> None:
+def run_adjudicate(arguments: Namespace) -> None:
+    """Import a file of decisions, if one is named, and print or write the items to adjudicate."""
     if arguments.decisions and not arguments.by:
         raise InputError("say who made these decisions: add --by NAME")
     if not arguments.decisions:
@@ -131,68 +127,66 @@ def run_adjudicate(arguments: argparse.Namespace) -> None:
 def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> None:
     """Print a table; `formats` are format strings of numbers, by column."""
 
-    def cell(column: str, value: object) -> str:
+    def cell_text(column: str, value: object) -> str:
         if value != value:  # NaN: not known
             return "-"
         return formats[column].format(value) if column in formats else str(value)
 
-    print_table(
-        [named(str(column)).lower() for column in frame],
-        [
-            [cell(str(column), value) for column, value in row.items()]
-            for row in frame.to_dict("records")
-        ],
-        title=title,
-    )
+    columns = list(map(str, frame))
+    records = frame.to_dict("records")
+    rows = [[cell_text(column, record[column]) for column in columns] for record in records]
+    print_table([readable_name(column).lower() for column in columns], rows, title=title)
 
 
-PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
-_REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
-
-
-def run_invite(arguments: argparse.Namespace) -> None:
-    if arguments.count is not None and not 0 < arguments.count <= 10_000:
-        raise InputError("--count must be from 1 to 10,000")
+def run_invite(arguments: Namespace) -> None:
+    """Print links for annotators or for Prolific, or with `--revoke` revoke those made before."""
+    if arguments.count is not None and not 0 < arguments.count <= _MOST_LINKS:
+        raise InputError(f"--count must be from 1 to {_MOST_LINKS:,}")
     if arguments.revoke and arguments.count:
         raise InputError("--revoke needs to know whose links; add --for NAME or --prolific")
     if arguments.revoke:
         refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")
-    base = app_address(arguments.url)
+    address = app_address(arguments.url)
     with study_of(arguments) as study:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
-                revoked = revoke_invites(study, rater)
-                note(study, "invite", rater, f"revoked: {revoked}")
-                say("session.revoked", whose=rater or "Prolific", count=revoked)
-            return
-        if arguments.prolific:
-            if study.config.prolific is None:
-                raise InputError(
-                    "study.toml has no [prolific] section, so participants would get no completion "
-                    "code; see docs/people.md"
-                )
-            if not study.config.prolific.places:
-                warn("terminal.note", note=written("session.no_places"))
-            (link,) = make_invites(study, [""], arguments.hours)
-            note(study, "invite", "Prolific", "made: 1")
-            print_line(study_url(base, link.token))
-            return
-        raters = arguments.raters or [new_code() for _ in range(arguments.count)]
-        note(study, "invite", "", f"made: {len(raters)}")
-        for link in make_invites(study, raters, arguments.hours):
-            print_line(f"{link.rater_id}\t{base}?invite={link.token}")
+                n_revoked = access.revoke_invites(study, rater)
+                note(study, "invite", rater, f"revoked: {n_revoked}")
+                say("session.revoked", whose=rater or "Prolific", count=n_revoked)
+        elif arguments.prolific:
+            _print_prolific_link(study, address, arguments.hours)
+        else:
+            raters = arguments.raters or [access.new_code() for _ in range(arguments.count)]
+            note(study, "invite", "", f"made: {len(raters)}")
+            for link in access.make_invites(study, raters, arguments.hours):
+                print_line(f"{link.rater_id}\t{address}?invite={link.token}")
 
 
-def run_account(arguments: argparse.Namespace) -> None:
+def _print_prolific_link(study: Study, address: str, hours: float) -> None:
+    """Print the link, valid for some hours, that all participants of Prolific follow to the app."""
+    if study.config.prolific is None:
+        raise InputError(
+            "study.toml has no [prolific] section, so participants would get no completion "
+            "code; see docs/people.md"
+        )
+    if not study.config.prolific.places:
+        warn("terminal.note", note=written("session.no_places"))
+    (link,) = access.make_invites(study, [""], hours)
+    note(study, "invite", "Prolific", "made: 1")
+    print_line(sessions.study_url(address, link.token))
+
+
+def run_account(arguments: Namespace) -> None:
+    """Add a login with a password, or disable one."""
     if arguments.action == "disable":
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
     with study_of(arguments) as study:
         if arguments.action == "disable":
-            disable_account(study.store, arguments.name)
+            access.disable_account(study.store, arguments.name)
             note(study, "account", arguments.name, "ended")
             say("session.disabled", name=arguments.name)
         else:
-            set_account(study.store, arguments.name, read_password(), arguments.role)
+            access.set_account(study.store, arguments.name, read_password(), arguments.role)
             note(study, "account", arguments.name, f"set: {arguments.role}")
             say("session.logs_in", name=arguments.name, role=arguments.role)
 
@@ -209,38 +203,38 @@ def read_password() -> str:
     return entered
 
 
-def run_session(arguments: argparse.Namespace) -> None:
+def run_session(arguments: Namespace) -> None:
+    """Release or readmit participants and write tables; without options, print working times."""
     with study_of(arguments) as study:
-        sessions = Sessions(study)
-        reasons = {
-            rater_of(study, name): reason
-            for reason in _REASONS
-            for name in getattr(arguments, reason)
-        }
-        readmitted = [rater_of(study, name) for name in arguments.readmit]
+        study_sessions = sessions.Sessions(study)
+        reason_by_rater: dict[str, str] = {}
+        for reason in _RELEASE_REASONS:
+            for name in getattr(arguments, reason):
+                reason_by_rater[sessions.rater_of(study, name)] = reason
+        readmitted = [sessions.rater_of(study, name) for name in arguments.readmit]
         if arguments.submissions:
-            reasons |= released_submissions(study, arguments.submissions)
-        for rater, reason in reasons.items():
-            freed = sessions.release(rater, reason)
+            reason_by_rater |= sessions.released_submissions(study, arguments.submissions)
+        for rater, reason in reason_by_rater.items():
+            n_freed = study_sessions.release(rater, reason)
             note(study, "place", rater, reason)
-            say("session.released", rater=rater, reason=_REASONS[reason], freed=freed)
+            say("session.released", rater=rater, reason=_RELEASE_REASONS[reason], freed=n_freed)
         for rater in readmitted:
-            sessions.readmit(rater)
+            study_sessions.readmit(rater)
             note(study, "place", rater, "readmit")
             say("session.readmitted", rater=rater)
-        tables: dict[str, Callable[[Study], pd.DataFrame]] = {
-            "times": lambda study: session_times(study, sessions),
-            "background": raters_table,
+        table_makers: dict[str, Callable[[Study], pd.DataFrame]] = {
+            "times": lambda study: sessions.session_times(study, study_sessions),
+            "background": sessions.raters_table,
             "attention": attention_results,
-            "participants": participants_table,
+            "participants": sessions.participants_table,
         }
-        for name, table_of in tables.items():
-            if path := getattr(arguments, name):
-                write_table(table_of(study), path)
+        for option, make_table in table_makers.items():
+            if path := getattr(arguments, option):
+                write_table(make_table(study), path)
                 note(study, "export", path.name)
-        options = (*_REASONS, "readmit", "submissions", *tables)
-        if not any(getattr(arguments, name) for name in options):
-            _print_times(session_times(study, sessions))
+        options = (*_RELEASE_REASONS, "readmit", "submissions", *table_makers)
+        if not any(getattr(arguments, option) for option in options):
+            _print_times(sessions.session_times(study, study_sessions))
 
 
 def _print_times(times: pd.DataFrame) -> None:

@@ -1,10 +1,11 @@
 """The command line, `evenhand VERB ...`: from the verbs and options of `verbs.toml` to a call.
 
-`exit_code` runs a verb and reports its errors. `Verb` and `shared_options` read `verbs.toml`,
-`Parser` and `add_options` make argparse's parsers of it. Then come functions for the verbs, which
-turn parsed options into values, such as `call_with`, `study_of`, `run_analysis` and `scale_options`
-for a ratings file. Options for settings are made from the settings' classes, so that names, texts
-and ranges have one source. `build_parser` and `main` are at the end.
+A verb is a command such as `grade` or `rubric check`. `exit_code` runs one and reports its errors.
+`Verb` and `shared_options` read `verbs.toml`; `Parser` and `add_options` make argparse's parsers of
+it. Then come functions that turn parsed options into values, such as `call_with`, `study_of`,
+`run_analysis` and `scale_options` for a ratings file. Options for settings are made from the
+settings' classes, so that names, texts and ranges have one source. `build_parser` and `main` are at
+the end.
 """
 
 from __future__ import annotations
@@ -36,19 +37,21 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from evenhand.analysis.verification import Libraries
-    from evenhand.reporting.analysing import Analysed
+    from evenhand.reporting.analysing import AnalysisAndContext
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
     from evenhand.study.settings.analysis import Rules
 
 Result = TypeVar("Result")
+ReadNumber = Callable[[str], float]  # reads the value of an option
 
+# Exit codes of the program
 DONE = 0
 NOT_MET = 1
 """Exit code of `gate` alone. A crash must not have it, or it would read as a failed grader."""
 BAD_INPUT = STOPPED = CRASHED = 2
 OVER_BUDGET = 3
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def exit_code(command: str, run: Callable[[], int | None]) -> int:
@@ -58,8 +61,8 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     except (InputError, StoreAway) as error:
         code, message = BAD_INPUT, f"{command}: {error}"
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        code, message = BAD_INPUT, f"{command}: {place}{(error.strerror or str(error)).lower()}"
+        file = f"{error.filename}: " if error.filename else ""
+        code, message = BAD_INPUT, f"{command}: {file}{(error.strerror or str(error)).lower()}"
     except KeyboardInterrupt:
         code, message = INTERRUPTED, "stopped; what was collected is kept"
     except SystemExit as end:  # raised by a library; with a text Python would exit with 1 as well
@@ -68,8 +71,8 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
         reason = f"a library ended the program ({end.code}); please report this"
         code, message = CRASHED, f"{command}: {reason}"
     except Exception as error:
-        if missing := missing_library(error):
-            code, message = BAD_INPUT, f"{command}: {missing}"
+        if advice := missing_library(error):
+            code, message = BAD_INPUT, f"{command}: {advice}"
         else:
             import traceback
 
@@ -163,17 +166,15 @@ def backup_folder(text: str) -> Path:
     return Path(text)
 
 
-def positive_number(
-    read: Callable[[str], float], maximum: float, message: str
-) -> Callable[[str], float]:
-    """Return a reader of numbers from 0 (excluded) to `maximum`, with the error for others."""
+def positive_number(read: ReadNumber, maximum: float, message: str) -> ReadNumber:
+    """Return a reader of numbers above 0 and up to `maximum`, with a `message` for others."""
 
-    def number(text: str) -> float:
+    def read_number(text: str) -> float:
         if not 0 < (value := read(text)) <= maximum:
             raise ArgumentTypeError(message)
         return value
 
-    return number
+    return read_number
 
 
 TYPES: dict[str, Callable[[str], Any]] = {
@@ -194,7 +195,7 @@ class Parser(ArgumentParser):
     """An argument parser whose errors are one sentence with a suggestion; argparse would print the
     whole usage. The options of a `verb` are added when it is first used: some come from the
     settings' classes, which are too slow to load for `evenhand --help`. The parsed namespace has
-    the names of the options on the command line in `given`.
+    the names of the options on the command line in `given_options`.
     """
 
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
@@ -221,50 +222,53 @@ class Parser(ArgumentParser):
             self.set_defaults(run=verb.run)
 
     def error(self, message: str) -> NoReturn:
+        """Print an error with a hint to the help, and exit."""
         self.exit(BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
+        """Parse arguments as argparse does, and store the names of the options among them."""
         self.declare()
-        words = list(sys.argv[1:] if args is None else args)
+        command_line = list(sys.argv[1:] if args is None else args)
         # Before argparse, which would report a missing --require rather than the typo --requier.
-        named = self._named_options(words)
-        arguments, unknown = super().parse_known_args(words, namespace)
+        option_names = self._option_names(command_line)
+        arguments, unknown = super().parse_known_args(command_line, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        arguments.given = [*named, *getattr(arguments, "given", ())]
+        arguments.given_options = [*option_names, *getattr(arguments, "given_options", ())]
         return arguments, unknown
 
-    def _named_options(self, words: Sequence[str]) -> list[str]:
+    def _option_names(self, command_line: Sequence[str]) -> list[str]:
         """Return the full names of the options before a verb; exit with an error for a typo."""
-        options, named = self.options, list[str]()
-        if self.verbs and words and words[0][:1] != "-" and words[0] not in self.verbs:
-            self.error(f"invalid choice: {words[0]!r}{_suggestion(words[0], self.verbs)}")
-        for word in words:
+        options, option_names = self.options, list[str]()
+        first = command_line[0] if command_line else ""
+        if self.verbs and first and not first.startswith("-") and first not in self.verbs:
+            self.error(f"invalid choice: {first!r}{_suggestion(first, self.verbs)}")
+        for word in command_line:
             if word == "--" or word in self.verbs:
                 break  # what follows a verb is read by its own parser
             if not word.startswith("--") or " " in word:
                 continue
-            option = word.partition("=")[0]
-            matches = [known for known in options if known.startswith(option)]
+            typed = word.partition("=")[0]  # argparse accepts the beginning of a name, too
+            matches = [option for option in options if option.startswith(typed)]
             if matches:
-                named.append(option if option in options else matches[0])
-            elif option in self.replacements:
-                self.error(f"{option} {self.replacements[option]}")
+                option_names.append(typed if typed in options else matches[0])
+            elif typed in self.replacements:
+                self.error(f"{typed} {self.replacements[typed]}")
             else:
-                self.error(f"unrecognized option: {option}{_suggestion(option, options)}")
-        return named
+                self.error(f"unrecognized option: {typed}{_suggestion(typed, options)}")
+        return option_names
 
 
-def _suggestion(word: str, words: Iterable[str]) -> str:
-    """Return the nearest of some words, for a message, or "".
+def _suggestion(word: str, candidates: Iterable[str]) -> str:
+    """Return the candidate nearest to a word, as the end of a message, or "".
 
     >>> _suggestion("reprot", ["report", "respond"])
     ' (did you mean report?)'
     """
-    near = nearest(word, words)
-    return f" (did you mean {near}?)" if near else ""
+    candidate = nearest(word, candidates)
+    return f" (did you mean {candidate}?)" if candidate else ""
 
 
 def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: Any) -> None:
@@ -280,14 +284,14 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
 
 
 def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, Any]) -> None:
-    """Add the options of a table of `verbs.toml` to a parser, or to a `target` group in it."""
+    """Add the options of a table of `verbs.toml` (see its head) to a parser or a `target` in it."""
     for declaration, spec in table.items():
         if declaration == "settings":
             add_analysis_options(parser, **spec)
         elif declaration == "source_settings":
             add_analysis_options(parser, {*spec["without"], *CHECK_OPTIONS})
-            named = {option: written("options.of_file", option=option) for option in CHECK_OPTIONS}
-            parser.replacements |= named
+            for option in CHECK_OPTIONS:
+                parser.replacements[option] = written("options.of_file", option=option)
         elif spec == "shared":
             add_options(parser, target, shared_options(declaration))
         elif spec == "group":
@@ -297,7 +301,7 @@ def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, A
             add_options(parser, group, shared_options(declaration))
         elif declaration not in ("summary", "run", "actions"):
             add_option(target, declaration, spec)
-            if declaration == "--no-app":
+            if declaration == "--no-app":  # called --no-page in earlier versions
                 parser.replacements["--no-page"] = written("options.renamed", option=declaration)
 
 
@@ -320,11 +324,11 @@ def add_option(target: _ActionsContainer, declaration: str, spec: str | Mapping[
     target.add_argument(name, **options)
 
 
-def call_with(function: Callable[..., Result], arguments: Namespace, **others: Any) -> Result:
+def call_with(function: Callable[..., Result], arguments: Namespace, **values: Any) -> Result:
     """Call a function or a dataclass with the values of the options named like its parameters, and
-    with `others`. A value of None leaves the parameter's default.
+    with these `values` in place of some. A value of None leaves the parameter's default.
     """
-    values = vars(arguments) | others
+    values = vars(arguments) | values
     parameters = signature(function).parameters
     return function(**{name: values[name] for name in parameters if values.get(name) is not None})
 
@@ -346,7 +350,7 @@ def study_of(arguments: Namespace) -> Study:
 
 def refuse(arguments: Namespace, options: Collection[str], reason: str) -> None:
     """Raise InputError if one of these options, which would have no effect, was given."""
-    for option in arguments.given:
+    for option in arguments.given_options:
         if option in options:
             raise InputError(f"{option} {reason}")
 
@@ -355,15 +359,11 @@ def refuse(arguments: Namespace, options: Collection[str], reason: str) -> None:
 
 FILE_OPTIONS = shared_option_names("file")
 """Options for a ratings file; a study has rubrics and units of its own."""
-CHECK_OPTIONS = (
-    *("--wide", "--sheet", "--format", "--several"),
-    *("--sides", "--threshold", "--independent"),
-)
+CHECK_OPTIONS = ["--wide", "--sheet", "--format", "--several"]
+CHECK_OPTIONS += ["--sides", "--threshold", "--independent"]
 """Options of `check` alone, which stores them next to the ratings for other verbs."""
-_SETTINGS_WITH_OPTION = (
-    *("cluster", "missing", "reference", "slices"),
-    *("margin", "epsilon", "resamples", "seed"),
-)
+_SETTINGS_WITH_OPTION = ["cluster", "missing", "reference", "slices"]
+_SETTINGS_WITH_OPTION += ["margin", "epsilon", "resamples", "seed"]
 """Settings with an option of their own; the others are given by `--set`."""
 
 
@@ -375,10 +375,10 @@ def app_address(text: str) -> str:
     'https://label.example.org/study/'
     """
     try:
-        parts = urlsplit(text)
+        url = urlsplit(text)
     except ValueError:  # brackets that hold no IPv6 address
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        url = urlsplit("")
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
         raise InputError(
             f"--url {text!r} is not a valid address; write one such as https://label.example.org/"
         )
@@ -391,22 +391,24 @@ def annotators_address(arguments: Namespace, port: int) -> tuple[str, str]:
     address that a browser could not open.
     """
     if arguments.host:
-        name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        is_ipv6 = ":" in arguments.host
+        host_in_url = f"[{arguments.host}]" if is_ipv6 else arguments.host
         try:
-            parts = urlsplit(f"http://{name}:{port}")
+            url = urlsplit(f"http://{host_in_url}:{port}")
         except ValueError:
-            parts = urlsplit("")
-        host = parts.hostname or ""
+            url = urlsplit("")
+        host = url.hostname or ""
         if host != arguments.host.lower() or not host.isascii():
             raise InputError(
                 f"--host {arguments.host!r} is no name of a machine; write this machine's name or "
                 "address on the network, such as 192.168.1.20"
             )
-        os.environ["STREAMLIT_SERVER_ADDRESS"] = "::" if ":" in name else "0.0.0.0"  # noqa: S104
+        os.environ["STREAMLIT_SERVER_ADDRESS"] = "::" if is_ipv6 else "0.0.0.0"  # noqa: S104
         warn("terminal.note", note=written("session.open_network"))
-        return f"{parts.geturl()}/", host
-    address = app_address(arguments.url or f"http://localhost:{port}")
-    return address, (urlsplit(address).hostname or "" if arguments.url else "")
+        return f"{url.geturl()}/", host
+    if not arguments.url:
+        return f"http://localhost:{port}/", ""
+    return app_address(arguments.url), urlsplit(arguments.url).hostname or ""
 
 
 def lead_link(folder: Path, url: str) -> str:
@@ -428,29 +430,30 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
     if sys.stdout.isatty():
         say("terminal.lead_link", link=lead_link(folder, url + path))
     else:
-        at = f" --url {url}{path}" if path else ""
-        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
+        url_option = f" --url {url}{path}" if path else ""
+        say("terminal.lead_link_elsewhere", folder=f"{folder}{url_option}")
 
 
 # ---- options of an analysis ----------------------------------------------------------------------
 
 
 def trust_settings(arguments: Namespace) -> None:
-    """Trust what the verb's studies declare, and print it. Raises InputError without a study."""
+    """Trust the addresses that the verb's studies declare. Raises InputError without a study."""
     from evenhand.study.settings import study_toml
     from evenhand.study.trust import remember
 
     declared_by_folder = {}
-    if file := getattr(arguments, "settings", None):
-        settings = study_toml.read_model_settings(file)
-        declared_by_folder[file.parent] = study_toml.declarations(settings)
-    named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
-    for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
-        files = [place / study_toml.FILE_NAME, *sorted(place.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
-        for folder in (path.parent for path in files if path.is_file()):
+    if settings_file := getattr(arguments, "settings", None):
+        settings = study_toml.read_model_settings(settings_file)
+        declared_by_folder[settings_file.parent] = study_toml.declarations(settings)
+    paths = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
+    paths = [*paths, getattr(arguments, "source", None)]
+    for path in map(Path, filter(None, paths)):  # a study's folder, or a folder of studies
+        files = [path / study_toml.FILE_NAME, *sorted(path.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
+        for folder in (file.parent for file in files if file.is_file()):
             declared_by_folder[folder] = study_toml.declarations(study_toml.read_config(folder))
         if not declared_by_folder:
-            raise InputError(written("trust.no_study", folder=place))
+            raise InputError(written("trust.no_study", folder=path))
     for folder, declared in declared_by_folder.items():
         remember(folder, declared.values())
         names = {"folder": folder, "names": ", ".join(declared)}
@@ -472,20 +475,19 @@ def add_analysis_options(
     for declaration, spec in shared_options("file").items():
         if declaration.partition(" ")[0] not in without:
             add_option(parser, declaration, spec)
-    options = {name: _option_name(name, fields[name]) for name in _SETTINGS_WITH_OPTION}
-    for name, option in options.items():
+    for name, field in fields.items():
+        if name not in _SETTINGS_WITH_OPTION:
+            parser.replacements[_option_name(name, field)] = written("options.set", name=name)
+    for name in _SETTINGS_WITH_OPTION:
+        field = fields[name]
         if name not in without:
-            text = (fields[name].description or "").replace("`", "").replace("%", "%%")
-            default = fields[name].get_default(call_default_factory=True)
+            text = (field.description or "").replace("`", "").replace("%", "%%")
+            default = field.get_default(call_default_factory=True)
             text += f" ({default})" if default not in ("", (), {}) else ""
-            parser.add_argument(option, dest=name, help=text, **_argparse_options(fields[name]))
+            options = _argparse_options(field)
+            parser.add_argument(_option_name(name, field), dest=name, help=text, **options)
     add_options(parser, parser, shared_options("other_settings"))
     parser.set_defaults(unused=without)
-    parser.replacements |= {
-        _option_name(name, field): written("options.set", name=name)
-        for name, field in fields.items()
-        if name not in _SETTINGS_WITH_OPTION
-    }
 
 
 def _settings_class() -> type[Rules]:
@@ -533,23 +535,23 @@ def run_analysis(
     source: Path | str,
     arguments: Namespace,
     *,
-    analyse: Callable[..., Analysed] | None = None,
+    analyse: Callable[..., AnalysisAndContext] | None = None,
     verify: bool | Libraries = False,
     why: bool = False,
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a study or a ratings file with the options of the command line, and print the
     assumptions made. Options of ratings files are refused with a study. `analyse` is the function
-    to use, by default `analyse_source`.
+    to use, by default `analyse_source`; `verify` and `why` are as in `analysis.analyse`.
     """
     from evenhand.reporting.analysing import analyse_source
     from evenhand.reporting.load import is_study
 
     if isinstance(source, Path) and is_study(source):
         refuse_file_options(arguments)
-    run: Callable[..., Analysed] = analyse or analyse_source
+    run: Callable[..., AnalysisAndContext] = analyse or analyse_source
     engine = named_engine(arguments, source)
     options = scale_options(arguments)
-    if engine:
+    if engine:  # millions of ratings: only patterns of labels are analysed
         from evenhand.reporting.at_scale import analyse_at_scale
 
         units = getattr(arguments, "units", None)
@@ -597,8 +599,8 @@ def settings_of(arguments: Namespace) -> dict[str, Any]:
     from evenhand.study.settings.sections import fault_of
 
     values = vars(arguments)
-    given = (name for name in _SETTINGS_WITH_OPTION if values.get(name) is not None)
-    settings: dict[str, Any] = {name: values[name] for name in given}
+    names = (name for name in _SETTINGS_WITH_OPTION if values.get(name) is not None)
+    settings: dict[str, Any] = {name: values[name] for name in names}
     for assignment in getattr(arguments, "set", ()):
         name, entry, value = _parse_assignment(assignment)
         if name in getattr(arguments, "unused", ()):
@@ -634,8 +636,8 @@ def _parse_assignment(assignment: str) -> tuple[str, str, object]:
     setting, equals, value = assignment.partition("=")
     name, _, entry = setting.strip().partition(".")
     if not equals or name not in fields:
-        near = nearest(name, fields)
-        raise InputError(written("options.no_setting", word=assignment, near=near or "looks"))
+        example = nearest(name, fields) or "looks"
+        raise InputError(written("options.no_setting", word=assignment, near=example))
     field = fields[name]
     if get_origin(field.annotation) is dict:
         if not entry or not split_values(value):
@@ -645,12 +647,14 @@ def _parse_assignment(assignment: str) -> tuple[str, str, object]:
     return name, "", split_values(value) if is_several else value.strip()
 
 
+# ---- the program ---------------------------------------------------------------------------------
+
 GROUPS = grouped_verbs()
 ABOUT = (
     "Can an LLM grader replace annotators? Collect annotators' labels and model grades on the same "
     "rubrics, and see how well they agree."
 )
-WIDTH = 80
+WIDTH = 80  # characters in a line of `evenhand --help`
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -680,7 +684,7 @@ def build_parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     print_anywhere()
-    words = sys.argv[1:] if argv is None else argv
+    command_line = sys.argv[1:] if argv is None else argv
     parser = build_parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions, at each Tab
         import argcomplete
@@ -691,14 +695,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                 verb_parser = verb_parser.verbs[word]
                 verb_parser.declare()  # argcomplete reads the options without parsing
         argcomplete.autocomplete(parser, always_complete_options=False)  # which exits
-    verb = next((word for word in words if word in parser.verbs), "")
-    return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, words))
+    verb = next((word for word in command_line if word in parser.verbs), "")
+    return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, command_line))
 
 
-def _run(parser: Parser, words: Sequence[str]) -> int | None:
-    """Parse the words of the command line and run the verb; return its exit code or None."""
+def _run(parser: Parser, command_line: Sequence[str]) -> int | None:
+    """Parse the command line and run the verb; return its exit code or None."""
     try:
-        arguments = parser.parse_args(words)
+        arguments = parser.parse_args(command_line)
     except SystemExit as stop:  # --help, --version, or an error in a sentence
         return int(stop.code or DONE)
     if arguments.completion:

@@ -1,26 +1,20 @@
-"""Verbs that collect labels and responses: `annotate`, `grade`, `respond`, `audit injection`."""
+"""Commands that collect labels and responses: `annotate`, `grade`, `respond`, `audit injection`.
+Each function `run_VERB` runs one of them with its parsed options; the functions at the end print
+what a run of graders did.
+"""
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.main import (
-    DONE,
-    OVER_BUDGET,
-    STOPPED,
-    annotators_address,
-    call_with,
-    print_lead_link,
-    refuse,
-    study_of,
-)
+from evenhand.cli import main
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
@@ -31,50 +25,53 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
-    """Return the grading options that several verbs have: the rubrics, and how to ask."""
+def grading_options(arguments: Namespace) -> graders.GradingOptions:
+    """Return the grading options that several commands have: the rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
 
-    values = dict.fromkeys(("orders", "shard", "units"))  # differ from the command line's
+    # None leaves the default: options of these names on the command line mean something else.
+    values = dict.fromkeys(("orders", "shard", "units"))
     values["rubrics"] = arguments.rubric
     values["prompt"] = arguments.prompt and read_own_words(arguments.prompt)
-    return call_with(GradingOptions, arguments, **values)
+    return main.call_with(GradingOptions, arguments, **values)
 
 
-def _check_batch(arguments: argparse.Namespace) -> None:
+def _check_batch(arguments: Namespace) -> None:
     """Raise InputError where `--cancel` has no batch to cancel."""
     if arguments.cancel:
         if not arguments.batch:
             raise InputError("--cancel ends batches; add --batch")
         reason = "asks nothing, so it cannot end batches; leave one of the two out"
-        refuse(arguments, ["--dry-run"], reason)
+        main.refuse(arguments, ["--dry-run"], reason)
 
 
-def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
+def request_limits(arguments: Namespace) -> graders.RequestLimits:
     """Return the limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return call_with(RequestLimits, arguments)
+    return main.call_with(RequestLimits, arguments)
 
 
-def run_annotate(arguments: argparse.Namespace) -> int:
+def run_annotate(arguments: Namespace) -> int:
+    """Serve the app in which annotators label one study or several, until it is stopped."""
     from evenhand.annotate_app import serve
     from evenhand.annotate_app.sites import check_names, studies_in, study_path
     from evenhand.local_page import app_port
     from evenhand.reporting.new_study import start_study
-    from evenhand.study.settings.study_toml import START, read_config
+    from evenhand.study.settings.study_toml import START
 
     port = app_port(arguments.port)
-    address, host_name = annotators_address(arguments, port)
+    address, host_name = main.annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
-    if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
+    is_empty_folder = len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}
+    if is_empty_folder:
         folders = [start_study(folders[0])]
         say("several.start", folder=folders[0].parent)
-    named_folders = [folder.resolve() for folder in arguments.dirs]
+    typed_folders = [folder.resolve() for folder in arguments.dirs]
     path = study_path(arguments.path) if arguments.path else ""
-    has_one_study = len(named_folders) == 1 and folders == named_folders
+    has_one_study = len(typed_folders) == 1 and folders == typed_folders
     if path or not has_one_study:  # `--url` may have the same path, and no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:
@@ -85,30 +82,46 @@ def run_annotate(arguments: argparse.Namespace) -> int:
         prepare_serving(folder, arguments.url or "", address, path)
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=host_name, path=path)
-    refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    check_names(folder.name for folder in folders if folder in named_folders)
-    study_by_secret: dict[bytes, str] = {}
-    for folder in list(folders):
-        try:
-            if read_config(folder).oidc:
-                raise InputError(written("several.single_sign_on", folder=folder, name=folder.name))
-            study_url = f"{address}{study_path(folder.name)}/"
-            if folder.name != START:
-                say("several.served", name=folder.name, address=study_url)
-            secret = prepare_serving(folder, arguments.url or "", address, f"/{folder.name}")
-        except InputError as error:
-            fields = {"name": folder.name, "error": str(error)}
-            if folder in named_folders:
-                raise InputError(written("several.of_study", **fields)) from None
-            warn("terminal.note", note=written("several.left_out", **fields))
-            folders.remove(folder)
-            continue
-        if (copied := study_by_secret.setdefault(secret, folder.name)) != folder.name:
-            raise InputError(written("several.copies", name=folder.name, other=copied))
+    main.refuse(arguments, ["--path"], "is of one study; several have their folders' names")
+    check_names(folder.name for folder in folders if folder in typed_folders)
+    folders = _prepare_several(folders, typed_folders, arguments.url or "", address)
     check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
     return serve(folders, port, host_name)
+
+
+def _prepare_several(
+    folders: Sequence[Path], typed_folders: Collection[Path], url: str, address: str
+) -> list[Path]:
+    """Prepare each study (`prepare_serving`), and return the folders of those that can be served.
+    A study with a fault is left out with a warning. Raises InputError if its folder is one of those
+    that the user typed, or if two studies are copies of one.
+    """
+    from evenhand.annotate_app.sites import study_path
+    from evenhand.study.settings.study_toml import START, read_config
+
+    servable: list[Path] = []
+    study_by_secret: dict[bytes, str] = {}
+    for folder in folders:
+        name = folder.name
+        try:
+            if read_config(folder).oidc:
+                raise InputError(written("several.single_sign_on", folder=folder, name=name))
+            study_url = f"{address}{study_path(name)}/"
+            if name != START:
+                say("several.served", name=name, address=study_url)
+            secret = prepare_serving(folder, url, address, f"/{name}")
+        except InputError as error:
+            fields = {"name": name, "error": str(error)}
+            if folder in typed_folders:
+                raise InputError(written("several.of_study", **fields)) from None
+            warn("terminal.note", note=written("several.left_out", **fields))
+            continue
+        if (original := study_by_secret.setdefault(secret, name)) != name:
+            raise InputError(written("several.copies", name=name, other=original))
+        servable.append(folder)
+    return servable
 
 
 def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
@@ -139,11 +152,12 @@ def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
         secret = study_secret(study.store)
     for sentence in notes:
         warn("terminal.note", note=sentence)
-    print_lead_link(folder, address, path)
+    main.print_lead_link(folder, address, path)
     return secret
 
 
-def run_grade(arguments: argparse.Namespace) -> int:
+def run_grade(arguments: Namespace) -> int:
+    """Have models label the study's items, or with `--dry-run` forecast the cost."""
     from evenhand.graders import WHOLE, Shard, forecast, grade
     from evenhand.reporting.suggestions import compare_texts
     from evenhand.rubrics import load_rubric
@@ -154,51 +168,43 @@ def run_grade(arguments: argparse.Namespace) -> int:
     new_text = None
     if arguments.rubric_file:
         reason = "does not go with --rubric-file, which tries one text on held-out pairs of the "
-        refuse(arguments, ["--rubric", "--scope", "--batch"], f"{reason}sample")
+        main.refuse(arguments, ["--rubric", "--scope", "--batch"], f"{reason}sample")
         new_text = load_rubric(arguments.rubric_file)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     options = replace(options, orders=orders, text=new_text, shard=shard)
     batch = arguments.batch
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         for sentence in study.edited_rubrics():
             warn("terminal.note", note=sentence)
         if arguments.dry_run:
             print_forecast(forecast(study, arguments.grader, options, batch=batch))
-            return DONE
+            return main.DONE
         with progress_bar("grading") as progress:
             batching = {"batch": batch, "cancel": arguments.cancel}
             limits = request_limits(arguments)
             summary = grade(study, arguments.grader, options, limits, progress, **batching)
-        graders = [part.rater_id for part in summary.graders]
-        for part in summary.graders:
-            note(study, "grades", part.rater_id, f"new: {part.scored}")
+        graders = [grader.rater_id for grader in summary.graders]
+        for grader in summary.graders:
+            note(study, "grades", grader.rater_id, f"new: {grader.scored}")
         print_run(summary)
         print_coverage(study, graders)
         if new_text is not None:
-            for grader in graders:
-                print_lines(compare_texts(study, new_text, grader).sentences)
+            for rater_id in graders:
+                print_lines(compare_texts(study, new_text, rater_id).sentences)
     code = print_end("grade", summary)
     if new_text is None:
         say("terminal.next", command=f"evenhand report {arguments.dir}")
     return code
 
 
-def run_respond(arguments: argparse.Namespace) -> int:
+def run_respond(arguments: Namespace) -> int:
+    """Ask a model for its responses to the study's prompts."""
     from evenhand.graders import RunSummary, respond
 
-    system, file = "", arguments.system
-    if file:  # sent with every blank of it
-        if not file.is_file():
-            raise InputError(f"there is no file {file}")
-        try:
-            system = file.read_bytes().decode("utf-8")
-        except UnicodeDecodeError:
-            raise InputError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
-        if not system.strip():
-            raise InputError(f"{file.name} is empty; write the system prompt into it")
-    with study_of(arguments) as study, progress_bar("responding") as progress:
+    system = _system_prompt(arguments.system) if arguments.system else ""
+    with main.study_of(arguments) as study, progress_bar("responding") as progress:
         values = {"study": study, "limits": request_limits(arguments), "progress": progress}
-        summary = call_with(respond, arguments, system=system, **values)
+        summary = main.call_with(respond, arguments, system=system, **values)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(summary.line)
@@ -206,7 +212,21 @@ def run_respond(arguments: argparse.Namespace) -> int:
     return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
 
 
-def run_injection(arguments: argparse.Namespace) -> int:
+def _system_prompt(file: Path) -> str:
+    """Return the text of a file, with all its white space. Raises InputError if it is empty."""
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
+    if not text.strip():
+        raise InputError(f"{file.name} is empty; write the system prompt into it")
+    return text
+
+
+def run_injection(arguments: Namespace) -> int:
+    """Test a grader against prompt injection, or with `--dry-run` forecast the cost."""
     from evenhand.graders.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.analysing import audits_of
 
@@ -214,18 +234,18 @@ def run_injection(arguments: argparse.Namespace) -> int:
     grading = grading_options(arguments)
     options = AuditOptions(arguments.grader, arguments.units, grading, arguments.attacks)
     batch = arguments.batch
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, options, batch=batch))
-            return DONE
+            return main.DONE
         with progress_bar("auditing") as progress:
             batching = {"batch": batch, "cancel": arguments.cancel}
             limits = request_limits(arguments)
             summary = audit_injection(study, options, limits, progress, **batching)
-        (part,) = summary.graders
-        note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
+        (grader,) = summary.graders
+        note(study, "grades", grader.rater_id, f"injection audit, new: {grader.scored}")
         print_run(summary)
-        for audit in audits_of(study, part.rater_id):
+        for audit in audits_of(study, grader.rater_id):
             console().print(audit.sentence(study.config.decision.injection))
     code = print_end("audit injection", summary)
     say("terminal.next", command=f"evenhand report {arguments.dir}")
@@ -237,19 +257,20 @@ def print_run(summary: graders.RunSummary) -> None:
     from evenhand.graders.replies import REPEATED
 
     rows = []
-    for part in summary.graders:
-        counts = part.already, part.planned, part.scored, part.unscored.total(), part.unasked
-        rows.append([part.rater_id, *map(str, counts)])
+    for grader in summary.graders:
+        n_unscored = grader.unscored.total()
+        counts = grader.already, grader.planned, grader.scored, n_unscored, grader.unasked
+        rows.append([grader.rater_id, *map(str, counts)])
     print_table(["grader", "known before", "to ask", "labelled", "unscored", "left"], rows)
-    for part in summary.graders:
-        for reason, count in sorted(part.unscored.items()):
-            say("grade.unscored", grader=part.rater_id, count=count, reason=reason)
-        if missing := part.without_probabilities:
-            key = "some_without" if missing < part.scored else "all_without"
-            numbers = {"missing": missing, "labelled": part.scored}
-            say(f"grade.{key}", grader=part.rater_id, **numbers)
-        if repeats := part.unscored[REPEATED]:
-            say("grade.repeated", grader=part.rater_id, repeats=repeats)
+    for grader in summary.graders:
+        for reason, count in sorted(grader.unscored.items()):
+            say("grade.unscored", grader=grader.rater_id, count=count, reason=reason)
+        if n_without := grader.without_probabilities:
+            key = "some_without" if n_without < grader.scored else "all_without"
+            counts_of_grader = {"missing": n_without, "labelled": grader.scored}
+            say(f"grade.{key}", grader=grader.rater_id, **counts_of_grader)
+        if repeats := grader.unscored[REPEATED]:
+            say("grade.repeated", grader=grader.rater_id, repeats=repeats)
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
@@ -271,23 +292,23 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
         ]
         rows.append([str(row["rater_id"]), str(row["rubric"]), *numbers])
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
-    answered = models_that_answered(totals)
-    for grader, models in answered.items():
+    models_by_grader = models_that_answered(totals)
+    for grader, models in models_by_grader.items():
         say("grade.answered", grader=grader, models=counted(models))
-    print_warnings(several_models(answered))
+    print_warnings(several_models(models_by_grader))
 
 
 def print_end(verb: str, run: graders.RunSummary, stopped: Sequence[str] = ()) -> int:
     """Print a run's warnings and why it ended early, if it did, and return the exit code. `stopped`
     are sentences to print in place of the run's own reasons.
     """
-    print_warnings([warning for part in run.graders for warning in part.warnings])
+    print_warnings([warning for grader in run.graders for warning in grader.warnings])
     reasons = stopped or run.stopped
     for sentence in reasons:
         console(stderr=True).print(f"evenhand {verb}: {sentence}")
     if run.over_budget:
-        return OVER_BUDGET
-    return STOPPED if reasons else DONE
+        return main.OVER_BUDGET
+    return main.STOPPED if reasons else main.DONE
 
 
 def print_warnings(sentences: Sequence[str]) -> None:
@@ -300,26 +321,26 @@ def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[
     """Print the numbers of requests and costs of a run. `steps` are names of the forecasts where
     these are of several kinds; without them, print also warnings and one prompt of each grader.
     """
-    rows, bases = [], dict[str, list[str]]()
-    for part, step in zip_longest(forecasts, steps):
+    rows, graders_by_basis = [], dict[str, list[str]]()
+    for forecast, step in zip_longest(forecasts, steps):
         prices = ["unknown"] * 3
-        if part.cost is not None:
-            min_cost, max_cost = part.cost
-            prices = [f"${usd:.2f}" for usd in (min_cost, part.expected or 0.0, max_cost)]
-        names = [step, part.rater_id] if step else [part.rater_id]
-        rows.append([*names, str(part.already), str(part.new), *prices])
-        bases.setdefault(part.basis, []).append(part.rater_id)
+        if forecast.cost is not None:
+            min_cost, max_cost = forecast.cost
+            prices = [f"${usd:.2f}" for usd in (min_cost, forecast.expected or 0.0, max_cost)]
+        names = [step, forecast.rater_id] if step else [forecast.rater_id]
+        rows.append([*names, str(forecast.already), str(forecast.new), *prices])
+        graders_by_basis.setdefault(forecast.basis, []).append(forecast.rater_id)
     first_columns = ["step", "model"] if steps else ["grader"]
     counts, costs = ["known before", "to ask"], ["cost at least", "expected", "cost at most"]
     print_table([*first_columns, *counts, *costs], rows)
-    for basis, raters in bases.items():
+    for basis, graders in graders_by_basis.items():
         if basis:
-            console().print(f"{', '.join(raters)}: {basis}")
-    for part in forecasts:
-        if part.sample:
-            console().print(f"\n{written('grade.first_prompt', grader=part.rater_id)}\n")
-            console().print(part.sample.system)
+            console().print(f"{', '.join(graders)}: {basis}")
+    for forecast in forecasts:
+        if forecast.sample:
+            console().print(f"\n{written('grade.first_prompt', grader=forecast.rater_id)}\n")
+            console().print(forecast.sample.system)
             console().print(f"\n{written('grade.user_part')}\n")
-            console().print(part.sample.user)
+            console().print(forecast.sample.user)
     if not steps:
-        print_warnings([sentence for part in forecasts for sentence in part.warnings])
+        print_warnings([warning for forecast in forecasts for warning in forecast.warnings])

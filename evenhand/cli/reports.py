@@ -1,42 +1,21 @@
-"""Verbs that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
-`plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders.
+"""Commands that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
+`plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders. Each function
+`run_VERB` runs one of them with its parsed options.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import sys
+from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli import main
 from evenhand.cli import ratings as runs
-from evenhand.cli.main import (
-    DONE,
-    Parser,
-    add_analysis_options,
-    call_with,
-    named_engine,
-    print_lead_link,
-    refuse,
-    refuse_file_options,
-    run_analysis,
-    scale_options,
-    settings_of,
-    shared_option_names,
-    study_of,
-)
-from evenhand.cli.terminal import (
-    confirms,
-    console,
-    print_line,
-    print_lines,
-    progress_bar,
-    say,
-    working,
-)
+from evenhand.cli.terminal import confirms, print_line, print_lines, progress_bar, say, working
 from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings, is_demo, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
@@ -49,7 +28,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def run_report(arguments: argparse.Namespace) -> None:
+def run_report(arguments: Namespace) -> None:
+    """Analyse a study, write its report, as HTML or also as PDF, and print the verdicts."""
     from evenhand.reporting.report import browser_path, print_pdf
     from evenhand.study.tables.files import check_folder
 
@@ -57,7 +37,7 @@ def run_report(arguments: argparse.Namespace) -> None:
     browser = browser_path() if arguments.format == "pdf" else None
     for folder in filter(None, [out, arguments.figures]):
         check_folder(folder)
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         print_report(study, out, arguments.figures, full=arguments.full)
         note(study, "export", "report.html")
     say("terminal.report", page=out / "report.html")
@@ -85,7 +65,8 @@ def print_report(
         say("terminal.figures", folder=figures)
 
 
-def run_check(arguments: argparse.Namespace) -> None:
+def run_check(arguments: Namespace) -> None:
+    """Analyse a ratings file, print the panel, and write a report if `--out` names a folder."""
     from evenhand.study.tables.files import check_folder
 
     file, out, figures = arguments.file, arguments.out, arguments.figures
@@ -96,7 +77,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     if (Path(file) / "study.toml").is_file():
         raise InputError(f"{file} is a study's folder; write `evenhand report {file}`")
     if arguments.engine:
-        refuse(arguments, ["--write-settings"], "needs the labels in one table")
+        main.refuse(arguments, ["--write-settings"], "needs the labels in one table")
     # Estimates are verified against other libraries only when files are written, and not with an
     # engine, which has no units to compare.
     libraries: AbstractContextManager[bool | Libraries] = nullcontext(False)
@@ -107,14 +88,14 @@ def run_check(arguments: argparse.Namespace) -> None:
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
-        analysis, context = run_analysis(file, arguments, analyse=analyse_file, verify=verify)
+        analysis, context = main.run_analysis(file, arguments, analyse=analyse_file, verify=verify)
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.library import Check
     from evenhand.reporting.ratings_file.declared import write_settings
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        settings_file = write_settings(file, scale_options(arguments))
+        settings_file = write_settings(file, main.scale_options(arguments))
         say("reading.wrote_settings", file=settings_file)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
@@ -125,7 +106,8 @@ def run_check(arguments: argparse.Namespace) -> None:
         say("terminal.figures", folder=figures)
 
 
-def run_demo(arguments: argparse.Namespace) -> int:
+def run_demo(arguments: Namespace) -> int:
+    """Make a synthetic study with a report and serve it, or analyse published labels."""
     if arguments.study in PUBLISHED:
         return _demo_of_published(arguments)
     from evenhand.study import open_study
@@ -141,27 +123,28 @@ def run_demo(arguments: argparse.Namespace) -> int:
         print_report(study, folder / "report")
     say("demo.report", page=folder / "report" / "report.html")
     if arguments.no_app:
-        return DONE
+        return main.DONE
     from evenhand.annotate_app import serve
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
     address = f"http://localhost:{port}"
     say("demo.app", address=address)
-    print_lead_link(folder, address)
+    main.print_lead_link(folder, address)
     return serve(folder, port=port)
 
 
-def _demo_of_published(arguments: argparse.Namespace) -> int:
+def _demo_of_published(arguments: Namespace) -> int:
     """Analyse published labels as `evenhand check` does, and print the equivalent command."""
     import webbrowser
 
     study = arguments.study
-    refuse(arguments, ["--port"], f"is for a study with an app, and {study} is a file of labels")
+    reason = f"is for a study with an app, and {study} is a file of labels"
+    main.refuse(arguments, ["--port"], reason)
     published, folder = PUBLISHED[study], arguments.dir or Path(study)
-    check = Parser()
-    add_analysis_options(check)
-    scale = scale_options(check.parse_args(published.options.split()))
+    check_parser = main.Parser()
+    main.add_analysis_options(check_parser)
+    scale = main.scale_options(check_parser.parse_args(published.options.split()))
     with working("reading the labels"):
         analysis = analyse_published(study, scale, folder)
     print_lines(findings(study, analysis))
@@ -171,10 +154,10 @@ def _demo_of_published(arguments: argparse.Namespace) -> int:
     say("terminal.next", command=command)
     if not arguments.no_app:
         webbrowser.open(page.resolve().as_uri())
-    return DONE
+    return main.DONE
 
 
-def run_reproduce(arguments: argparse.Namespace) -> int:
+def run_reproduce(arguments: Namespace) -> int:
     """Print the forecast, ask for consent, collect what is missing, and report on it."""
     from evenhand.local_page import app_port, open_when_up
     from evenhand.reproduction import Reproduction, collect, forecast_costs, prepare_study
@@ -183,32 +166,32 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
 
     if arguments.list or arguments.published is None:
         print_lines(PublishedStudy.read(name).line for name in shipped_studies())
-        return DONE
+        return main.DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")
-    reproduction = call_with(Reproduction, arguments, folder=folder, published=published)
+    reproduction = main.call_with(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
         forecast = forecast_costs(reproduction, limits, ready=not arguments.dry_run)
     steps = [*forecast.steps, ("whole", forecast.total)]
-    names = [written(f"reproduce.{name}") for name, _ in steps]
-    runs.print_forecast([part for _, part in steps], names)
+    step_names = [written(f"reproduce.{name}") for name, _ in steps]
+    runs.print_forecast([grader_forecast for _, grader_forecast in steps], step_names)
     print_lines(forecast.lines)
     budget, expected = limits.budget, forecast.total.expected
     if budget is not None and expected is not None and expected + forecast.spent > budget:
         say("reproduce.over", budget=budget)
     if arguments.dry_run:
-        return DONE
+        return main.DONE
     if not (arguments.yes or confirms(limits.budget)):
         say("reproduce.declined")
-        return DONE
+        return main.DONE
     with prepare_study(reproduction) as study:
         collected = collect(study, reproduction, limits, progress_bar)
         print_lines(collected.lines)
-        if graded := [part.rater_id for part in collected.grades.graders]:
+        if rater_ids := [grader.rater_id for grader in collected.grades.graders]:
             runs.print_run(collected.grades)
-            runs.print_coverage(study, graded)
+            runs.print_coverage(study, rater_ids)
         if study.ratings().empty:
             say("reproduce.nothing")
         else:
@@ -217,7 +200,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
             say("terminal.report", page=folder / "report" / "report.html")
     code = runs.print_end("reproduce", collected.run)
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
-    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
+    if code == main.DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"
@@ -231,50 +214,54 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     return code
 
 
-def run_select(arguments: argparse.Namespace) -> None:
+def run_select(arguments: Namespace) -> None:
+    """Rank graders by rubric, with verdicts and prices."""
     from evenhand.reporting.load import is_study
     from evenhand.reporting.selecting import Selection
 
-    analysis, _ = run_analysis(arguments.source, arguments)
+    analysis, _ = main.run_analysis(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
     print_lines(Selection(analysis, study=study).lines, ranked=True)
 
 
-def run_plan(arguments: argparse.Namespace) -> None:
+def run_plan(arguments: Namespace) -> None:
+    """Plan the numbers of items and annotators, from a pilot or from assumptions."""
     from evenhand.reporting.planning import Assumptions, Target, plan_ahead, plan_from
 
-    target = call_with(Target, arguments)
-    assumption_options = shared_option_names("without a pilot")
-    assumptions = call_with(Assumptions, arguments)
+    target = main.call_with(Target, arguments)
+    assumption_options = main.shared_option_names("without a pilot")
+    assumptions = main.call_with(Assumptions, arguments)
     if arguments.source is not None:
         reason = "is an assumption for planning without a pilot; leave it out"
-        refuse(arguments, assumption_options, reason)
-        analysis, _ = run_analysis(arguments.source, arguments, why=True)
+        main.refuse(arguments, assumption_options, reason)
+        analysis, _ = main.run_analysis(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, target).lines, ranked=True)
         return
     # Requirements on a grader can be given with a pilot or without.
     allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
-    others = set(arguments.given) - allowed
-    refuse(arguments, others, "is about the labels of a pilot; name its folder or file")
-    settings = settings_of(arguments)
+    pilot_options = set(arguments.given_options) - allowed
+    main.refuse(arguments, pilot_options, "is about the labels of a pilot; name its folder or file")
+    settings = main.settings_of(arguments)
     with working("simulating"):
         plan = plan_ahead(assumptions, target, settings)
     print_lines(plan.lines, ranked=True)
 
 
-def run_gate(arguments: argparse.Namespace) -> int:
+def run_gate(arguments: Namespace) -> int:
+    """Check a grader against a rule or a baseline; return 0 if met, 1 if not, 3 if inconclusive."""
     from evenhand.reporting.gate import gate, junit_xml, summary_markdown
     from evenhand.reporting.load import is_study
     from evenhand.study.tables.files import atomic_write
 
     try:
-        if named_engine(arguments, arguments.source):
-            refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
+        if main.named_engine(arguments, arguments.source):
+            reason = "needs the labels in one table; leave --engine out"
+            main.refuse(arguments, ["--baseline"], reason)
         elif is_study(arguments.source):
-            refuse_file_options(arguments, allowed=["--rubric"])
+            main.refuse_file_options(arguments, allowed=["--rubric"])
         with working("reading the labels") as on_stage:
-            scale = scale_options(arguments)
-            result = call_with(gate, arguments, options=scale, on_stage=on_stage)
+            scale = main.scale_options(arguments)
+            result = main.call_with(gate, arguments, options=scale, on_stage=on_stage)
         if arguments.junit is not None:
             atomic_write(arguments.junit, junit_xml(result))
         if arguments.summary is not None:
@@ -287,7 +274,7 @@ def run_gate(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _print_gate(arguments: argparse.Namespace, decision: Gate) -> None:
+def _print_gate(arguments: Namespace, decision: Gate) -> None:
     """Print the outcome of a gate or of a comparison, as JSON or as sentences."""
     if arguments.json:
         text = json.dumps(decision.as_dict(), ensure_ascii=False, allow_nan=False)
@@ -296,14 +283,15 @@ def _print_gate(arguments: argparse.Namespace, decision: Gate) -> None:
         print_lines([*decision.notes, *decision.lines])
 
 
-def run_save(arguments: argparse.Namespace) -> None:
+def run_save(arguments: Namespace) -> None:
+    """Save annotators' labels and a grader's grades as the grader's baseline."""
     from evenhand.analysis.verdicts.versions import margin_of
     from evenhand.reporting.gate import baseline_of, write_baseline
     from evenhand.reporting.load import load
 
     if arguments.source.is_dir():
-        refuse_file_options(arguments, allowed=["--rubric"])
-    options = scale_options(arguments)
+        main.refuse_file_options(arguments, allowed=["--rubric"])
+    options = main.scale_options(arguments)
     with working("reading the labels"):
         dataset = load(arguments.source, options)
         # From a file only the rubric's rows were read, perhaps under another name.
@@ -315,23 +303,25 @@ def run_save(arguments: argparse.Namespace) -> None:
     print_lines(dataset.notes)
     if dataset.synthetic:
         say("terminal.synthetic")
-    saved = {"grader": dataset.call(baseline.grader), "file": arguments.file}
-    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **saved)
+    names = {"grader": dataset.call(baseline.grader), "file": arguments.file}
+    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **names)
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 
 
-def run_baseline_compare(arguments: argparse.Namespace) -> None:
+def run_baseline_compare(arguments: Namespace) -> None:
+    """Compare a grader's present grades with its baseline."""
     from evenhand.reporting.gate import compare
 
     if arguments.source.is_dir():
-        refuse_file_options(arguments, allowed=["--rubric"])
+        main.refuse_file_options(arguments, allowed=["--rubric"])
     with working("reading the labels"):
-        options = {"baseline": arguments.file, "options": scale_options(arguments)}
-        result = call_with(compare, arguments, **options)
+        options = {"baseline": arguments.file, "options": main.scale_options(arguments)}
+        result = main.call_with(compare, arguments, **options)
     _print_gate(arguments, result)
 
 
-def run_calibrate(arguments: argparse.Namespace) -> None:
+def run_calibrate(arguments: Namespace) -> None:
+    """Tune graders' thresholds on probabilities; with `--write`, write them to study.toml."""
     from evenhand.reporting.load import from_study
     from evenhand.reporting.selecting import calibrate
 
@@ -340,59 +330,59 @@ def run_calibrate(arguments: argparse.Namespace) -> None:
             raise InputError("--threshold needs --write, --rubric and --grader")
         if not 0 <= threshold <= 1:
             raise InputError(f"--threshold is {threshold:g}; it must lie between 0 and 1")
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         with working("reading the labels") as on_stage:
             dataset = from_study(study)
-            calibration = call_with(calibrate, arguments, dataset=dataset, on_stage=on_stage)
+            calibration = main.call_with(calibrate, arguments, dataset=dataset, on_stage=on_stage)
         print_lines(calibration.lines)
         if arguments.write:
             _write_thresholds(study, arguments, calibration)
 
 
-def _write_thresholds(
-    study: Study, arguments: argparse.Namespace, calibration: Calibration
-) -> None:
+def _write_thresholds(study: Study, arguments: Namespace, calibration: Calibration) -> None:
     """Write the threshold given, or those selected on held-out units, into study.toml."""
     from evenhand.reporting.selecting import write_thresholds, write_tuned_thresholds
 
     is_by_hand = arguments.threshold is not None
-    typed = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    chosen = typed if is_by_hand else calibration.thresholds
-    if not chosen:
+    thresholds_by_rubric = calibration.thresholds
+    if is_by_hand:
+        thresholds_by_rubric = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    if not thresholds_by_rubric:
         say("calibrate.unchanged")
         return
     with changing_settings(study):
         if is_by_hand:
-            write_thresholds(study, chosen)
+            write_thresholds(study, thresholds_by_rubric)
         else:
             write_tuned_thresholds(study, calibration)
-    for rubric, thresholds in chosen.items():
+    for rubric, thresholds in thresholds_by_rubric.items():
         for grader, threshold in thresholds.items():
             note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")
             say("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
 
 
-def run_improve(arguments: argparse.Namespace) -> int:
+def run_improve(arguments: Namespace) -> int:
+    """Find a better grader and test it; with `--learn` or `--dry-run`, only prepare that."""
     from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
-    candidates = {"others": arguments.candidate, "proposals": arguments.propose}
+    candidates = {"other_graders": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = call_with(improving.ImproveOptions, arguments, grading=grading, **candidates)
-    with study_of(arguments) as study:
+    options = main.call_with(improving.ImproveOptions, arguments, grading=grading, **candidates)
+    with main.study_of(arguments) as study:
         if arguments.learn:
             units = improving.labels_to_learn(study, options, done_by=operator())
             write_table(units, arguments.learn)
             n_wrong = int((units["agrees"] == "no").sum())
             fields = {"file": arguments.learn, "count": len(units), "wrong": n_wrong}
             say("improve.wrote_learn", **fields, old=options.grader)
-            return DONE
-        if gain := improving.provable(study, options):
-            console().print(gain)
+            return main.DONE
+        if sentence := improving.provable(study, options):
+            print_lines([sentence])
         if arguments.dry_run:
             runs.print_forecast(improving.forecast_improving(study, options))
             say("improve.dry_run")
-            return DONE
+            return main.DONE
         with progress_bar("improving") as progress:
             limits = runs.request_limits(arguments)
             improved = improving.improve(study, options, limits, progress, done_by=operator())

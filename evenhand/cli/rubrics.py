@@ -1,8 +1,11 @@
-"""`rubric`: list, show, draft and check rubric files, and find what is unclear in a study's."""
+"""The commands `rubric ...`: list, show, draft and check rubric files, test a grader on the golden
+answers of one, and find what is unclear in a study's rubrics or test another wording of one. Each
+function `run_VERB` runs one of them with its parsed options.
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
@@ -17,12 +20,12 @@ from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
 from evenhand.texts import number_of, written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.suggestions import Divided, UnclearRubric
+    from evenhand.reporting.suggestions import DividedRubric, UnclearRubric
 
-_MAX_SHOWN = 80  # the most characters of a response that are printed with a wrong answer
+_MOST_CHARACTERS = 80  # the most characters of a response that are printed with a wrong answer
 
 
-def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
+def try_golden(rubric: Rubric, arguments: Namespace) -> int:
     """Have graders label the rubric's golden answers, and print how many each got right and which
     it did not. Raises InputError where the rubric has none, or as `grade` does.
     """
@@ -45,7 +48,7 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
             with progress_bar("grading") as progress:
                 limits = runs.request_limits(arguments)
                 summary = grade(study, arguments.grader, limits=limits, progress=progress)
-            graders = [part.rater_id for part in summary.graders]
+            graders = [grader_summary.rater_id for grader_summary in summary.graders]
             runs.print_run(summary)
             runs.print_coverage(study, graders)
             ratings = study.ratings()
@@ -62,31 +65,32 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
     """Print how many golden answers a grader got right, and those that it did not. A label is None
     if the grader was not asked, and empty if it gave none.
     """
-    answered = zip(rubric.golden, labels, strict=True)
-    answers = [(golden, label) for golden, label in answered if label is not None]
-    if not answers:
+    answers = list(zip(rubric.golden, labels, strict=True))
+    n_answered = sum(label is not None for label in labels)
+    if not n_answered:
         return
     n_right = sum(golden.label == label for golden, label in answers)
-    fields = {"grader": grader, "name": rubric.name, "right": n_right, "total": len(answers)}
+    fields = {"grader": grader, "name": rubric.name, "right": n_right, "total": n_answered}
     say("golden.right", **fields)
-    for number, (golden, label) in enumerate(zip(rubric.golden, labels, strict=True), 1):
+    for number, (golden, label) in enumerate(answers, start=1):
         if label in (None, golden.label):
             continue
-        response = golden.texts.get("response", golden.texts.get("prompt", ""))
-        text = " ".join(response.split())
-        text = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+        text = " ".join(golden.texts.get("response", golden.texts.get("prompt", "")).split())
+        text = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
         fields = {"number": number, "right": golden.label, "label": label, "response": text}
         console().print("  " + written("golden.wrong" if label else "golden.no_label", **fields))
 
 
-def run_new(arguments: argparse.Namespace) -> None:
+def run_new(arguments: Namespace) -> None:
+    """Write a commented draft of a rubric into a new file."""
     path = Path(f"{arguments.name}.toml")
     _write_new(path, loading.draft_rubric(arguments.name, arguments.start))
     say("rubric_check.made", path=path)
     print_next(f"rubric check {path}")
 
 
-def run_list(_arguments: argparse.Namespace) -> None:
+def run_list(_arguments: Namespace) -> None:
+    """Print a table of the rubrics that can be used by name."""
     rows = []
     for name in named_rubrics():
         rubric = load_rubric(name)
@@ -95,19 +99,21 @@ def run_list(_arguments: argparse.Namespace) -> None:
     print_table(["rubric", "unit", "level", "options", "affirmative"], rows)
 
 
-def run_show(arguments: argparse.Namespace) -> None:
+def run_show(arguments: Namespace) -> None:
+    """Print a rubric as graders read it, with its limits and the hashes of its translations."""
     rubric = load_rubric(arguments.rubric)
     prompt = rubric.for_prompt({name: f"[{name}]" for name in rubric.variables})
     console().print(f"{rubric.title} (hash {rubric.hash})\n\n{prompt.system}\n\n{prompt.user}")
     if rubric.not_for:
         console().print("\n" + written("rubric_check.not_for", where=rubric.not_for))
-    for code, shown in rubric.versions.items():
-        if shown is not rubric:
-            console().print("\n" + written("tables.translation", code=code, hash=shown.hash))
+    for language, version in rubric.versions.items():
+        if version is not rubric:
+            sentence = written("tables.translation", code=language, hash=version.hash)
+            console().print("\n" + sentence)
 
 
-def run_check(arguments: argparse.Namespace) -> int:
-    """Check every file on its own; then have the graders named label the golden answers."""
+def run_check(arguments: Namespace) -> int:
+    """Check each file separately; with `--grader`, have these graders label the golden answers."""
     if not arguments.grader:
         reason = "goes with --grader, which is asked about the golden answers"
         refuse(arguments, shared_option_names("dry_run"), reason)
@@ -141,7 +147,8 @@ def _check_one(file: str) -> int:
     return DONE
 
 
-def run_suggest(arguments: argparse.Namespace) -> None:
+def run_suggest(arguments: Namespace) -> None:
+    """List what a study's rubrics leave unclear, or write a draft of a clearer one."""
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
 
     with study_of(arguments) as study:
@@ -149,19 +156,12 @@ def run_suggest(arguments: argparse.Namespace) -> None:
         if rubric_name and rubric_name not in study.rubrics:
             raise InputError(f"the study has no rubric {rubric_name!r}")
         names = [rubric_name] if rubric_name else [*study.rubrics]
-        unclear = [each for each in unclear_rubrics(study) if each.rubric.name in names]
-        divided = [each for each in divided_rubrics(study) if each.rubric.name in names]
+        unclear = [entry for entry in unclear_rubrics(study) if entry.rubric.name in names]
+        divided = [entry for entry in divided_rubrics(study) if entry.rubric.name in names]
     if not unclear:
         say("suggest.nothing")
     _print_unclear(unclear)
-    for findings in divided:
-        say("suggest.people", title=findings.rubric.title, name=findings.rubric.name)
-        for line in findings.points:
-            console().print(f"  {line}")
-        for (first, second), count in findings.confusions.items():
-            pair = {"one": findings.named(first), "other": findings.named(second)}
-            sentence = written("suggest.confused", **pair, units=number_of(count, "item"))
-            console().print(f"  {sentence}")
+    _print_divided(divided)
     if arguments.out:
         _write_draft(arguments, divided, unclear)
     elif unclear or divided:
@@ -171,12 +171,12 @@ def run_suggest(arguments: argparse.Namespace) -> None:
 def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
     """Print the items on which a grader's label differs from the annotators', and flagged items."""
     for findings in rubrics:
-        unclear = number_of(sum(map(len, findings.by_options.values())), "item")
+        unclear = number_of(sum(map(len, findings.groups.values())), "item")
         flags = number_of(len({unit for unit, _ in findings.flags}), "item")
         heading = {"title": findings.rubric.title, "name": findings.rubric.name}
         say("suggest.rubric", **heading, unclear=unclear, flags=flags)
-        for (people, grader), units in findings.by_options.items():
-            chosen = {"people": findings.named(people), "grader": findings.named(grader)}
+        for (people, grader), units in findings.groups.items():
+            chosen = {"people": findings.with_names(people), "grader": findings.with_names(grader)}
             sentence = written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
             console().print(f"  {sentence}")
             for unit in units:
@@ -188,10 +188,22 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
             console().print("    " + written("suggest.flag", unit=unit_id, note=_note(text)))
 
 
+def _print_divided(rubrics: Sequence[DividedRubric]) -> None:
+    """Print what the items on which annotators differ have in common, and the options confused."""
+    for findings in rubrics:
+        say("suggest.people", title=findings.rubric.title, name=findings.rubric.name)
+        for line in findings.points:
+            console().print(f"  {line}")
+        for (first, second), count in findings.confusions.items():
+            pair = {"one": findings.with_name(first), "other": findings.with_name(second)}
+            sentence = written("suggest.confused", **pair, units=number_of(count, "item"))
+            console().print(f"  {sentence}")
+
+
 def _write_draft(
-    arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
+    arguments: Namespace, divided: Sequence[DividedRubric], unclear: Sequence[UnclearRubric]
 ) -> None:
-    """Write a draft of the one rubric with divided labels; raise InputError if not one."""
+    """Write a draft of the divided rubric. Raises InputError if there is none, or several."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
     names = [findings.rubric.name for findings in divided]
@@ -200,7 +212,7 @@ def _write_draft(
         raise InputError(written("suggest.nothing_to_draft", **fields))
     if len(names) > 1:
         raise InputError(written("suggest.which", names=", ".join(names)))
-    flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
+    flags = [flag for entry in unclear if entry.rubric.name == names[0] for flag in entry.flags]
     with study_of(arguments) as study:
         draft = draft_of(study, divided[0].rubric)
     _write_new(arguments.out, draft_text(draft, divided[0], flags))
@@ -217,7 +229,8 @@ def _write_new(path: Path, text: str) -> None:
         raise InputError(f"{path} is there already; choose another name or move it") from None
 
 
-def run_reword(arguments: argparse.Namespace) -> None:
+def run_reword(arguments: Namespace) -> None:
+    """Declare a trial of another wording of a rubric, on new items of which half get each one."""
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.study.creation import declare_rewording
 

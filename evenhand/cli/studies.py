@@ -1,28 +1,18 @@
-"""Verbs that make and keep a study: `new`, `extend` and `label` (a file of items, in one command);
-`import` and `export`; `backup`, `restore`, `doctor`, and `store copy` and `store upgrade`.
+"""Commands that make and keep a study: `new`, `extend` and `label` (a file of items, in one
+command); `import` and `export`; `backup`, `restore`, `doctor`, and `store copy` and `store
+upgrade`. Each function `run_VERB` runs one of them with its parsed options.
 """
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
 
-from evenhand.cli.main import (
-    BAD_INPUT,
-    DONE,
-    annotators_address,
-    app_address,
-    call_with,
-    print_lead_link,
-    refuse,
-    scale_options,
-    shared_option_names,
-    study_of,
-)
+from evenhand.cli import main
 from evenhand.cli.terminal import console, print_line, print_lines, print_next, say, working
 from evenhand.errors import InputError
 from evenhand.exchange import writers
@@ -47,39 +37,41 @@ from evenhand.study.tables.ratings import split_ratings
 from evenhand.study.trust import remember
 from evenhand.texts import written
 
-ITEM_OPTIONS = shared_option_names("items")
+ITEM_OPTIONS = main.shared_option_names("items")
 """Options on the columns of an items file, and on its rubric."""
 FIXED_OPTIONS = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
 """Options that cannot change once a study of items is made."""
 
 
-def label_options(arguments: argparse.Namespace) -> LabelOptions:
+def label_options(arguments: Namespace) -> LabelOptions:
     """Return the options of an items file."""
-    fixed = [option for option in arguments.given if option in FIXED_OPTIONS]
-    return call_with(LabelOptions, arguments, given=fixed)
+    fixed = [option for option in arguments.given_options if option in FIXED_OPTIONS]
+    return main.call_with(LabelOptions, arguments, given_options=fixed)
 
 
-def run_label(arguments: argparse.Namespace) -> int:
+def run_label(arguments: Namespace) -> int:
+    """Make a study of a file of items, print annotators' links, and serve their page."""
     from evenhand.annotate_app import serve
     from evenhand.local_page import app_port, open_when_up
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
     options = label_options(arguments)
-    address, host_name = annotators_address(arguments, port)
+    address, host_name = main.annotators_address(arguments, port)
     labelling = new_study.label_items(arguments.file, folder, options, port=port, address=address)
     print_lines([*labelling.notes, labelling.links_heading])
     for link in labelling.links:
         print_line(link)
     if not host_name:
         say("items.here_only")
-    print_lead_link(folder, address.rstrip("/"))
+    main.print_lead_link(folder, address.rstrip("/"))
     if not arguments.no_browser:
         open_when_up(labelling.links[0], port)
     return serve(folder, port=port, public_host=host_name)
 
 
-def run_new(arguments: argparse.Namespace) -> None:
+def run_new(arguments: Namespace) -> None:
+    """Make a study of prompts or of items, and print what it can decide and the next commands."""
     new_study.check_numbers(arguments.raters, arguments.seed)
     item_study = items = None
     rubrics: Sequence[Rubric]
@@ -87,36 +79,38 @@ def run_new(arguments: argparse.Namespace) -> None:
         item_study = new_study.item_study(arguments.items, label_options(arguments))
         rubrics, items = item_study.rubrics, item_study.items
     else:
-        refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
+        reason = "goes with --items; pairs and propositions have rubrics"
+        main.refuse(arguments, ITEM_OPTIONS, reason)
         usual = usual_rubrics(propositions=arguments.propositions is not None)
         rubrics = [load_rubric(name) for name in arguments.rubric or ()] or usual
-    raters = arguments.raters
-    plan = call_with(StudyPlan, arguments, items=items, rubrics=rubrics, raters_per_unit=raters)
+    design = {"items": items, "rubrics": rubrics, "raters_per_unit": arguments.raters}
+    plan = main.call_with(StudyPlan, arguments, **design)
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
     n_judged = new_study.make_study(arguments.dir, plan, item_study)
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         if item_study:
             print_lines(item_study.sentences(n_judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
     folder = arguments.dir
     has_responses = arguments.responses is not None or item_study is not None
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
-    has_cues = any(rubric.lexical for rubric in plan.rubrics)
-    grader = "baseline:lexical" if has_cues else "PROVIDER:MODEL"
+    suits_offline_grader = any(rubric.lexical for rubric in plan.rubrics)
+    grader = "baseline:lexical" if suits_offline_grader else "PROVIDER:MODEL"
     steps += [f"annotate {folder}", f"grade {folder} --grader {grader}", f"report {folder}"]
     print_next(*steps)
 
 
-def run_extend(arguments: argparse.Namespace) -> None:
-    with study_of(arguments) as study:
-        before = study.config.sample.pairs
+def run_extend(arguments: Namespace) -> None:
+    """Enlarge the sample of a study, and print what it can decide now."""
+    with main.study_of(arguments) as study:
+        old_size = study.config.sample.pairs
         with changing_settings(study):
-            size = extend_sample(study, arguments.pairs, arguments.by)
-        note(study, "sample", "", f"pairs: {size}")
-    with study_of(arguments) as study:
+            new_size = extend_sample(study, arguments.pairs, arguments.by)
+        note(study, "sample", "", f"pairs: {new_size}")
+    with main.study_of(arguments) as study:  # opened again, with the new settings
         noun = prompts_noun(study.store.pairs())
-        say("new.grown", before=before, after=size, noun=noun)
+        say("new.grown", before=old_size, after=new_size, noun=noun)
         if arguments.by == "uncertainty":
             say("new.by_uncertainty", noun=noun)
         describe_study(study)
@@ -127,16 +121,15 @@ def describe_study(study: Study) -> None:
     preview = new_study.preview_of(study)
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
-    workload = preview.load
-    if workload:
+    if preview.load:
         columns: Columns = {
-            "rubric": lambda assigned: assigned.rubric,
-            "units": lambda assigned: f"{assigned.units}",
-            "annotators each": lambda assigned: f"{assigned.raters}",
-            "labels": lambda assigned: f"{assigned.judgments}",
-            "hours": lambda assigned: f"{assigned.hours:.0f}",
+            "rubric": lambda load: load.rubric,
+            "units": lambda load: f"{load.units}",
+            "annotators each": lambda load: f"{load.raters}",
+            "labels": lambda load: f"{load.judgments}",
+            "hours": lambda load: f"{load.hours:.0f}",
         }
-        print_lines([table_of(columns, workload, written("new.work"))])
+        print_lines([table_of(columns, preview.load, written("new.work"))])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")
@@ -151,27 +144,30 @@ def describe_study(study: Study) -> None:
 
 # Files into a study and out of it, and keeping a study safe and current
 
-_RATER_OPTIONS = shared_option_names("naming")
+_RATER_OPTIONS = main.shared_option_names("naming")
 """Options on the raters of a ratings file that is exported."""
 _TABLE_OPTIONS = ["--units", "--remarks", "--answers"]
+"""Options of `export` that name files for further tables."""
 
 
-def run_import(arguments: argparse.Namespace) -> None:
-    with study_of(arguments) as study:
+def run_import(arguments: Namespace) -> None:
+    """Store the responses or the ratings of a file."""
+    with main.study_of(arguments) as study:
         kind = arguments.kind
         if kind is None and (arguments.format or format_of(Source(arguments.file))) == TABLE:
             kind = "responses" if "response" in read_table(arguments.file) else "ratings"
         if kind == "responses":
-            options = shared_option_names("reading")
-            refuse(arguments, options, "is about ratings, and the file holds responses")
+            options = main.shared_option_names("reading")
+            main.refuse(arguments, options, "is about ratings, and the file holds responses")
             _import_responses(study, arguments.file)
         else:
-            scale = scale_options(arguments)
+            scale = main.scale_options(arguments)
             settings = {"missing": scale.missing or study.config.analysis.missing}
             _import_ratings(study, arguments.file, replace(scale, settings=settings))
 
 
 def _import_responses(study: Study, file: Path) -> None:
+    """Store the responses of a file, and print their numbers."""
     frame = read_responses(file, study.store.pairs(), study.rubrics.values())
     n_new = study.store.add_responses(frame)
     n_empty = int((frame["response"].str.strip() == "").sum())
@@ -183,6 +179,7 @@ def _import_responses(study: Study, file: Path) -> None:
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
+    """Store the ratings of a file, read with these options, and print their numbers."""
     rows, reading = rows_of_file(file, options)
     ratings, _ = split_ratings(rows, file.name)
     is_missing = ratings["label"].isin(options.missing)
@@ -197,42 +194,48 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     say("tables.ratings", new=n_new, raters=n_raters, known=n_known)
 
 
-def run_export(arguments: argparse.Namespace) -> None:
+def run_export(arguments: Namespace) -> None:
+    """Write a study's tables, its final labels, or a file for another tool."""
     if arguments.format is not None:
         _export_to_tool(arguments)
     else:
-        refuse(arguments, ["--rater", *_RATER_OPTIONS], "goes with --format, for another tool")
-        (_export_final if arguments.final else _export_tables)(arguments)
+        main.refuse(arguments, ["--rater", *_RATER_OPTIONS], "goes with --format, for another tool")
+        export = _export_final if arguments.final else _export_tables
+        export(arguments)
 
 
-def _export_to_tool(arguments: argparse.Namespace) -> None:
+def _export_to_tool(arguments: Namespace) -> None:
+    """Write the ratings of a study or of a file in the format of another tool."""
     table_options = ["--final", *_TABLE_OPTIONS]
-    refuse(arguments, table_options, "is a table of its own; export it without --format")
+    main.refuse(arguments, table_options, "is a table of its own; export it without --format")
     if arguments.dir.is_dir():
-        refuse(arguments, _RATER_OPTIONS, "is for a ratings file; a study has its own columns")
+        main.refuse(arguments, _RATER_OPTIONS, "is for a ratings file; a study has its own columns")
     if arguments.out is None:
         raise InputError("say where to write: --out FILE")
     writer = writers.format_of(arguments.format)
     writers.check_out(arguments.out, writer)
-    options = replace(scale_options(arguments), format=None, units=None)
+    options = replace(main.scale_options(arguments), format=None, units=None)
     study_export = exporting.material_of(arguments.dir, arguments.rater or (), options)
     written_tables = writer.make(study_export)
-    out, *others = writers.save(written_tables, arguments.out, writer)
+    main_file, *further_files = writers.save(written_tables, arguments.out, writer)
     if arguments.dir.is_dir():
-        note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
+        names = [file.name for file in (main_file, *further_files)]
+        note_in(arguments.dir, "export", ", ".join(names))
     print_lines(study_export.notes)
-    say("writers.wrote", count=written_tables.count, rows=writer.rows, tool=writer.tool, file=out)
-    for file in others:
+    counts = {"count": written_tables.count, "rows": writer.rows}
+    say("writers.wrote", **counts, tool=writer.tool, file=main_file)
+    for file in further_files:
         say("writers.beside", file=file)
     for sentence in written_tables.left_out:
         say("terminal.note", note=sentence)
 
 
-def _export_final(arguments: argparse.Namespace) -> None:
-    refuse(arguments, _TABLE_OPTIONS, "is a table of its own; export it without --final")
+def _export_final(arguments: Namespace) -> None:
+    """Write the final label of each item."""
+    main.refuse(arguments, _TABLE_OPTIONS, "is a table of its own; export it without --final")
     if (out := arguments.out) is None:
         raise InputError("say where to write: --out FILE")
-    with study_of(arguments) as study:
+    with main.study_of(arguments) as study:
         table = exporting.exported_final(study)
         if out.suffix.casefold() == ".xlsx":
             atomic_write(out, xlsx_bytes(table, out.name))
@@ -242,45 +245,52 @@ def _export_final(arguments: argparse.Namespace) -> None:
     say("tables.wrote_final", count=len(table), file=out)
 
 
-def _export_tables(arguments: argparse.Namespace) -> None:
+def _export_tables(arguments: Namespace) -> None:
+    """Write the tables that are asked for; with ratings also the units, which have clusters."""
     out: Path | None = arguments.out
     if not (out or arguments.units or arguments.remarks or arguments.answers):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for items")
-    # A verdict on the exported ratings needs the clusters in the units table.
     units_file: Path | None = arguments.units or (out and exporting.part_path(out, "units"))
     files = [path for path in (out, units_file, arguments.remarks, arguments.answers) if path]
     if len(set(files)) < len(files):
         raise InputError("two tables would go to the same file; give each its own")
-
-    def write(kind: str, table: pd.DataFrame, file: Path) -> None:
-        write_table(table, file)
-        say(f"tables.wrote_{kind}", count=len(table), file=file)
-
-    with study_of(arguments) as study:
-        if out is not None:
-            write("ratings", exporting.exported_ratings(study), out)
-            attacked, audit_name = exporting.exported_attacked(study), ""
-            if len(attacked):
-                attacked_file = exporting.part_path(out, "attacked")
-                write("attacked", attacked, attacked_file)
-                audit_name = attacked_file.name
-            units_table = units_file or exporting.part_path(out, "units")
-            text = exporting.sidecar_text(study, units_table.name, audit_name)
-            atomic_write(sidecar_path(out), text.encode())
-            say("tables.wrote_scales", file=sidecar_path(out))
-            side = study.config.side
-            if {*study.config.analysis.rater_slices} - ({side.key} if side else set()):
-                say("terminal.note", note=written("tables.background"))
+    with main.study_of(arguments) as study:
+        if out is not None and units_file is not None:
+            _write_ratings(study, out, units_file)
         if units_file is not None:
-            write("units", exporting.exported_units(study), units_file)
+            _write_kind("units", exporting.exported_units(study), units_file)
         if arguments.remarks is not None:
-            write("remarks", exporting.exported_remarks(study), arguments.remarks)
+            _write_kind("remarks", exporting.exported_remarks(study), arguments.remarks)
         if arguments.answers is not None:
-            write("answers", exporting.exported_answers(study), arguments.answers)
+            _write_kind("answers", exporting.exported_answers(study), arguments.answers)
         note(study, "export", ", ".join(path.name for path in files))
 
 
-def run_backup(arguments: argparse.Namespace) -> None:
+def _write_ratings(study: Study, out: Path, units_file: Path) -> None:
+    """Write a study's ratings, its injection audit if there was one, and the sidecar of both."""
+    _write_kind("ratings", exporting.exported_ratings(study), out)
+    attacked, audit_name = exporting.exported_attacked(study), ""
+    if len(attacked):
+        attacked_file = exporting.part_path(out, "attacked")
+        _write_kind("attacked", attacked, attacked_file)
+        audit_name = attacked_file.name
+    text = exporting.sidecar_text(study, units_file.name, audit_name)
+    atomic_write(sidecar_path(out), text.encode())
+    say("tables.wrote_scales", file=sidecar_path(out))
+    side = study.config.side
+    unexported = {*study.config.analysis.rater_slices} - ({side.key} if side else set())
+    if unexported:
+        say("terminal.note", note=written("tables.background"))
+
+
+def _write_kind(kind: str, table: pd.DataFrame, file: Path) -> None:
+    """Write a table of a kind, such as "units", and print its number of rows."""
+    write_table(table, file)
+    say(f"tables.wrote_{kind}", count=len(table), file=file)
+
+
+def run_backup(arguments: Namespace) -> None:
+    """Write a study into a new file, or into a folder of backups (`--to`)."""
     if (arguments.file is None) == (arguments.to is None):
         raise InputError("name a new FILE, or a folder with --to")
     if arguments.to is not None:
@@ -292,7 +302,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
         say("keep.holds", **asdict(backup.contents))
         say("keep.backups", count=backup.number, folder=arguments.to)
         return
-    refuse(arguments, ["--keep", "--verify"], "goes with --to")
+    main.refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
         contents = keeping.backup_study(arguments.dir, arguments.file)
     note_in(arguments.dir, "backup", arguments.file.name)
@@ -301,17 +311,20 @@ def run_backup(arguments: argparse.Namespace) -> None:
     say("keep.backup_secret")
 
 
-def run_doctor(arguments: argparse.Namespace) -> int:
-    findings = keeping.examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
+def run_doctor(arguments: Namespace) -> int:
+    """Print what is well with a study and what is not; return the exit code."""
+    address = main.app_address(arguments.url) if arguments.url else ""
+    findings = keeping.examine(arguments.dir, address)
     for finding in findings:
         say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
     n_problems = sum(not finding.is_well for finding in findings)
     end = written("doctor.end", count=n_problems) if n_problems else written("doctor.well")
     console().print(end)
-    return BAD_INPUT if n_problems else DONE
+    return main.BAD_INPUT if n_problems else main.DONE
 
 
-def run_restore(arguments: argparse.Namespace) -> None:
+def run_restore(arguments: Namespace) -> None:
+    """Make a study's folder from a backup."""
     with working("restoring"):
         hosts: list[str] = []
         contents = keeping.restore_study(arguments.file, arguments.dir, hosts.extend)
@@ -323,16 +336,18 @@ def run_restore(arguments: argparse.Namespace) -> None:
     say("keep.restore_next", folder=arguments.dir)
 
 
-def run_copy(arguments: argparse.Namespace) -> None:
+def run_copy(arguments: Namespace) -> None:
+    """Copy a study's store into another database."""
     with working("copying the store"):
         copied_tables = keeping.move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
-    rows = sum(table.rows for table in copied_tables.values())
-    say("keep.copy", rows=rows, tables=len(copied_tables))
+    n_rows = sum(table.rows for table in copied_tables.values())
+    say("keep.copy", rows=n_rows, tables=len(copied_tables))
     say("keep.copy_now")
 
 
-def run_upgrade(arguments: argparse.Namespace) -> None:
+def run_upgrade(arguments: Namespace) -> None:
+    """Upgrade a study's store to the schema of this version, after a backup."""
     with working("upgrading the store"):
         upgrade = keeping.upgrade_store(arguments.dir)
     if upgrade.backup is None:

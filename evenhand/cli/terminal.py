@@ -1,4 +1,4 @@
-"""Output of the verbs: tables and sentences on stdout, progress on stderr at a terminal."""
+"""Output of the commands: tables and sentences on stdout, progress on stderr at a terminal."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from evenhand.reporting.panel import Line
 
 
+_FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
+_FEWEST_COLUMNS = 4  # the fewest columns that a ranked table keeps on a narrow terminal
+_NO_LIMIT = 10_000  # characters: wider than any table
+
+
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that wraps lines at a terminal and leaves them whole otherwise."""
+    """Return rich's console, which wraps lines at a terminal and leaves them whole otherwise."""
     from rich.console import Console
 
     class Terminal(Console):
         def print(self, *objects: Any, **options: Any) -> None:
-            shown = [visible(part) if isinstance(part, str) else part for part in objects]
-            super().print(*shown, **options)
+            printed = [visible(item) if isinstance(item, str) else item for item in objects]
+            super().print(*printed, **options)
 
         def on_broken_pipe(self) -> None:
             self.quiet = True
@@ -33,7 +38,7 @@ def console(*, stderr: bool = False) -> Console:
 
     terminal = Terminal(stderr=stderr, highlight=False, emoji=False, markup=False, soft_wrap=True)
     if not terminal.is_terminal:
-        terminal.width = 200
+        terminal.width = _FILE_WIDTH
     return terminal
 
 
@@ -54,7 +59,7 @@ def print_next(*steps: str) -> None:
 
 def discard_output(file: IO[str]) -> None:
     """Discard further output after its reader has closed it (`evenhand check ... | head`), so that
-    the verb goes on to its own exit code. Rich would exit with 1, the "not met" of `gate`.
+    the command goes on to its own exit code. Rich would exit with 1, the "not met" of `gate`.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
@@ -78,19 +83,23 @@ def print_table(
 
     from evenhand.reporting.panel import blocks_of, text_table
 
-    screen, every = console(), range(len(columns))
-    filled = [k for k in every if k == 0 or {row[k] for row in rows if k < len(row)} - {"", "-"}]
-    layouts: list[tuple[Sequence[int], int]] = [(every, 1), (every, 0)]  # (columns, padding)
+    screen, all_indices = console(), range(len(columns))
+    filled = [0]  # the indices of columns with any content, and of the first
+    for index in all_indices[1:]:
+        if any(row[index] not in ("", "-") for row in rows if index < len(row)):
+            filled.append(index)
+    layouts: list[tuple[Sequence[int], int]] = [(all_indices, 1), (all_indices, 0)]
     if ranked:
-        layouts += [(filled[:count], 0) for count in range(len(filled), 3, -1)]
-    for shown, padding in layouts:
-        cells = [[row[k] for k in shown if k < len(row)] for row in rows]
-        table = text_table([columns[k] for k in shown], cells, title=title, padding=padding)
-        width = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
+        layouts += [(filled[:count], 0) for count in range(len(filled), _FEWEST_COLUMNS - 1, -1)]
+    for indices, padding in layouts:
+        cells = [[row[index] for index in indices if index < len(row)] for row in rows]
+        headings = [columns[index] for index in indices]
+        table = text_table(headings, cells, title=title, padding=padding)
+        width = Measurement.get(screen, screen.options.update(max_width=_NO_LIMIT), table).maximum
         screen.width = screen.width if screen.is_terminal else max(width, screen.width)
         if width <= screen.width:
             screen.print(table, soft_wrap=False)
-            if hidden := [columns[k] for k in filled if k not in shown]:
+            if hidden := [columns[index] for index in filled if index not in indices]:
                 say("terminal.left_out", columns=", ".join(hidden))
             return
     for line in blocks_of(columns, rows, title=title, width=screen.width):
@@ -117,24 +126,17 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """Show a progress bar on stderr; silent where it is not a terminal."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
 
     screen = console(stderr=True)
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
+    with bars.Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(visible(title), total=None)
 
         def advance(done: int, total: int, label: str) -> None:
@@ -144,7 +146,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def confirms(budget: float | None) -> bool:
-    """Return True for a yes, or, without a terminal, a budget. Raises InputError without both."""
+    """Ask the user for a yes; without a terminal a budget is one. Raises InputError without it."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

@@ -1,5 +1,6 @@
-"""Analyse a study, a ratings file or a table, with the context of its report: facts, notes on the
-published figures, and quotations (`quoted_texts` and the functions after it).
+"""Analyse a study, a ratings file or a table. Each function returns the analysis and the context of
+its report: facts, differences from published figures, and quotations (`quoted_texts` and the
+functions after it).
 """
 
 from __future__ import annotations
@@ -11,14 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from evenhand import __version__
 from evenhand.errors import InputError
-from evenhand.reporting.load import (
-    USUAL_SCALE,
-    from_file,
-    from_study,
-    is_study,
-    load,
-    naming_sidecar,
-)
+from evenhand.reporting.load import DEFAULTS, from_file, from_study, is_study, load, naming_sidecar
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.rubrics.loading import own_prompt_hash, own_prompt_raters
@@ -40,10 +34,9 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import PublishedFigures
     from evenhand.study.tables.ratings import Mark
 
-V = TypeVar("V")
-Analysed = tuple["Analysis", "ReportContext"]
-OnStage = Callable[[str], None] | None
-"""Called with the name of each stage, to show progress."""
+Value = TypeVar("Value")
+AnalysisAndContext = tuple["Analysis", "ReportContext"]
+OnStage = Callable[[str], None] | None  # called with the name of each stage, to show progress
 
 
 class Switches(TypedDict, total=False):
@@ -55,8 +48,8 @@ class Switches(TypedDict, total=False):
 
 
 def analyse_source(
-    source: Source, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
-) -> Analysed:
+    source: Source, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
+) -> AnalysisAndContext:
     """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
     if not isinstance(source, Path):
         return analyse_dataset(load(source, options), **switches)
@@ -78,10 +71,10 @@ def analyse_study(
     look: bool = True,
     on_stage: OnStage = None,
     **changes: Any,
-) -> Analysed:
-    """Analyse a study as study.toml says, in a `pool` of processes if there is one. Each look at
-    new labels is counted; without a `look` there are no verdicts on such labels. Raises InputError
-    where nothing is labelled yet.
+) -> AnalysisAndContext:
+    """Analyse a study as study.toml says, except for `changes` of its settings, in a `pool` of
+    processes if there is one. With `look`, new labels count as an interim analysis; without it they
+    get no verdict. Raises InputError if nothing is labelled yet.
     """
     dataset = with_scores(from_study(study, look=look).changed(**changes))
     if dataset.ratings.empty:
@@ -100,20 +93,20 @@ def analyse_study(
         for figure in published.figure
     ]
     published = published.model_copy(update={"figure": tuple(figures)})
-    _add_published_cuts(dataset, analysis, published)
+    _add_at_thresholds(dataset, analysis, published)
     return analysis, replace(context, beside=_with_published(study, dataset, published))
 
 
 def analyse_file(
-    file: Path, options: ScaleOptions = USUAL_SCALE, **switches: Unpack[Switches]
-) -> Analysed:
+    file: Path, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
+) -> AnalysisAndContext:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)
     with naming_sidecar(file):
         return analyse_dataset(dataset, **switches)
 
 
-def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> Analysed:
+def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> AnalysisAndContext:
     """Analyse a dataset without a study; the context's notes say how its labels were read."""
     from evenhand.analysis.report import ReportContext
 
@@ -139,62 +132,77 @@ def _study_context(
     """Return the report's context; `by_id` is the `dataset` with ids in place of names."""
     from evenhand.analysis.report import ReportContext
     from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.prompts.pairs import prompts_noun
-    from evenhand.study.store.logs.decisions import WAVES
     from evenhand.study.store.store import models_that_answered
 
-    config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
-    noun, usage, call = prompts_noun(prompts), dataset.facts.usage, dataset.call
+    usage, call = dataset.facts.usage, dataset.call
     quoted = with_ids(analysis.disagreements, analysis.ids)
 
-    def by_names(values: Mapping[Any, V]) -> dict[Any, V]:
-        return {(call(on), unit, *map(call, of)): cell for (on, unit, *of), cell in values.items()}
+    def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
+        """Return values with names in place of ids in their keys: rubric, unit, and any rater."""
+        return {
+            (call(rubric), unit, *map(call, raters)): value
+            for (rubric, unit, *raters), value in values.items()
+        }
 
-    waves = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
-    answered = {}
+    models_by_grader = {}
     if usage is not None:
-        answered = models_that_answered(usage[usage["rater_id"].isin(ratings["rater_id"].unique())])
-    facts: dict[str, str | int | float] = {
+        is_rated = usage["rater_id"].isin(dataset.ratings["rater_id"].unique())
+        models_by_grader = models_that_answered(usage[is_rated])
+    decisions = {
+        (decision.rubric, decision.unit_id, decision.grader): (decision.kind, decision.note)
+        for decision in sorted_so_far(study)
+    }
+    return ReportContext(
+        name=study.config.name,
+        synthetic=study.config.synthetic,
+        facts={
+            **_sample_facts(study, analysis.settings.cluster),
+            **_ratings_facts(dataset, analysis),
+            **{
+                written("methods.answered", grader=grader): counted(models)
+                for grader, models in models_by_grader.items()
+            },
+            **_own_prompts(study, by_id.ratings["rater_id"].unique(), call),
+            **_improvements(study, call),
+            **{f"rubric {call(name)}, hash": rubric.hash for name, rubric in study.rubrics.items()},
+        },
+        notes=[*dataset.notes, *several_models(models_by_grader)],
+        answered=models_by_grader,
+        rubric_titles=dataset.titles,
+        label_names=dataset.names,
+        texts=by_names(quoted_texts(study, quoted)),
+        remarks={
+            key: {call(rater): text for rater, text in remarks.items()}
+            for key, remarks in by_names(quoted_remarks(study, quoted)).items()
+        },
+        marks={
+            key: [(call(rater), mark) for rater, mark in marks]
+            for key, marks in by_names(quoted_marks(study, quoted)).items()
+        },
+        replies=by_names(quoted_replies(study, quoted)),
+        sorted=by_names(decisions),
+    )
+
+
+def _sample_facts(study: Study, cluster: str) -> dict[str, str | int | float]:
+    """Return the report's facts about a study's prompts and their sample, by their headings."""
+    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.study.store.logs.decisions import WAVES
+
+    config, prompts = study.config, study.store.pairs()
+    noun = prompts_noun(prompts)
+    waves = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
+    return {
         "study": config.name,
         noun: len(prompts),
         f"{noun} sampled": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
         **({f"{noun} picked where graders differ or are unsure": sum(waves)} if waves else {}),
-        "clusters": analysis.settings.cluster,
+        "clusters": cluster,
         "seed": config.seed,
         "annotators wanted per item": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
-        **_ratings_facts(dataset, analysis),
-        **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
-        **_own_prompts(study, by_id.ratings["rater_id"].unique(), call),
-        **_improvements(study, call),
-        **{f"rubric {call(name)}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
-    return ReportContext(
-        name=config.name,
-        synthetic=config.synthetic,
-        facts=facts,
-        notes=[*dataset.notes, *several_models(answered)],
-        answered=answered,
-        rubric_titles=dataset.titles,
-        label_names=dataset.names,
-        texts=by_names(quoted_texts(study, quoted)),
-        remarks={
-            key: {call(who): words for who, words in remarks.items()}
-            for key, remarks in by_names(quoted_remarks(study, quoted)).items()
-        },
-        marks={
-            key: [(call(who), mark) for who, mark in marks]
-            for key, marks in by_names(quoted_marks(study, quoted)).items()
-        },
-        replies=by_names(quoted_replies(study, quoted)),
-        sorted=by_names(
-            {
-                (decision.rubric, decision.unit_id, decision.grader): (decision.kind, decision.note)
-                for decision in sorted_so_far(study)
-            }
-        ),
-    )
 
 
 def with_ids(
@@ -224,30 +232,30 @@ def published_figures(study: Study) -> PublishedFigures:
     return published
 
 
-def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
-    """Add the rows of figures that were published at another cut of probabilities, with that cut
-    for every grader with probabilities: `spearman_at_threshold` and others.
+def _add_at_thresholds(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
+    """Add to the analysis the figures that were published at another threshold of probabilities:
+    with that threshold for every grader with probabilities, as `spearman_at_threshold` and others.
     """
     from evenhand.analysis.report.source import ALL_BINARY
 
     cuts = {(figure.rubric, figure.threshold) for figure in published.figure if figure.threshold}
-    for rubric, cut in sorted(cuts):
+    for rubric, threshold in sorted(cuts):
         rows = dataset.ratings[dataset.ratings["rubric"] == rubric]
         has_probabilities = (rows["rater_kind"] == "model") & (rows["prob_method"] != "")
         graders = sorted(rows.loc[has_probabilities, "rater_id"].unique())
         scale = dataset.scales.get(rubric)
         if scale is None or not graders:
             continue
-        scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
-        at_cut = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
-        figures = [figure for figure in published.figure if figure.threshold == cut]
+        scale = replace(scale, thresholds=dict.fromkeys(graders, threshold), tunings={})
+        at_threshold = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
+        figures = [figure for figure in published.figure if figure.threshold == threshold]
         statistics = [figure.statistic for figure in figures if figure.rubric == rubric]
         names = {*statistics, *(f"pair_{name}" for name in statistics)}
-        for row in at_cut.rows:
+        for row in at_threshold.rows:
             raters = {row["rater_a"], row["rater_b"]}
             if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
                 name = f"{row['statistic']}_at_threshold"
-                analysis.rows.append({**row, "statistic": name, "at": repr(cut)})
+                analysis.rows.append({**row, "statistic": name, "at": repr(threshold)})
 
 
 def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> BesidePublished:
@@ -259,32 +267,33 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
     models = ratings[ratings["rater_kind"] == "model"]
     graders = sorted(models["rater_id"].unique())
     with_probabilities = set(models.loc[models["prob_method"] != "", "rater_id"])
-    people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
+    n_people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     by_role = {"subjects": ", ".join(study.subjects()), "graders": ", ".join(graders)}
-    by_role["people"] = str(people) if people else ""
-    notes = [
-        written(
-            f"reproduction.{name}_differ", here=value or written("reproduction.none"), there=there
-        )
-        for name, value in by_role.items()
-        if (there := getattr(design, name))
-    ]
-    sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
-    prompts = design.prompts if design.prompts != sampled else 0
-    for name, there in (("prompts", prompts), ("responses", design.responses)):
-        if there:
-            numbers = {"here": sampled, "there": there}
+    by_role["people"] = str(n_people) if n_people else ""
+    notes = []
+    for role, names in by_role.items():
+        if published_names := getattr(design, role):
+            texts = {"here": names or written("reproduction.none"), "there": published_names}
+            notes.append(written(f"reproduction.{role}_differ", **texts))
+    n_sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
+    n_published = {"prompts": design.prompts, "responses": design.responses}
+    if design.prompts == n_sampled:
+        del n_published["prompts"]
+    for name, count in n_published.items():
+        if count:
+            numbers = {"here": n_sampled, "there": count}
             notes.append(written(f"reproduction.{name}_differ", noun=noun, **numbers))
-    others = ", ".join(grader for grader in graders if grader not in with_probabilities)
-    if design.probabilities and others:
-        there = design.probabilities
-        notes.append(written("reproduction.no_probabilities", there=there, graders=others))
+    labels_only = ", ".join(grader for grader in graders if grader not in with_probabilities)
+    if design.probabilities and labels_only:
+        texts = {"there": design.probabilities, "graders": labels_only}
+        notes.append(written("reproduction.no_probabilities", **texts))
     if (models["order"] == "ba").any():
         notes.append(written("reproduction.orders_differ"))
     if with_probabilities:
-        cuts = sorted({figure.threshold for figure in published.figure if figure.threshold})
         names = ", ".join(sorted(with_probabilities))
-        notes += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
+        thresholds = {figure.threshold for figure in published.figure if figure.threshold}
+        for threshold in sorted(thresholds):
+            notes.append(written("reproduction.cut_here", cut=repr(threshold), graders=names))
     return BesidePublished(published, graders, [*notes, *design.differs])
 
 
@@ -316,11 +325,11 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
     return facts
 
 
-def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:
+def several_models(models_by_grader: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Return a warning for each grader for which more than one model answered."""
     return [
         written("grade.several_models", grader=grader, models=counted(models))
-        for grader, models in answered.items()
+        for grader, models in models_by_grader.items()
         if len(models) > 1
     ]
 
@@ -351,46 +360,48 @@ def _improvements(study: Study, call: Callable[[str], str]) -> dict[str, str]:
     """Return for each improved rubric the split of its labels, every choice, and the price."""
     from evenhand.study.store.logs.decisions import ends_of
 
-    by_rubric: dict[str, list[dict[str, Any]]] = {}
-    for rubric, end in ends_of(study.store):
-        by_rubric.setdefault(rubric, []).append(end)
+    runs_by_rubric: dict[str, list[dict[str, Any]]] = {}
+    for rubric, run in ends_of(study.store):
+        runs_by_rubric.setdefault(rubric, []).append(run)
     lines = {}
-    for rubric, ends in by_rubric.items():
-        sentences = [written("methods.improved_parted", **ends[-1]["parts"])]
-        sentences += [sentence for end in ends for sentence in choice_lines(end, call)]
-        if ends[-1]["price"] is not None:
-            sentences.append(written("methods.improved_price", price=ends[-1]["price"]))
+    for rubric, runs in runs_by_rubric.items():
+        last_run = runs[-1]
+        sentences = [written("methods.improved_parted", **last_run["parts"])]
+        sentences += [sentence for run in runs for sentence in choice_lines(run, call)]
+        if last_run["price"] is not None:
+            sentences.append(written("methods.improved_price", price=last_run["price"]))
         lines[written("methods.improved", rubric=call(rubric))] = " ".join(sentences)
     return lines
 
 
-def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
-    """Return sentences on one run of `improve` as stored: the kappa of each candidate in its last
-    round, the old grader's first; then the choice and its test.
+def choice_lines(run: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
+    """Return sentences on a `run` of `improve` as stored: the kappa of each candidate in its last
+    round, the old grader's first; then the choice and its test. `call` returns a grader's name.
     """
-    last_scores: dict[str, tuple[float | None, int]] = {end["old"]: (None, 0)}
-    for stage in end["rounds"]:
-        last_scores |= {name: (kappa, stage["clusters"]) for name, kappa in stage["kappas"].items()}
+    last_scores: dict[str, tuple[float | None, int]] = {run["old"]: (None, 0)}
+    for stage in run["rounds"]:
+        for name, kappa in stage["kappas"].items():
+            last_scores[name] = kappa, stage["clusters"]
     scores = "; ".join(
         written("methods.improved_score", grader=call(name), kappa=kappa, clusters=clusters)
         for name, (kappa, clusters) in last_scores.items()
         if kappa is not None
     )
-    fields: dict[str, object] = {"old": call(end["old"]), "new": call(end["new"])}
+    fields: dict[str, object] = {"old": call(run["old"]), "new": call(run["new"])}
     fields |= {"count": max(len(last_scores) - 1, 0), "scores": scores}
-    fields["gives_way"] = end.get("gives_way", "")
-    if end.get("look") and end["outcome"] in ("better", "not_shown", "worse"):
-        result = end["outcome"]
-    elif end["new"]:
-        result = next((key for key in ("gives_way", "no_level") if end.get(key)), "futile")
+    fields["gives_way"] = run.get("gives_way", "")
+    if run.get("look") and run["outcome"] in ("better", "not_shown", "worse"):
+        result = run["outcome"]
+    elif run["new"]:
+        result = next((key for key in ("gives_way", "no_level") if run.get(key)), "futile")
     else:
         result = "none"
     lines = [written(f"methods.improved_{key}", **fields) for key in ("tried", result)]
-    if end.get("low") is not None:
-        lines.append(written("methods.improved_gain", **end))
-    if end.get("known_before"):
+    if run.get("low") is not None:
+        lines.append(written("methods.improved_gain", **run))
+    if run.get("known_before"):
         lines.append(written("improve.known_before", **fields))
-    return [*lines, *end.get("said", ())]
+    return [*lines, *run.get("said", ())]
 
 
 def audits_of(study: Study, grader: str) -> list[Audit]:
@@ -414,25 +425,29 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
 
 UnitTexts = dict[tuple[str, str], dict[str, str]]
 """Texts of a unit by name or rater, by (rubric, unit id)."""
-_UNITS_PER_QUERY = 400
+_UNITS_PER_QUERY = 400  # units that are read from the store at a time
 
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """Return the texts that raters read, by (rubric, unit id), each under its name."""
     from evenhand.study.prompts.units import Question
 
-    units = list(dict.fromkeys((case.rubric, case.unit_id) for case in disagreements))
-    units = [key for key in units if key[0] in study.rubrics]  # a computed score has no rubric
+    keys = dict.fromkeys((case.rubric, case.unit_id) for case in disagreements)
+    units = [key for key in keys if key[0] in study.rubrics]  # a computed score has no rubric
     quoted: UnitTexts = {}
     for start in range(0, len(units), _UNITS_PER_QUERY):
         batch = units[start : start + _UNITS_PER_QUERY]
-        questions = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in batch]
-        for key, values in zip(batch, study.values_of(questions), strict=True):
-            rubric = study.rubrics[key[0]]
-            blocks = text_blocks(rubric.variables, rubric.blocks, values)
+        questions = [Question(unit, study.rubrics[name], "ab") for name, unit in batch]
+        for question, key, values in zip(questions, batch, study.values_of(questions), strict=True):
+            blocks = text_blocks(question.rubric.variables, question.rubric.blocks, values)
             texts = values | {block.variable: block.text for block in blocks}
-            quoted[key] = {name.replace("_", " ").capitalize(): t for name, t in texts.items()}
+            quoted[key] = {text_title(name): text for name, text in texts.items()}
     return quoted
+
+
+def text_title(variable: str) -> str:
+    """Return the name under which a variable's text is quoted, such as "Prompt a"."""
+    return variable.replace("_", " ").capitalize()
 
 
 def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) -> UnitTexts:
@@ -443,9 +458,9 @@ def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) ->
     remarks: UnitTexts = {}
     for remark in standing(remarks_table(study.store)).to_dict("records"):
         key = (remark["rubric"], remark["unit_id"])
-        words = ": ".join(part for part in (remark["reason"], remark["text"]) if part)
-        if key in keys and words:
-            remarks.setdefault(key, {})[remark["rater_id"]] = words
+        text = ": ".join(filter(None, (remark["reason"], remark["text"])))
+        if key in keys and text:
+            remarks.setdefault(key, {})[remark["rater_id"]] = text
     return remarks
 
 

@@ -1,9 +1,9 @@
 """Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels.
 
 Ratings are split into parts by a hash of their unit, as a unit's ratings may be far apart in the
-source; each part is reduced by itself, and the reduced tables are added up. Every task is a pure
-function of a piece of the source or of other tasks' results, so that the tasks of a worker that
-dies are computed again elsewhere. Workers need this package and the source.
+source; each part is reduced by itself to counts of label patterns, and the reduced tables are added
+up. Every task is a pure function of a piece of the source or of other tasks' results, so that the
+tasks of a worker that dies are computed again elsewhere. Workers need this package and the source.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,53 +36,44 @@ from evenhand.reporting.ratings_file.labels import (
     keep_named_raters,
     refuse_sets,
 )
+from evenhand.study.tables import formats
 from evenhand.study.tables.columns import INCLUSION, folded, listed
-from evenhand.study.tables.formats import (
-    PIECE_ROWS,
-    ROW,
-    Piece,
-    batches_of,
-    check_part,
-    pieces_of,
-    source_name,
-)
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evenhand.reporting.analysing import Analysed
+    from evenhand.reporting.analysing import AnalysisAndContext
 
-_PART = "check a part of the ratings"
+_CHECK_A_PART = "check a part of the ratings"
 REFUSED = {
     "units": ("--units", "put the column cluster_id into the ratings"),
     "wide": ("--wide", "write a row for each rating"),
     "sheet": ("--sheet", "save the sheet as a separate file"),
     "several": ("--several", "write each option as a separate rubric"),
     "normalise": ("--normalise", "correct labels where they are"),
-    "slices": ("--slice", _PART),
-    "groups": ("--set groups", _PART),
-    "rater_slices": ("--set rater_slices", _PART),
-    "variants": ("--set variants", _PART),
-    "sensitivity_cluster": ("--set sensitivity_cluster", _PART),
+    "slices": ("--slice", _CHECK_A_PART),
+    "groups": ("--set groups", _CHECK_A_PART),
+    "rater_slices": ("--set rater_slices", _CHECK_A_PART),
+    "variants": ("--set variants", _CHECK_A_PART),
+    "sensitivity_cluster": ("--set sensitivity_cluster", _CHECK_A_PART),
     "sidecar": ("a file of settings", "move the ratings and declare their scale"),
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
 """Options that need single ratings, as typed, with the alternative (docs/millions.md)."""
-PART_ROWS = 500_000
-"""Approximate number of rows reduced at a time."""
+PART_ROWS = 500_000  # approximate number of rows reduced at a time
 MOST_PARTS = 4096
-_TIMEOUT = 10.0
-"""Seconds until a scheduler must have answered."""
-_TABLES_PER_TASK = 8
-"""Reduced tables that a task adds up."""
+_TIMEOUT = 10.0  # seconds until a scheduler must have answered
+_TABLES_PER_TASK = 8  # reduced tables that a task adds up
 UNUSED = ("seconds", "created_at", "rubric_hash")
 """Columns of ratings that no statistic uses here; only the number of hashes matters."""
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
 _KEYS = ("rubric", "rater_id", "rater_kind", "prob_method", "label", "rubric_hash")
+"""Columns whose combinations of values are needed before any ratings are reduced (`Facts`)."""
 _REPEATED = ("unit_id", "rater_id", "order", "draw")
+"""Columns that together identify one of several ratings of a unit by a rater."""
 
 
 def analyse_at_scale(
@@ -94,14 +86,14 @@ def analyse_at_scale(
     why: bool = False,
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
-) -> Analysed:
+) -> AnalysisAndContext:
     """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
     labels allow; the notes list what is left out, as `verify` and `why` are. `engine` is `dask` for
     processes of this machine, or `dask:` and the address of a scheduler; `changes` are settings of
     the analysis. Raises InputError as `analyse_file` does, and for what is `REFUSED`.
     """
     progress = on_stage or (lambda _: None)
-    name, connected = source_name(str(source)), _connector(engine)
+    name, connected = formats.source_name(str(source)), _connector(engine)
     is_local = "://" not in str(source)
     options = {**vars(scale), **changes, "units": units}
     options["sidecar"] = is_local and sidecar_path(Path(source)).is_file()
@@ -110,21 +102,22 @@ def analyse_at_scale(
     with connected() as client:
         submit = partial(client.submit, pure=False)
         progress("reading the labels")
-        n_parts = min(max(sum(piece.rows for piece in pieces) // PART_ROWS, 1), MOST_PARTS)
-        pieces_read = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
-        piece_facts = client.gather([submit(itemgetter(0), task) for task in pieces_read])
-        parts = [[submit(one_part, task, n) for task in pieces_read] for n in range(n_parts)]
-        del pieces_read  # so that workers can free them
+        n_rows = sum(piece.rows for piece in pieces)
+        n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
+        read_tasks = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
+        piece_facts = client.gather([submit(itemgetter(0), task) for task in read_tasks])
+        part_tasks = [[submit(one_part, task, i) for task in read_tasks] for i in range(n_parts)]
+        del read_tasks  # so that workers can free the pieces
         if not any(piece_facts):
             raise InputError(f"{name} has a header but no ratings")
         facts = Facts.all_of([entry for entry in piece_facts if entry])
         plan, notes = _plan(reading, facts, scale)
         progress("counting patterns of labels")
         plan_task = submit(copy, plan)  # data sent to a worker is lost with it, a task is not
-        reduced = [submit(reduce_part, tables, plan_task) for tables in parts]
+        reduced = [submit(reduce_part, tasks, plan_task) for tasks in part_tasks]
         while len(reduced) > 1:
             starts = range(0, len(reduced), _TABLES_PER_TASK)
-            reduced = [submit(add_up, reduced[n : n + _TABLES_PER_TASK]) for n in starts]
+            reduced = [submit(add_up, reduced[i : i + _TABLES_PER_TASK]) for i in starts]
         tables = add_up([reduced[0].result()])
     analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
     kinds, largest = [*plan.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
@@ -207,12 +200,16 @@ class Facts:
     rows: int
 
     @classmethod
-    def all_of(cls, parts: Sequence[Facts]) -> Facts:
-        """Return the facts about several parts together, cells in the order of their rows."""
-        cells = pd.concat([part.cells for part in parts]).rename_axis(ROW).reset_index()
-        cells = cells.sort_values([ROW, *_KEYS]).drop_duplicates(list(_KEYS)).set_index(ROW)
-        filled = frozenset().union(*(part.filled for part in parts))
-        return cls(cells, filled, sum(part.rows for part in parts))
+    def all_of(cls, facts: Sequence[Facts]) -> Facts:
+        """Return the facts about several pieces together, cells in the order of their rows."""
+        cells = pd.concat([entry.cells for entry in facts]).rename_axis(formats.ROW).reset_index()
+        cells = cells.sort_values([formats.ROW, *_KEYS]).drop_duplicates(list(_KEYS))
+        filled = frozenset().union(*(entry.filled for entry in facts))
+        return cls(cells.set_index(formats.ROW), filled, sum(entry.rows for entry in facts))
+
+
+FactsAndParts = tuple[Facts | None, "list[pa.Table]"]
+"""The facts about a piece, None without rows, and its rows by part, [] without rows."""
 
 
 @dataclass(frozen=True)
@@ -233,15 +230,15 @@ class Reduction:
 
 def _reading(
     source: str, name: str, scale: ScaleOptions, cluster: str
-) -> tuple[Reading, list[Piece]]:
+) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces."""
     column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)
     categories = {label.casefold() for label in scale.categories}
     no_label = NO_LABEL - categories | {folded(label).casefold() for label in scale.missing}
     reading = Reading(name, dict(scale.columns), column, no_label)
-    pieces = pieces_of(source, reading.columns, reading.theirs)
+    pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
-        columns = [n if n != "item_id" else "unit_id" for n in piece.columns]
+        columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
         columns += ["rater_kind"] if scale.kinds else []
         if scale.kinds and "rater_id" not in columns:
             raise InputError(
@@ -275,6 +272,7 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
+    """Return the kind of each rater."""
     return dict(zip(table["rater_id"], table["rater_kind"], strict=True))
 
 
@@ -294,14 +292,13 @@ def _check_consistent(table: pd.DataFrame, source: str) -> None:
         filled = table[table[column] != ""].drop_duplicates([key, column])
         for name, values in filled.groupby(key)[column]:
             if len(values) > 1:
-                raise InputError(
-                    f"{source}: {fault.format(name)}, {column} {listed(values)}; {remedy}"
-                )
+                message = f"{source}: {fault.format(name)}, {column} {listed(values)}"
+                raise InputError(f"{message}; {remedy}")
 
 
-def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
+def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:
     """Yield the rows of a piece in tables with our names of columns."""
-    for table in batches_of(piece, reading.theirs):
+    for table in formats.batches_of(piece, reading.theirs):
         if "item_id" in table.column_names:
             if "unit_id" in table.column_names:
                 table = table.drop_columns(["item_id"])
@@ -310,39 +307,41 @@ def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
         yield _folded(table, reading.no_label)
 
 
-def read_parts(piece: Piece, reading: Reading, parts: int) -> tuple[Facts | None, list[pa.Table]]:
-    """Return a piece's facts, None without rows, and its rows by part; InputError if too large."""
+def read_parts(piece: formats.Piece, reading: Reading, n_parts: int) -> FactsAndParts:
+    """Return a piece's facts and its rows by part. Raises InputError if the piece is too large."""
     import pyarrow as pa
 
     tables: list[pa.Table] = []
-    size = rows = 0
+    n_bytes = n_rows = 0
     for table in read_piece(piece, reading):
         tables.append(table)
-        size, rows = size + table.nbytes, rows + len(table)
-        check_part(size, rows, PIECE_ROWS, piece.name)
-    if not rows:
+        n_bytes, n_rows = n_bytes + table.nbytes, n_rows + len(table)
+        formats.check_part(n_bytes, n_rows, formats.PIECE_ROWS, piece.name)
+    if not n_rows:
         return None, []
     table = pa.concat_tables(tables).combine_chunks()
-    return facts_of(table), scattered(table, parts)
+    return facts_of(table), scattered(table, n_parts)
 
 
-def one_part(piece: tuple[Facts | None, list[pa.Table]], part: int) -> pa.Table | None:
+def one_part(facts_and_parts: FactsAndParts, part_index: int) -> pa.Table | None:
     """Return a copy of the rows of one part: a slice would be sent with its whole table."""
-    return piece[1][part].take(np.arange(len(piece[1][part]))) if piece[1] else None
+    _, parts = facts_and_parts
+    return parts[part_index].take(np.arange(len(parts[part_index]))) if parts else None
 
 
 def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
     """Return rows without invisible differences in spelling and without codes for "no label"."""
     import pyarrow as pa
 
-    for at, name in enumerate(table.column_names):
+    for position, name in enumerate(table.column_names):
         if name not in ("unit_id", "rater_id", "label"):
             continue
-        coded = table.column(name).combine_chunks().dictionary_encode()
-        texts = [folded(text) for text in coded.dictionary.to_pylist()]
+        encoded = table.column(name).combine_chunks().dictionary_encode()
+        texts = [folded(text) for text in encoded.dictionary.to_pylist()]
         if name == "label":
             texts = ["" if text.casefold() in no_label else text for text in texts]
-        table = table.set_column(at, name, pa.array(texts, pa.string()).take(coded.indices))
+        cells = pa.array(texts, pa.string()).take(encoded.indices)
+        table = table.set_column(position, name, cells)
     return table
 
 
@@ -350,21 +349,21 @@ def facts_of(table: pa.Table) -> Facts:
     """Return the facts about some rows."""
     import pyarrow.compute as pc
 
-    grouped = _with(table, _KEYS).group_by(list(_KEYS)).aggregate([(ROW, "min")])
-    cells = grouped.to_pandas().astype(dict.fromkeys(_KEYS, "str")).set_index(f"{ROW}_min")
-    columns = [name for name in table.column_names if name != ROW]
+    grouped = _with(table, _KEYS).group_by(list(_KEYS)).aggregate([(formats.ROW, "min")])
+    cells = grouped.to_pandas().astype(dict.fromkeys(_KEYS, "str")).set_index(f"{formats.ROW}_min")
+    columns = [name for name in table.column_names if name != formats.ROW]
     filled = [name for name in columns if pc.any(pc.not_equal(table[name], "")).as_py()]
     return Facts(cells, frozenset(filled), len(table))
 
 
-def scattered(table: pa.Table, parts: int) -> list[pa.Table]:
+def scattered(table: pa.Table, n_parts: int) -> list[pa.Table]:
     """Split rows into parts by a hash of their unit id that is the same on every machine."""
     hashes = pd.util.hash_array(np.asarray(table.column("unit_id").to_pylist(), dtype=object))
-    part = hashes % np.uint64(parts)
-    order = np.argsort(part, kind="stable")
-    ends = np.searchsorted(part[order], np.arange(parts + 1, dtype=np.uint64))
+    part_of_row = hashes % np.uint64(n_parts)
+    order = np.argsort(part_of_row, kind="stable")
+    bounds = np.searchsorted(part_of_row[order], np.arange(n_parts + 1, dtype=np.uint64))
     ordered = table.take(order)
-    return [ordered.slice(ends[k], ends[k + 1] - ends[k]) for k in range(parts)]
+    return [ordered.slice(start, end - start) for start, end in pairwise(bounds)]
 
 
 def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str, Reduced]:
@@ -376,12 +375,12 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
     filled_tables = [_with(table, columns) for table in tables if table is not None and len(table)]
     if not filled_tables:
         return {}
-    sort_keys = [ROW]
+    sort_keys = [formats.ROW]
     if {"order", "draw"} & {*columns}:  # sums of repeated readings depend on their order
         sort_keys = [name for name in _REPEATED if name in columns]
     rows = pa.concat_tables(filled_tables).sort_by([(name, "ascending") for name in sort_keys])
     frame = rows.select(columns).to_pandas().astype("str")
-    frame.index = rows.column(ROW).to_numpy()
+    frame.index = rows.column(formats.ROW).to_numpy()
     if plan.are_named:
         frame["rater_kind"] = frame["rater_id"].map(plan.kinds)
         frame = frame[frame["rater_kind"].notna()]
@@ -398,14 +397,14 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
             f"{clusters.index[int((clusters == '').argmax())]!r} is empty; every item needs a "
             "cluster, or resample units with --cluster unit"
         )
-    parts = {}
+    reduced = {}
     for name, scale in plan.scales.items():
         rubric_rows = ratings if plan.is_unnamed else ratings[ratings["rubric"] == name]
         if len(rubric_rows):
-            parts[name] = reduce_ratings(
+            reduced[name] = reduce_ratings(
                 rubric_rows, clusters, scale, plan.raters[name], plan.reading.source
             )
-    return parts
+    return reduced
 
 
 def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -415,10 +414,13 @@ def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     empty = pa.array(np.full(len(table), ""), pa.string())
     present = set(table.column_names)
     cells = {name: table.column(name) if name in present else empty for name in columns}
-    return pa.table({**cells, ROW: table.column(ROW)})
+    return pa.table({**cells, formats.ROW: table.column(formats.ROW)})
 
 
 def add_up(parts: Sequence[Mapping[str, Reduced]]) -> dict[str, Reduced]:
-    """Return the reduced tables of several parts, added up by rubric."""
-    names = sorted({name for part in parts for name in part})
-    return {name: merged([part[name] for part in parts if name in part]) for name in names}
+    """Return the reduced tables of several parts, each by rubric, added up by rubric."""
+    rubrics = sorted({rubric for by_rubric in parts for rubric in by_rubric})
+    return {
+        rubric: merged([by_rubric[rubric] for by_rubric in parts if rubric in by_rubric])
+        for rubric in rubrics
+    }

@@ -53,18 +53,22 @@ def exported_ratings(study: Study) -> pd.DataFrame:
 
 
 def exported_remarks(study: Study) -> pd.DataFrame:
+    """Return annotators' reasons and flags."""
     return remarks_table(study.store)
 
 
 def exported_answers(study: Study) -> pd.DataFrame:
+    """Return the latest answer of each annotator to each question."""
     return answers_table(study.store)
 
 
 def exported_times(study: Study) -> pd.DataFrame:
+    """Return annotators' working times and payments due."""
     return session_times(study, Sessions(study))
 
 
 def exported_decisions(study: Study) -> pd.DataFrame:
+    """Return the lead's decisions, in the order in which they were taken."""
     return decisions_table(study.store)
 
 
@@ -81,8 +85,8 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 
 def exported_final(study: Study) -> pd.DataFrame:
-    """Return the final label of every item (`final_labels`), its votes as JSON, and the columns of
-    the item; one that is called as ours are gets `_of_item`.
+    """Return the final label of every item (`final_labels`), its votes as JSON, and the item's own
+    columns, with the suffix `_of_item` where a name occurs twice.
     """
     final, units = final_labels(study).drop(columns=["labels", "agreement"]), exported_units(study)
     final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
@@ -113,13 +117,15 @@ def part_path(ratings: Path, part: str) -> Path:
 def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     """Return the sidecar of a study's ratings as TOML: what the analysis of a study uses in
     addition to its two tables. `units` names the file of units next to it, `attacked` that of the
-    injection audit, where there was one. The number of a look is the one that a report would have
-    now.
+    injection audit, "" without one. The numbers of interim analyses (`looks`) are those that a
+    report would have now.
     """
     import tomlkit
 
     dataset = from_study(study, whole=True)
     looks = coming_looks(study.store, looked_at(study, dataset.ratings))
+    # Other columns to slice raters by are annotators' answers about themselves.
+    rater_slices = (study.config.side.key,) if study.config.side else ()
     usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")
     sidecar = declared.Sidecar(
         study=_line(dataset.title),
@@ -128,14 +134,11 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
         units=units,
         attacked=attacked,
         strata=dataset.facts.strata,
-        excluded={  # with the reason where the program itself gave it
+        excluded={  # with the reason if the program itself gave it
             rater: _line(exclusion.reason) if exclusion.done_by == STOPPED_BY else _LEAD_DECISION
             for rater, exclusion in oversight(study.store).exclusions.items()
         },
-        # The other columns are people's answers about themselves.
-        analysis=dataset.settings.model_copy(
-            update={"rater_slices": (study.config.side.key,) if study.config.side else ()}
-        ),
+        analysis=dataset.settings.model_copy(update={"rater_slices": rater_slices}),
         decision=dataset.decision,
         rewordings={
             name: declared.WordingTrial.model_validate(vars(rewording))
@@ -157,8 +160,14 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 def _section(
     study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
 ) -> declared.ScaleSection:
-    """Return a rubric's section of the sidecar."""
+    """Return the section on a rubric; `look` is the number of its next interim analysis."""
     rubric = study.rubrics[scale.name]
+    usage_by_grader = {}
+    for row in usage:
+        if row["rubric"] == scale.name:
+            names = declared.GraderUsage.model_fields
+            figures = {name: row[name] for name in names if not pd.isna(row[name])}
+            usage_by_grader[row["rater_id"]] = declared.GraderUsage(**figures)
     return declared.ScaleSection.of(
         scale,
         title=_line(rubric.title),
@@ -181,18 +190,12 @@ def _section(
         ),
         hashes=study.accepted_hashes()[scale.name],
         look=look,
-        usage={
-            row["rater_id"]: declared.GraderUsage(
-                **{n: row[n] for n in declared.GraderUsage.model_fields if row[n] == row[n]}
-            )
-            for row in usage
-            if row["rubric"] == scale.name
-        },
+        usage=usage_by_grader,
     )
 
 
 def _line(text: str) -> str:
-    """Return a text as one printable line of at most 1,000 characters, as in a sidecar."""
+    """Return a text as one printable line, as long as a line of a sidecar may be (`Line`)."""
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:1000]
 
 
@@ -222,13 +225,14 @@ def material_of(
     if raters:
         ratings = ratings[ratings["rater_id"].isin(list(raters))]
     combined, scales = [], {}
-    for key, rated in ratings.groupby("rubric", sort=True):
+    for key, rubric_ratings in ratings.groupby("rubric", sort=True):
         rubric = str(key)
         scale = dataset.scales[rubric]
-        combined.append(_combined(rated, rubric, scale, name))
-        names = dataset.names.get(rubric, {})
+        combined.append(_combined(rubric_ratings, rubric, scale, name))
+        option_names = dataset.names.get(rubric, {})
+        name_by_label = {label: option_names.get(label, label) for label in scale.categories}
         title = dataset.titles.get(rubric) or rubric or "Label"
-        scales[rubric] = writers.Scale(title, {c: names.get(c, c) for c in scale.categories})
+        scales[rubric] = writers.Scale(title, name_by_label)
     return writers.Material(
         name=dataset.title,
         ratings=ratings,
@@ -241,32 +245,31 @@ def material_of(
 
 
 def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
-    """Return a row for each rater and unit; draws and orders combined as in the analysis."""
+    """Return a row for each rater and unit, with draws and orders combined as in the analysis."""
     by_method, _ = split_by_method(ratings, rubric)
     readings = combine_readings(by_method, scale, source)
-    names = np.array([*scale.categories, ""], dtype=object)
+    labels = np.array([*scale.categories, ""], dtype=object)  # the code of no label is -1
+    probabilities = []
+    for shares in readings.probabilities:
+        by_label = dict(zip(scale.categories, map(float, shares), strict=True))
+        probabilities.append("" if np.isnan(shares).any() else json.dumps(by_label))
     return pd.DataFrame(
         {
             "unit_id": np.array(readings.units, dtype=object)[readings.unit],
             "rubric": rubric,
             "rater_id": np.array(readings.raters, dtype=object)[readings.rater],
             "rater_kind": np.array(readings.kinds, dtype=object)[readings.rater],
-            "label": names[readings.code],
+            "label": labels[readings.code],
             "p_positive": readings.positive,
-            "probabilities": [
-                ""
-                if np.isnan(shares).any()
-                else json.dumps(dict(zip(scale.categories, map(float, shares), strict=True)))
-                for shares in readings.probabilities
-            ],
+            "probabilities": probabilities,
             "unscored_reason": readings.reason,
         }
     )
 
 
-def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Series) -> pd.DataFrame:
-    """Return the units among the ids `rated`, with their responses."""
-    units = units[units["unit_id"].isin(rated)]
+def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, ids: pd.Series) -> pd.DataFrame:
+    """Return the units of these ids, each with its one response or those of both sides."""
+    units = units[units["unit_id"].isin(ids)]
     if are_comparisons(units):  # both sides have the same prompt
         units = units.assign(prompt=units["prompt_a"]).drop(columns=["prompt_a", "prompt_b"])
     texts = {
@@ -274,8 +277,7 @@ def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Seri
         for row in responses.to_dict("records")
     }
     keys = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
-    return units.assign(
-        response=[texts.get(key, "") if key[2] else "" for key in keys],
-        response_a=["" if key[2] else texts.get((*key[:2], "a"), "") for key in keys],
-        response_b=["" if key[2] else texts.get((*key[:2], "b"), "") for key in keys],
-    )
+    one = [texts.get((pair, subject, side), "") if side else "" for pair, subject, side in keys]
+    side_a = ["" if side else texts.get((pair, subject, "a"), "") for pair, subject, side in keys]
+    side_b = ["" if side else texts.get((pair, subject, "b"), "") for pair, subject, side in keys]
+    return units.assign(response=one, response_a=side_a, response_b=side_b)

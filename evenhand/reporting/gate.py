@@ -4,10 +4,10 @@
 written as sentences, JSON, JUnit XML, and Markdown for a job's summary.
 
 A rule is comma-separated conditions, of which `verdict` may be one. A baseline is a JSON file of
-annotators' labels and a grader's grades on the same units (`Baseline`), to compare later runs with.
-It holds labels, scales, hashes of the rubrics, clusters and the settings that decide; no prompts,
-no responses and no annotators' names, so that it may be kept in a repository with the code that it
-guards. To grade again one needs the texts, which stay with the study.
+annotators' labels and a grader's grades on the same units (`Baseline`), to compare later grades
+with. It holds labels, scales, hashes of the rubrics, clusters and the settings that decide; no
+prompts, no responses and no annotators' names, so that it may be kept in a repository with the code
+that it guards. Grading again takes the texts, which stay with the study.
 """
 
 from __future__ import annotations
@@ -37,18 +37,12 @@ from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.verdicts.versions import (
-    KAPPA_BEFORE,
-    Drift,
-    Versions,
-    drift_of,
-    paired_labels,
-)
+from evenhand.analysis.verdicts import versions
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import analyse_source
+from evenhand.reporting.analysing import AnalysisAndContext, OnStage, analyse_source
 from evenhand.reporting.load import id_in, is_file, load
 from evenhand.reporting.panel import Line as PanelLine
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.panel import Printable
 from evenhand.reporting.ratings_file.declared import (
     MOST_BYTES,
     Line,
@@ -68,14 +62,12 @@ if TYPE_CHECKING:
     from evenhand.reporting.load import Source
 
 Outcome = Literal["met", "not_met", "inconclusive"]
+"""The outcome of a check; below are those of a condition's state, a drift and a verdict."""
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
 _STATE_OUTCOME: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
-_DRIFT_OUTCOME: dict[str, Outcome] = {
-    "unchanged": "met",
-    "changed": "not_met",
-    "inconclusive": "inconclusive",
-}
-OUTCOMES: dict[str, Outcome] = {
+_DRIFT_OUTCOME: dict[str, Outcome] = {"unchanged": "met", "changed": "not_met"}
+_DRIFT_OUTCOME["inconclusive"] = "inconclusive"
+VERDICT_OUTCOMES: dict[str, Outcome] = {
     "can_replace": "met",
     "can_replace_at_threshold": "met",
     "agrees_with_reference": "met",
@@ -85,8 +77,7 @@ OUTCOMES: dict[str, Outcome] = {
     "inconclusive": "inconclusive",
 }
 EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "inconclusive": 3}
-SCHEMA = 1
-"""Version of the JSON; adding a key does not change it."""
+SCHEMA = 1  # version of the JSON; adding a key does not change it
 
 
 @dataclass(frozen=True)
@@ -105,10 +96,10 @@ class Check:
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(Shown):
+class Gate(Printable):
     """All checks on one grader, a rater id; true only if all are met. `notes` list assumptions
     about the labels. `verdict` is the grader's, "" if the labels were not analysed; `weaker` is a
-    sentence if the rule is met although the verdict is no pass. `shown` is the display name.
+    sentence if the rule is met although the verdict is no pass. `rows` are the results.
     """
 
     source: str
@@ -118,7 +109,7 @@ class Gate(Shown):
     verdict: str = ""
     weaker: str = ""
     rows: Sequence[ResultRow] = field(default=(), compare=False)
-    shown: str = ""
+    display_name: str = ""
 
     def __bool__(self) -> bool:
         return self.passed is True
@@ -212,15 +203,15 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 _CLAUSE = re.compile(
     r"(?P<statistic>[a-z][a-z0-9_]*)"
-    r"(?:@(?P<at>[^\s<>=|]+?))?"
+    r"(?:@(?P<level>[^\s<>=|]+?))?"
     r"(?P<binary>\|binary)?"
     r"(?:\.(?P<part>estimate|low|high))?"
     r"\s*(?P<operator>>=|<=|==|>|<)"
     r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 )
 _WORST_STATE_FIRST: tuple[State, ...] = ("broken", "open", "met")
-_GROUPS = ("", "humans", "models", "all")
-"""Values of `rater_b` that name no single rater."""
+_GROUPS = ("", "humans", "models", "all")  # values of `rater_b` that name no single rater
+_MOST_LEVELS = 8  # the most levels of a statistic that an error lists
 VERDICT = "verdict"
 """The condition that the grader can replace an annotator, or agrees with the reference."""
 
@@ -228,11 +219,11 @@ VERDICT = "verdict"
 @dataclass(frozen=True)
 class Clause:
     """A condition on a figure in results.csv: the `part` (estimate, low or high) of a statistic's
-    row, `at` a category or threshold, compared with a number.
+    row at a `level` (a category, a threshold or an attack; "" for none), compared with a number.
     """
 
     statistic: str
-    at: str
+    level: str
     binary: bool
     part: str
     operator: str
@@ -240,8 +231,8 @@ class Clause:
 
     def __str__(self) -> str:
         """The condition as in a rule."""
-        at, binary = f"@{self.at}" if self.at else "", "|binary" if self.binary else ""
-        return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
+        level, binary = f"@{self.level}" if self.level else "", "|binary" if self.binary else ""
+        return f"{self.statistic}{level}{binary}.{self.part} {self.operator} {self.number:g}"
 
 
 Rule = tuple[bool, list[Clause]]
@@ -283,8 +274,8 @@ class CheckedClause:
         name = clause.statistic
         if self.statistic not in ("", clause.statistic):
             name += f" ({self.statistic})"
-        if clause.at:
-            name += f" at {clause.at}"
+        if clause.level:
+            name += f" at {clause.level}"
         if self.worst_of:
             name += " " + written("gate.worst_of", attacks=self.worst_of)
         if clause.binary:
@@ -311,20 +302,20 @@ def parse_rule(text: str) -> Rule:
     >>> has_verdict, [str(clause) for clause in clauses]
     (True, ['coverage.estimate >= 0.98', 'kappa|binary.low > 0.5'])
     """
-    parts = [part.strip() for part in text.split(",")]
+    conditions = [condition.strip() for condition in text.split(",")]
     clauses = []
-    for part in parts:
-        if part == VERDICT:
+    for condition in conditions:
+        if condition == VERDICT:
             continue
-        if not (match := _CLAUSE.fullmatch(part)):
+        if not (match := _CLAUSE.fullmatch(condition)):
             raise InputError(
-                f"--require: {part!r} is not a valid condition; write verdict, or "
+                f"--require: {condition!r} is not a valid condition; write verdict, or "
                 "STATISTIC[.estimate|.low|.high] OP NUMBER, as in 'verdict, coverage >= 0.98'"
             )
-        fields: dict[str, Any] = {**match.groupdict(), "number": float(match["number"])}
-        fields |= {"at": match["at"] or "", "part": match["part"] or "estimate"}
-        clauses.append(Clause(**fields | {"binary": bool(match["binary"])}))
-    return VERDICT in parts, clauses
+        statistic, sign, number = match["statistic"], match["operator"], float(match["number"])
+        level, part = match["level"] or "", match["part"] or "estimate"
+        clauses.append(Clause(statistic, level, bool(match["binary"]), part, sign, number))
+    return VERDICT in conditions, clauses
 
 
 def check_clauses(
@@ -340,14 +331,13 @@ def check_clauses(
     rows = results[results["rubric"] == rubric]
     raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
     if grader not in raters:
-        raise InputError(
-            f"there is no grader {grader!r} here; the raters are {', '.join(sorted(raters))}"
-        )
+        names = ", ".join(sorted(raters))
+        raise InputError(f"there is no grader {grader!r} here; the raters are {names}")
     return [_check_clause(clause, rows, grader, kappa) for clause in clauses]
 
 
 def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
-    """Find the clause's row of one rubric and check it; arguments as for `check_clauses`."""
+    """Find the clause's figure in the rows of a rubric, and check it (see `check_clauses`)."""
     statistic = _full_name(clause, rows, kappa)
     candidates = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
@@ -363,40 +353,44 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
         )
     first, second = candidates["rater_a"], candidates["rater_b"]
     with_people = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
-    alone = (first == grader) & (second == "")
-    candidates = candidates[(with_people & (second == grader)) | alone]
+    is_alone = (first == grader) & (second == "")
+    candidates = candidates[(with_people & (second == grader)) | is_alone]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
-        matching = candidates[
-            (candidates["subset"] == subset) & (candidates["at"] == clause.at)
-        ].sort_values("rater_a", ascending=False)  # "humans" before ""
+        is_match = (candidates["subset"] == subset) & (candidates["at"] == clause.level)
+        matching = candidates[is_match].sort_values("rater_a", ascending=False)  # "humans" first
         if not matching.empty:
             row = matching.iloc[0]
             note = str(row["note"]) or "no interval"
             return CheckedClause(clause, float(row[clause.part]), note, statistic=statistic)
-    if is_audit and not clause.binary and not clause.at:  # no attack is named: the worst decides
-        by_attack = [
-            CheckedClause(replace(clause, at=at), float(value), note or "no interval")
-            for at, value, note in candidates[["at", clause.part, "note"]].itertuples(index=False)
-            if at.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)
-        ]
-        if by_attack:
-            worst = min(
-                by_attack,
-                key=lambda checked: (_WORST_STATE_FIRST.index(checked.state), checked.slack),
-            )
-            return replace(worst, worst_of=len(by_attack))
+    names_attack = clause.binary or clause.level
+    if is_audit and not names_attack and (worst := _worst_attack(clause, candidates)):
+        return worst
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(
             f"--require: there is no {statistic}|binary here, as no labels count as yes; "
             "declare them with --affirmative, or in the rubric"
         )
-    where = " on the binary label" if clause.binary else ""
-    fault = f"--require: {grader!r} has no {statistic}{where} here"
+    on_binary = " on the binary label" if clause.binary else ""
+    fault = f"--require: {grader!r} has no {statistic}{on_binary} here"
     levels = sorted(set(candidates.loc[candidates["subset"].isin(subsets), "at"]) - {""})
     if levels:
-        fault += f"; it is given at {', '.join(levels[:8])}: write {statistic}@{levels[0]}"
+        listed_levels = ", ".join(levels[:_MOST_LEVELS])
+        fault += f"; it is given at {listed_levels}: write {statistic}@{levels[0]}"
     raise InputError(fault)
+
+
+def _worst_attack(clause: Clause, rows: pd.DataFrame) -> CheckedClause | None:
+    """Check a clause against every attack; return the check that is met least, None for none."""
+    checks = [
+        CheckedClause(replace(clause, level=level), float(value), note or "no interval")
+        for level, value, note in rows[["at", clause.part, "note"]].itertuples(index=False)
+        if level.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)
+    ]
+    if not checks:
+        return None
+    worst = min(checks, key=lambda check: (_WORST_STATE_FIRST.index(check.state), check.slack))
+    return replace(worst, worst_of=len(checks))
 
 
 def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
@@ -416,12 +410,11 @@ def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
 # ---- a baseline ---------------------------------------------------------------------------------
 
 _OMITTED_COLUMNS = ("seconds", "rubric_hash", "created_at")
+"""Columns of ratings that a baseline does not need."""
 _SAVED_COLUMNS = tuple(column for column in RATINGS_COLUMNS if column not in _OMITTED_COLUMNS)
-_BASELINE_SUFFIX = " (baseline)"
-"""Suffix of a grader's name for its grades in the baseline."""
+_BASELINE_SUFFIX = " (baseline)"  # suffix of a grader's name for its grades in the baseline
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
-"""A table as lines of CSV, the header first, so that a changed label changes one line of the
-file."""
+"""A table as lines of CSV with a header, so that a changed label changes one line of the file."""
 
 
 class Baseline(Section):
@@ -470,15 +463,15 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             if not shared.empty:
                 ratings_by_rubric[name] = shared
     if not ratings_by_rubric:
-        place = f" on {rubric}" if rubric else ""
+        on_rubric = f" on {rubric}" if rubric else ""
         raise InputError(
-            f"{dataset.name}: no item has a label of an annotator and of {grader!r}{place}; "
+            f"{dataset.name}: no item has a label of an annotator and of {grader!r}{on_rubric}; "
             "collect grades on labelled items first"
         )
     ratings = pd.concat(ratings_by_rubric.values())
     is_human = ratings["rater_kind"].eq("human")
     people = sorted(set(ratings.loc[is_human, "rater_id"]))
-    pseudonyms = {person: f"person-{n}" for n, person in enumerate(people, start=1)}
+    pseudonyms = {person: f"person-{number}" for number, person in enumerate(people, start=1)}
     rater_ids = ratings["rater_id"].map(pseudonyms).where(is_human, ratings["rater_id"])
     ratings = ratings.assign(rater_id=rater_ids)
     ids = sorted(set(ratings["unit_id"]))
@@ -554,7 +547,7 @@ def drifts_from(
     rubric: str | None = None,
     new_rubric: bool = False,
     **changes: Any,
-) -> list[Drift]:
+) -> list[versions.Drift]:
     """Compare the baseline's grader with its grades in a dataset, where its id is `grader`,
     on each rubric. Annotators' labels, scales, clusters and settings, except `changes`, are the
     baseline's. Raises InputError if there are no such grades now, none on a unit of the baseline,
@@ -562,33 +555,30 @@ def drifts_from(
     """
     rubrics = [name for name in baseline.scales if rubric is None or same_rubric(name, rubric)]
     if not rubrics:
-        names = listed(baseline.scales)
-        raise InputError(f"the baseline has no rubric {rubric!r}; it has {names}")
+        saved_rubrics = listed(baseline.scales)
+        raise InputError(f"the baseline has no rubric {rubric!r}; it has {saved_rubrics}")
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
     display_name = present_dataset.call(grader)
-    versions = Versions(display_name + _BASELINE_SUFFIX, display_name)
+    raters = versions.Versions(before=display_name + _BASELINE_SUFFIX, after=display_name)
     saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
     units, drifts = _read_csv_lines(baseline.units), []
     for name in rubrics:
         saved = saved_ratings[saved_ratings["rubric"] == name]
-        rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, versions.before)
+        rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, raters.before)
         present = _present_grades(baseline, present_dataset, name, grader, new_rubric=new_rubric)
         scale = baseline.scales[name].scale(name)
-        versions_ratings = [
-            saved.assign(rater_id=rater_ids),
-            present.assign(rater_id=versions.after),
-        ]
-        ratings = pd.concat(versions_ratings, ignore_index=True)
+        both = [saved.assign(rater_id=rater_ids), present.assign(rater_id=raters.after)]
+        ratings = pd.concat(both, ignore_index=True)
         rated_units = units[units["unit_id"].isin(ratings["unit_id"])]
-        labels = paired_labels(ratings, rated_units, scale, versions)
-        drifts.append(drift_of(labels, versions, settings, decision, seed=baseline.seed))
+        labels = versions.paired_labels(ratings, rated_units, scale, raters)
+        drifts.append(versions.drift_of(labels, raters, settings, decision, seed=baseline.seed))
     return drifts
 
 
-def same_rubric(name: str, other: str) -> bool:
+def same_rubric(first: str, second: str) -> bool:
     """Return True if two names differ at most in hyphens and underscores."""
-    return name.replace("_", "-") == other.replace("_", "-")
+    return first.replace("_", "-") == second.replace("_", "-")
 
 
 def _grader_id(dataset: Dataset, grader: str) -> str:
@@ -620,9 +610,10 @@ def _present_grades(
     """Return a grader's ratings on the baseline's units; errors as for `drifts_from`."""
     ratings = dataset.counted(rubric)
     ratings = ratings[ratings["rater_id"] == grader]
-    place = f" on {rubric}" if rubric else ""
+    on_rubric = f" on {rubric}" if rubric else ""
     if ratings.empty:
-        raise InputError(f"{dataset.name} has no grades of {grader!r}{place}; collect them first")
+        fault = f"{dataset.name} has no grades of {grader!r}{on_rubric}"
+        raise InputError(f"{fault}; collect them first")
     saved_hashes = set(baseline.scales[rubric].hashes or ())
     other_hashes = set(ratings["rubric_hash"]) - {""} - saved_hashes
     if saved_hashes and other_hashes and not new_rubric:
@@ -634,9 +625,10 @@ def _present_grades(
     units = set(_read_csv_lines(baseline.units)["unit_id"])
     shared = ratings[ratings["unit_id"].isin(units)]
     if shared.empty:
+        n_graded = ratings["unit_id"].nunique()
         raise InputError(
-            f"none of the {ratings['unit_id'].nunique()} items that {grader!r} graded{place} is "
-            f"among the {len(units)} of the baseline; grade the baseline's items"
+            f"none of the {n_graded} items that {grader!r} graded{on_rubric} is among the "
+            f"{len(units)} of the baseline; grade the baseline's items"
         )
     # Only for its error, which names a row with a label that the baseline's scale lacks.
     combine_readings(shared, baseline.scales[rubric].scale(rubric), dataset.name)
@@ -667,7 +659,7 @@ def gate(
     options: ScaleOptions | None = None,
     new_rubric: bool = False,
     engine: str = "",
-    on_stage: Callable[[str], None] | None = None,
+    on_stage: OnStage = None,
     **changes: Any,
 ) -> Gate:
     """Check a grader's labels, in a study's folder, a ratings file or a table, against a rule
@@ -679,7 +671,7 @@ def gate(
     (`reporting.at_scale`); then `source` may be an address, a str. Raises InputError if the rule or
     the baseline does not fit these labels.
     """
-    grader = display_name = id_in(source, grader)
+    grader = id_in(source, grader)
     if require is None and baseline is None:
         require = VERDICT
     options = options or ScaleOptions()
@@ -687,49 +679,25 @@ def gate(
     if baseline is None and (new_rubric or "drift_margin" in options.settings):
         option = "--new-rubric" if new_rubric else "--set drift_margin"
         raise InputError(f"{option} is about a comparison with a baseline; add --baseline")
-    checks: list[Check] = []
-    notes: list[str] = []
-    rows: list[ResultRow] = []
-    verdict, weaker = "", ""
+    result = Gate(_source_name(source, options), grader, checks=(), display_name=grader)
     if require is not None:
         rule = parse_rule(require)
-        if engine:
-            from evenhand.reporting.at_scale import analyse_at_scale
-
-            units, settings = options.units, options.settings
-            if not isinstance(source, (str, Path)) or not isinstance(units, (Path, type(None))):
-                raise InputError("--engine reads files; a table is here already")
-            analysis, context = analyse_at_scale(
-                source, options, engine=engine, units=units, on_stage=on_stage, **settings
-            )
-        else:
-            folder = Path(source) if isinstance(source, str) else source
-            analysis, context = analyse_source(folder, options, on_stage=on_stage)
-        display_names = {rater_id: name for name, rater_id in analysis.ids.items()}
-        display_name = display_names.get(grader, grader)
-        checks, verdict, weaker = _check_rule(source, display_name, rule, options, analysis)
-        notes += context.said
-        rows += analysis.rows
-    if baseline is not None:
-        if isinstance(source, str):
-            raise InputError("this is an address; a baseline is compared with a file's labels")
-        check_name = f"baseline {baseline.name}"
-        comparison = _comparison(
-            source, grader, read_baseline(baseline), check_name, options, new_rubric
-        )
-        grader, display_name = comparison.grader, comparison.shown
-        checks += comparison.checks
-        rows += comparison.rows
-        notes += comparison.notes
-    return Gate(
-        source=_source_name(source, options),
-        grader=grader,
-        checks=tuple(checks),
-        notes=tuple(dict.fromkeys(notes)),
-        verdict=verdict,
-        weaker=weaker,
-        rows=rows,
-        shown=display_name,
+        analysis, context = _analysed(source, options, engine, on_stage)
+        result = _check_rule(result, rule, options, analysis, is_file=is_file(source))
+        result = replace(result, notes=tuple(dict.fromkeys(context.said)))
+    if baseline is None:
+        return result
+    if isinstance(source, str):
+        raise InputError("this is an address; a baseline is compared with a file's labels")
+    saved, check_name = read_baseline(baseline), f"baseline {baseline.name}"
+    comparison = _comparison(source, grader, saved, check_name, options, new_rubric)
+    return replace(
+        result,
+        grader=comparison.grader,
+        checks=(*result.checks, *comparison.checks),
+        notes=tuple(dict.fromkeys([*result.notes, *comparison.notes])),
+        rows=[*result.rows, *comparison.rows],
+        display_name=comparison.display_name,
     )
 
 
@@ -777,36 +745,60 @@ def _source_name(source: Source | str, options: ScaleOptions) -> str:
 
 
 def _check_rule(
-    source: Source | str, grader: str, rule: Rule, options: ScaleOptions, analysis: Analysis
-) -> tuple[list[Check], str, str]:
-    """Return the checks of the rule, the verdict on the grader ("" for none), and a sentence that
-    the rule is weaker than the verdict if it is met without it, else "".
+    result: Gate, rule: Rule, options: ScaleOptions, analysis: Analysis, *, is_file: bool
+) -> Gate:
+    """Return the result of a gate with the checks of the rule, the verdict on its grader, and a
+    sentence (`weaker`) if the rule is met although the verdict is no pass.
     """
     rubrics = sorted(set(analysis.results["rubric"]))
     display_names = {id_: name for name, id_ in analysis.ids.items()}
-    named_rubric = display_names.get(options.rubric or "", options.rubric)
-    rubric = _choose_rubric(named_rubric, rubrics, is_file=is_file(source))
+    grader = display_names.get(result.grader, result.grader)
+    typed_rubric = display_names.get(options.rubric or "", options.rubric)
+    rubric = _choose_rubric(typed_rubric, rubrics, is_file=is_file)
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     has_verdict, clauses = rule
     checked_clauses = check_clauses(clauses, analysis.results, rubric, grader, kappa)
-    checks = [checked.check for checked in checked_clauses]
+    checks = tuple(checked.check for checked in checked_clauses)
     key = rubric, grader
     of_grader = (entry for entry in analysis.verdicts if (entry["rubric"], entry["grader"]) == key)
     verdict: Verdict | None = next(of_grader, None)
-    if verdict is None:  # the rater is an annotator, or an interim analysis is not due yet
-        verdict_check = Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
-    else:
-        names = ("verdict", "reason", "threshold", "more_clusters")
-        figures = {name: verdict[name] for name in names}  # type: ignore[literal-required]
-        outcome = OUTCOMES[verdict["verdict"]]
-        verdict_check = Check(VERDICT, outcome, verdict["sentence"], figures)
-    code = verdict["verdict"] if verdict else ""
+    verdict_check = _verdict_check(verdict, grader)
+    weaker = ""
     if has_verdict:
-        return [verdict_check, *checks], code, ""
-    if verdict_check.outcome == "met" or any(check.outcome != "met" for check in checks):
-        return checks, code, ""
-    weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=verdict_check.sentence)
-    return checks, code, weaker
+        checks = (verdict_check, *checks)
+    elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
+        sentence = verdict_check.sentence
+        weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=sentence)
+    code = verdict["verdict"] if verdict else ""
+    result = replace(result, checks=checks, verdict=code, weaker=weaker)
+    return replace(result, rows=analysis.rows, display_name=grader)
+
+
+def _analysed(
+    source: Source | str, options: ScaleOptions, engine: str, on_stage: OnStage
+) -> AnalysisAndContext:
+    """Analyse the labels of a source, by an `engine` if one is named."""
+    if not engine:
+        folder = Path(source) if isinstance(source, str) else source
+        return analyse_source(folder, options, on_stage=on_stage)
+    from evenhand.reporting.at_scale import analyse_at_scale
+
+    units, settings = options.units, options.settings
+    if not isinstance(source, (str, Path)) or not isinstance(units, (Path, type(None))):
+        raise InputError("--engine reads files; a table is here already")
+    return analyse_at_scale(
+        source, options, engine=engine, units=units, on_stage=on_stage, **settings
+    )
+
+
+def _verdict_check(verdict: Verdict | None, grader: str) -> Check:
+    """Return the check that the verdict on a grader is a pass; inconclusive without a verdict."""
+    if verdict is None:  # the rater is an annotator, or an interim analysis is not due yet
+        return Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
+    names = ("verdict", "reason", "threshold", "more_clusters")
+    figures = {name: verdict[name] for name in names}  # type: ignore[literal-required]
+    outcome = VERDICT_OUTCOMES[verdict["verdict"]]
+    return Check(VERDICT, outcome, verdict["sentence"], figures)
 
 
 def _comparison(
@@ -834,17 +826,17 @@ def _comparison(
         checks=tuple(_drift_check(drift, check_name) for drift in drifts),
         notes=(written("terminal.synthetic"),) if baseline.synthetic or dataset.synthetic else (),
         rows=[row for drift in drifts for row in drift.rows],
-        shown=dataset.call(grader),
+        display_name=dataset.call(grader),
     )
 
 
-def _drift_check(drift: Drift, check_name: str) -> Check:
+def _drift_check(drift: versions.Drift, check_name: str) -> Check:
     """Return a drift as a check, with the figures of the versions' comparison."""
     figures: dict[str, float | int | str | None] = {}
     figures |= {"verdict": drift.verdict, "more_clusters": drift.more_clusters}
     for row in drift.rows:
         statistic = row["statistic"]
-        if row["rater_a"] != "humans" or statistic == KAPPA_BEFORE:
+        if row["rater_a"] != "humans" or statistic == versions.KAPPA_BEFORE:
             for suffix, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
                 value = row[part]  # type: ignore[literal-required]
                 figures[statistic + suffix] = None if math.isnan(value) else value
@@ -852,23 +844,23 @@ def _drift_check(drift: Drift, check_name: str) -> Check:
     return Check(name, _DRIFT_OUTCOME[drift.verdict], drift.sentence, figures)
 
 
-def _choose_rubric(named_rubric: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
-    """Return the name in the results of the rubric that the user named; None will do if there is
+def _choose_rubric(typed_name: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
+    """Return the name in the results of the rubric that the user typed. None is enough if there is
     only one. Of a rubric whose labels are sets, only its options ("rubric/option") can be chosen:
     the whole set has no verdict.
     """
     set_rubrics = {name.partition("/")[0] for name in rubrics if "/" in name}
     rubrics = [name for name in rubrics if name not in set_rubrics]
     # A file's rubric may have another name in the results than the user typed.
-    if len(rubrics) == 1 and (named_rubric is None or is_file):
+    if len(rubrics) == 1 and (typed_name is None or is_file):
         return rubrics[0]
     names = ", ".join(rubrics)
-    if named_rubric is None:
+    if typed_name is None:
         raise InputError(f"there are several rubrics; choose one with --rubric: {names}")
     for name in rubrics:
-        if same_rubric(name, named_rubric):
+        if same_rubric(name, typed_name):
             return name
-    raise InputError(f"there is no rubric {named_rubric!r} here; the rubrics are {names}")
+    raise InputError(f"there is no rubric {typed_name!r} here; the rubrics are {names}")
 
 
 def junit_xml(result: Gate) -> bytes:
@@ -887,13 +879,12 @@ def junit_xml(result: Gate) -> bytes:
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})
     for check in result.checks:
-        attributes = {"classname": f"{result.source}, {result.shown}", "name": check.name}
+        attributes = {"classname": f"{result.source}, {result.display_name}", "name": check.name}
         case = ElementTree.SubElement(suite, "testcase", visible_in(attributes))
         if check.outcome != "met":
             tag = "failure" if check.outcome == "not_met" else "error"
-            ElementTree.SubElement(
-                case, tag, {"message": visible(check.sentence), "type": check.outcome}
-            )
+            details = {"message": visible(check.sentence), "type": check.outcome}
+            ElementTree.SubElement(case, tag, details)
         else:
             ElementTree.SubElement(case, "system-out").text = visible(check.sentence)
     if result.all_notes:
@@ -909,6 +900,6 @@ def summary_markdown(result: Gate) -> str:
     text = visible("\n".join(lines))
     longest_backticks = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest_backticks + 1)
-    subject = visible(written("gate.about", source=result.source, grader=result.shown))
+    subject = visible(written("gate.about", source=result.source, grader=result.display_name))
     title = written(f"gate.title_{result.outcome}")
     return f"### {title}\n\n{fence}text\n{subject}\n{text}\n{fence}\n"

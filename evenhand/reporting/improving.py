@@ -1,10 +1,10 @@
 """Find a better grader for a study, and test that it is better: `evenhand improve`.
 
-Labelled clusters are split once into *learn*, *choose* and *prove* (training, selection and test
-set; `analysis.verdicts.versions`). Candidates are graded round by round on *choose*, and the best
-of them is compared with the old grader on *prove*. `Trial` holds the split labels and the
-candidates, `_Run` asks the graders, `Improved` is the result. Grades are stored like any others,
-so the same command continues a run that was killed or ran out of money.
+Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
+test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, and the best of
+them is compared with the old grader on *prove*. `Trial` holds the split labels and the candidates,
+`_Run` asks the graders, `Improvement` is the result. Grades are stored like any others, so the same
+command continues a run that was killed or ran out of money.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from evenhand.graders.providers import parse_spec
 from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at
-from evenhand.reporting.panel import Line, Shown
-from evenhand.reporting.suggestions import LearnUnit, Proposed, Start
+from evenhand.reporting.panel import Line, Printable
+from evenhand.reporting.suggestions import LearnUnit, Proposals, Start
 from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
 from evenhand.study import Study
 from evenhand.study.store.logs import decisions as log
@@ -49,6 +49,7 @@ from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
+GradingTask = tuple[str, GradingOptions]  # a grader, and its options for some units
 AUDITED = 20
 """Units of the best candidate's injection audit; eight suffice to find one that obeys an attack."""
 
@@ -56,16 +57,16 @@ AUDITED = 20
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and its `grading` options; `candidates`, a
-    folder of grader prompts made elsewhere; `others`, graders to try with the same options; how
-    many `proposals` of instructions GEPA may request, and from which model (`proposer`, "" for the
-    old grader's). If the old grader's labels were imported, the first of `others` is asked instead.
+    folder of grader prompts made elsewhere; `other_graders` to try with the same options; how many
+    `proposals` of instructions GEPA may request, and from which model (`proposer`, "" for the old
+    grader's). If the old grader's labels were imported, the first other grader is asked instead.
     """
 
     rubric: str
     grader: str
     grading: GradingOptions = field(default_factory=GradingOptions)
     candidates: Path | None = None
-    others: Sequence[str] = ()
+    other_graders: Sequence[str] = ()
     proposals: int = 0
     proposer: str = ""
 
@@ -83,7 +84,7 @@ class Candidate:
     grading: GradingOptions
     is_imported: bool = False
 
-    def task_on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
+    def task_on(self, units: Collection[str]) -> GradingTask:
         """Return the grader and its options for grading these units, for `running.planned`."""
         return self.grader, replace(self.grading, units=frozenset(units), scope="all")
 
@@ -102,7 +103,7 @@ class CandidateSpec(NamedTuple):
 
 
 @dataclass(repr=False)
-class Improved(Shown):
+class Improvement(Printable):
     """The result of `improve`.
 
     `part_sizes` counts the clusters of each part, `names` are display names by rater id. `choice`
@@ -203,7 +204,7 @@ def improve(
     progress: running.Progress | None = None,
     *,
     done_by: str = "",
-) -> Improved:
+) -> Improvement:
     """Split the labels, grade with the candidates, choose the best and test its gain. Safe to
     interrupt: the same call continues. Raises InputError, before any request, if there are too few
     labels or no candidates, if a candidate's prompt changes the question or the options, if no gain
@@ -245,13 +246,13 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    given_ids = {candidate.rater_id for candidate in trial.candidates}
+    own_candidate_ids = {candidate.rater_id for candidate in trial.candidates}
     proposal_forecasts: list[running.GraderForecast] = []
     if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
         start = trial.gepa_start()
         proposal_forecasts, placeholders = suggestions.forecast_gepa(study, start, trial.proposer)
         trial.add(placeholders)
-    placeholder_ids = {candidate.rater_id for candidate in trial.candidates} - given_ids
+    placeholder_ids = {candidate.rater_id for candidate in trial.candidates} - own_candidate_ids
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
@@ -259,7 +260,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     remaining = list(trial.candidates)
     for size in versions.round_sizes(len(choose), len(trial.candidates)):
         n_choose_clusters |= {candidate.rater_id: size for candidate in remaining}
-        remaining = remaining[: math.ceil(len(remaining) / 2)]
+        remaining = remaining[: math.ceil(len(remaining) / 2)]  # a round drops half of them
     tasks = trial.tasks_for(trial.old, [*learn, *choose, *prove])
     n_old_tasks = len(tasks)
     for index, candidate in enumerate(trial.candidates):
@@ -284,7 +285,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 class Trial:
     """A study's labels on one rubric, split, with the old grader and the candidates. Annotators'
     labels are those at its creation; later ones wait for the next run. Raises InputError as
-    `improve` does; faults of the candidates are raised by `graders`.
+    `improve` does, for faults of the candidates when `graders` is first read.
     """
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
@@ -304,24 +305,15 @@ class Trial:
         self._first_graders = {*self._first_ratings.loc[is_grade, "rater_id"]}
         self.asked_grader = options.grader
         """The grader that is asked with other prompts: the old one, or if its labels were imported
-        the first of the others; "" if there is none."""
+        the first of the other graders; "" if there is none."""
         if options.grader in self._first_graders:
             try:
                 parse_spec(options.grader, study.config.providers)
             except InputError:  # no provider has the name: its labels were imported
-                self.asked_grader = next(iter(options.others), "")
-        self.proposals = options.proposals
-        """The number of proposals that GEPA may request."""
-        self.proposer = options.proposer or self.asked_grader
-        """The model that writes proposals."""
-        if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
-            raise InputError(written("improve.count_proposals", most=suggestions.MOST_PROPOSALS))
-        if self.proposals:
-            if self.rubric.prompt or not self.rubric.kind.listed:
-                raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
-            running.parse_proposer(study, self.proposer)
-            if find_spec("gepa") is None:
-                raise InputError(written("improve.no_gepa"))
+                self.asked_grader = next(iter(options.other_graders), "")
+        self.proposals = options.proposals  # the number of proposals that GEPA may request
+        self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
+        self._check_proposals()
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Grades that chose an earlier winner are withheld from reports, but count here: the test
@@ -349,6 +341,17 @@ class Trial:
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
 
+    def _check_proposals(self) -> None:
+        """Raise InputError if the proposals that are asked for cannot be made."""
+        if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
+            raise InputError(written("improve.count_proposals", most=suggestions.MOST_PROPOSALS))
+        if self.proposals:
+            if self.rubric.prompt or not self.rubric.kind.listed:
+                raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
+            running.parse_proposer(self.study, self.proposer)
+            if find_spec("gepa") is None:
+                raise InputError(written("improve.no_gepa"))
+
     @cached_property
     def graders(self) -> list[Candidate]:
         """The old grader, then the candidates."""
@@ -357,7 +360,7 @@ class Trial:
     def _distinct_graders(
         self, options: ImproveOptions, proposed: Sequence[CandidateSpec]
     ) -> Iterator[Candidate]:
-        """Yield the old grader, then candidates of `options` and `proposed`, each id once."""
+        """Yield the old grader, then the candidates of `options` and `proposed`, each id once."""
         old, grading = options.grader, self._grading
         specs: list[CandidateSpec] = []
         rater_ids: set[str] = set()
@@ -380,7 +383,7 @@ class Trial:
                 prompted = replace(prompted, method="")
             specs.append(CandidateSpec(self.asked_grader, prompted, file.name))
         origin = written("improve.other_grader")
-        specs += [CandidateSpec(other, grading, origin) for other in options.others]
+        specs += [CandidateSpec(other, grading, origin) for other in options.other_graders]
         for spec in (*specs, *proposed):
             rater_id = self._rater_id(spec.grader, spec.grading)
             if rater_id not in rater_ids:
@@ -390,15 +393,18 @@ class Trial:
             raise InputError(written("improve.no_candidates"))
 
     def _rater_id(self, grader: str, grading: GradingOptions) -> str:
+        """Return the rater id under which a grader's labels with these options are stored."""
         (task,) = running.planned(self.study, [(grader, grading)])
         return task.rater_id
 
     @property
     def old(self) -> Candidate:
+        """The old grader."""
         return self.graders[0]
 
     @property
     def candidates(self) -> list[Candidate]:
+        """The graders that are compared with the old one."""
         return self.graders[1:]
 
     def _counted_ratings(self) -> pd.DataFrame:
@@ -421,29 +427,29 @@ class Trial:
     def gepa_start(self) -> Start:
         """Return the state from which GEPA starts: the old grader's instructions and labels."""
         prompt = self.old.grading.prompt
-        words = prompt.instructions if isinstance(prompt, Instructions) else ""
+        own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
+        text = own_text or self.rubric.instructions
         units, old = self.units_to_learn(), self.old.rater_id
-        return Start(self.rubric, old, words or self.rubric.instructions, units, self.proposals)
+        return Start(self.rubric, old, text, units, self.proposals)
 
-    def add(self, proposed: Proposed) -> None:
+    def add(self, proposed: Proposals) -> None:
         """Add a candidate for each proposal of instructions."""
-        self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.words]
-        del self.graders
+        self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.instructions]
+        del self.graders  # which is computed again with the proposals
 
-    def reworded(self, words: Instructions) -> Candidate:
+    def reworded(self, instructions: Instructions) -> Candidate:
         """Return the old grader with these instructions, as GEPA tries it."""
-        alone = replace(self._options, candidates=None, others=())
-        spec = self._proposal_spec(words, written("improve.while_learning"))
-        _, candidate = self._distinct_graders(alone, [spec])
+        without_candidates = replace(self._options, candidates=None, other_graders=())
+        spec = self._proposal_spec(instructions, written("improve.while_learning"))
+        _, candidate = self._distinct_graders(without_candidates, [spec])
         return candidate
 
-    def _proposal_spec(self, words: Instructions, origin: str) -> CandidateSpec:
+    def _proposal_spec(self, instructions: Instructions, origin: str) -> CandidateSpec:
         """Return a candidate with these instructions and otherwise the old grader's options."""
         grading = self.old.grading
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
-        return CandidateSpec(
-            self.asked_grader, replace(grading, prompt=words, method=method), origin
-        )
+        reworded = replace(grading, prompt=instructions, method=method)
+        return CandidateSpec(self.asked_grader, reworded, origin)
 
     def is_reworded(self, candidate: Candidate) -> bool:
         """Return True if a candidate has another prompt than the old grader."""
@@ -461,10 +467,10 @@ class Trial:
 
     def note_parts(self, done_by: str) -> None:
         """Store the parts of clusters that had none."""
-        new = {name: part for name, part in self.parts.items() if name not in self._stored_parts}
-        if new:
-            cluster = self._dataset.settings.cluster
-            log.note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
+        stored, column = self._stored_parts, self._dataset.settings.cluster
+        new_parts = {name: part for name, part in self.parts.items() if name not in stored}
+        if new_parts:
+            log.note_parts(self.study.store, self.rubric.name, new_parts, column, done_by)
 
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates, and `proposals` tried on *learn*, before their first requests."""
@@ -489,9 +495,7 @@ class Trial:
         """Return the labelled units of these clusters."""
         return {unit for cluster in clusters for unit in self.units_by_cluster[cluster]}
 
-    def tasks_for(
-        self, candidate: Candidate, clusters: Sequence[str]
-    ) -> list[tuple[str, GradingOptions]]:
+    def tasks_for(self, candidate: Candidate, clusters: Sequence[str]) -> list[GradingTask]:
         """Return the grading of these clusters as a task; none if its labels were imported."""
         return [] if candidate.is_imported else [candidate.task_on(self.units_in(clusters))]
 
@@ -585,13 +589,14 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     return next(missing, "")
 
 
-class _Stopped(Exception):  # noqa: N818  (nobody made an error)
+class _Stopped(Exception):  # noqa: N818 - not an error
     """A round of grading ended early, or a rehearsal would need a request."""
 
 
 class _Run:
-    """One run: rounds of grading, and the `result` so far. Without `rounds` it is a rehearsal from
-    stored grades, which sends and stores nothing and raises _Stopped at the first missing grade.
+    """One run of `improve`, with its `result` up to now. Without `rounds`, which send requests, it
+    is a rehearsal from stored grades: it stores nothing, and raises _Stopped at the first missing
+    grade.
     """
 
     def __init__(
@@ -600,7 +605,7 @@ class _Run:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
         self._graded_clusters: dict[str, set[str]] = {}
         """The clusters that each grader was asked about in this run, by rater id."""
-        self.result = Improved(
+        self.result = Improvement(
             rubric=trial.rubric.name,
             old=trial.old,
             candidates=trial.candidates,
@@ -608,7 +613,7 @@ class _Run:
             names=trial.study.config.names,
         )
 
-    def choose_and_prove(self, rounds: running.Rounds) -> Improved:
+    def choose_and_prove(self, rounds: running.Rounds) -> Improvement:
         """Choose the best candidate, test its gain, and store and return the result."""
         result, trial = self.result, self.trial
         try:
@@ -641,9 +646,7 @@ class _Run:
         self._grade(tasks)
         return self.trial.labels_of(rater_ids, clusters)
 
-    def _grade(
-        self, tasks: Sequence[tuple[str, GradingOptions]], proposals: Sequence[Candidate] = ()
-    ) -> None:
+    def _grade(self, tasks: Sequence[GradingTask], proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
         trial = self.trial
         if self.rounds is None:
@@ -672,8 +675,8 @@ class _Run:
                 raise _Stopped
             return attempt
 
-        def grade(words: Instructions, units: Sequence[str]) -> dict[str, str]:
-            candidate = trial.reworded(words)
+        def grade(instructions: Instructions, units: Sequence[str]) -> dict[str, str]:
+            candidate = trial.reworded(instructions)
             self._grade([candidate.task_on(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 
@@ -697,9 +700,9 @@ class _Run:
         labels = trial.labels_of([old, new], clusters)
         is_read = versions.content_of(labels, old, new) in log.contents_read(store, rubric)
         if not is_read:
-            on_choose = trial.labels_of([old, new], trial.clusters_in("choose"))
-            level = trial.next_level
-            result.chance = versions.chance_of_proof(on_choose, old, new, len(clusters), level)
+            choose_labels = trial.labels_of([old, new], trial.clusters_in("choose"))
+            level, n_clusters = trial.next_level, len(clusters)
+            result.chance = versions.chance_of_proof(choose_labels, old, new, n_clusters, level)
             result.has_no_level = not level
             if result.chance < versions.MIN_PROOF_CHANCE:
                 return
@@ -718,8 +721,8 @@ class _Run:
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])
 
     def _audit(self, rounds: running.Rounds, best: Candidate) -> None:
-        """Audit the best candidate for prompt injection if it has another prompt: one written from
-        responses may repeat an attack that a response contains.
+        """Audit the best candidate for prompt injection if it has another prompt: a prompt that was
+        written from responses may repeat an attack that a response contains.
         """
         result, trial = self.result, self.trial
         if not trial.is_reworded(best):
@@ -784,7 +787,7 @@ def _check_finished(summary: running.RunSummary) -> None:
 
 
 def _number(value: float) -> float | None:
-    """Return a figure as JSON can hold it: None for NaN."""
+    """Return a figure as JSON has it: None for NaN."""
     return None if math.isnan(value) else value
 
 

@@ -1,7 +1,7 @@
-"""Check the keywords of the functions of `import evenhand` (`taking`).
+"""Check the keywords of the functions of `import evenhand`, by the decorator `taking`.
 
-Keywords and their types are those of the fields of the options that they become, for messages and
-for type checkers (`keyword_types.pyi`, written by `python -m docs.keywords`). Messages name the
+Keywords have the names and the types of the fields of the options that they become, for messages
+and for type checkers (`keyword_types.pyi`, written by `python -m docs.keywords`). Messages name the
 nearest known keyword or choice, and the extra that installs a missing library.
 """
 
@@ -20,14 +20,14 @@ from typing import Literal, ParamSpec, TypeVar, cast, get_args, get_origin, get_
 from evenhand.errors import InputError, did_you_mean
 from evenhand.texts import written
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 
 @cache
 def keyword_types() -> dict[str, dict[str, str]]:
-    """Return sets of keywords with the types of their values: for ratings; for tuning, whose
-    `reference` is another parameter; for a plan, with assumptions; and for items to label.
+    """Return sets of keywords with the types of their values, by name: for ratings; for tuning,
+    whose `reference` is another parameter; for a plan, with assumptions; and for items to label.
     """
     from evenhand.reporting.planning import Assumptions
     from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
@@ -50,7 +50,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
     )
     assumed["strictness"] += " | None"
     items["missing"] = "Names"
-    del items["in_python"], items["given"], items["descriptions"]
+    del items["in_python"], items["given_options"], items["descriptions"]
     return {
         "": {},
         # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
@@ -97,8 +97,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     kinds = {name: field.annotation for name, field in Rules.model_fields.items()}
     settings = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
     settings.pop("overlap")  # a number in a plan
-    others = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
-    return settings | others
+    further = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
+    return settings | further
 
 
 _KINDS: dict[str, tuple[type, str]] = {
@@ -111,21 +111,22 @@ _KINDS: dict[str, tuple[type, str]] = {
     "Sequence": (Collection, "a list"),
 }
 """Types of values by type hint, with the words for them; labels and tables are checked later."""
+_MOST_QUOTED = 60  # the most characters of a value that a message quotes
 
 
-def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def taking(keywords: str = "") -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
     """Decorate a function with `**options` to accept only the keywords of a set of `keyword_types`.
     Its InputErrors name keywords in place of command-line options.
     """
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+    def decorate(function: Callable[Params, Result]) -> Callable[Params, Result]:
         parameters = signature(function).parameters
-        own_types = {name: str(parameter.annotation) for name, parameter in parameters.items()}
-        own_types.pop("options", None)
-        types = own_types | keyword_types()[keywords]
+        types = {name: str(parameter.annotation) for name, parameter in parameters.items()}
+        types.pop("options", None)
+        types |= keyword_types()[keywords]
 
         @wraps(function)
-        def checked(*args: P.args, **options: P.kwargs) -> R:
+        def checked(*args: Params.args, **options: Params.kwargs) -> Result:
             positional = dict(zip(parameters, args, strict=False))
             _check(function.__name__, {**positional, **options}, types)
             try:
@@ -133,8 +134,8 @@ def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
             except InputError as error:
                 raise InputError(in_python(str(error), types)) from None
             except ModuleNotFoundError as error:
-                if missing := missing_library(error):
-                    raise InputError(missing) from error
+                if advice := missing_library(error):
+                    raise InputError(advice) from error
                 raise
 
         return checked
@@ -143,13 +144,13 @@ def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _check(function: str, options: Mapping[str, object], types: Mapping[str, str]) -> None:
-    """Raise InputError if a keyword is unknown, or its value of another type or not allowed."""
+    """Raise InputError if a keyword is unknown, or its value is of another type or not allowed."""
     for name, value in options.items():
         if name not in types:
             raise InputError(f"{function} has no argument {name}{did_you_mean(name, types)}")
         if expected := _expected_kind(value, types[name]):
             is_plain = isinstance(value, (str, Real, type(None)))
-            quoted = repr(value)[:60] if is_plain else f"a {type(value).__name__}"
+            quoted = repr(value)[:_MOST_QUOTED] if is_plain else f"a {type(value).__name__}"
             raise InputError(f"{name} must be {expected}, not {quoted}")
         if name == "seed" and cast(int, value) < 0:
             raise InputError("seed must be 0 or more")
@@ -160,7 +161,7 @@ def _check(function: str, options: Mapping[str, object], types: Mapping[str, str
 
 
 def _expected_kind(value: object, hint: str) -> str:
-    """Return the kind of value that a type hint asks for, in words; "" if `value` is of it.
+    """Return the kind of value that a type hint asks for, in words; "" if the value has it.
 
     >>> _expected_kind("5", "int"), _expected_kind(None, "float | None"), _expected_kind(1, "float")
     ('a whole number', '', '')
@@ -172,7 +173,7 @@ def _expected_kind(value: object, hint: str) -> str:
     is_bool = isinstance(value, bool) and "bool" not in names
     if not is_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
         return ""
-    return " or ".join(words for _, words in kinds)
+    return " or ".join(in_words for _, in_words in kinds)
 
 
 def in_python(sentence: str, types: Mapping[str, str]) -> str:
@@ -189,24 +190,24 @@ def in_python(sentence: str, types: Mapping[str, str]) -> str:
     'slices= is no setting of this verb'
     """
 
-    def keyword(option: re.Match[str]) -> str:
-        name = option[1].replace("-", "_")
-        plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-        known_name = next((part for part in (name, plural) if part in types), None)
-        if known_name is None:
-            return option[0]
-        if option[2]:
-            return f"{known_name}:"
-        if types[known_name] == "bool":
-            return f"{known_name}=True"
-        examples = [value for value in (option[3] or "").strip().split(",") if value]
+    def as_keyword(match: re.Match[str]) -> str:
+        singular = match["option"].replace("-", "_")
+        plural = f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
+        keyword = next((name for name in (singular, plural) if name in types), None)
+        if keyword is None:
+            return match[0]
+        if match["colon"]:
+            return f"{keyword}:"
+        if types[keyword] == "bool":
+            return f"{keyword}=True"
+        examples = [value for value in (match["example"] or "").strip().split(",") if value]
         values = ", ".join(value if value.isdigit() else f'"{value}"' for value in examples)
-        return f"{known_name}=[{values}]" if "," in values else f"{known_name}={values}"
+        return f"{keyword}=[{values}]" if "," in values else f"{keyword}={values}"
 
     # An option may be followed by an example of its value: NAME, yes,no or 1-5.
-    example = r"( (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
-    sentence = re.sub(r"--set (\w+)", lambda option: f"--{option[1].replace('_', '-')}", sentence)
-    return re.sub(rf"--([a-z][a-z-]*)(:?){example}", keyword, sentence)
+    example = r"(?P<example> (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
+    sentence = re.sub(r"--set (\w+)", lambda match: f"--{match[1].replace('_', '-')}", sentence)
+    return re.sub(rf"--(?P<option>[a-z][a-z-]*)(?P<colon>:?){example}", as_keyword, sentence)
 
 
 _EXTRAS = {
@@ -222,5 +223,5 @@ def missing_library(error: Exception) -> str:
     library = name.partition(".")[0]
     if library in ("", "evenhand"):
         return ""
-    extra = next((name for name, modules in _EXTRAS.items() if library in modules), "study")
+    extra = next((extra for extra, modules in _EXTRAS.items() if library in modules), "study")
     return written("lean.library", library=library, extra=extra)

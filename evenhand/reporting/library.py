@@ -23,7 +23,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.keywords import taking
 from evenhand.reporting.load import from_study, is_file, is_study, load
-from evenhand.reporting.panel import Line, Shown, as_text, verdict_lines
+from evenhand.reporting.panel import Line, Printable, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Plan, Target, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Shown):
-    """Result of `check`: prints as the panel of `evenhand check`, a report in notebooks."""
+class Check(Printable):
+    """Result of `check`: prints as the panel of `evenhand check`, and is a report in notebooks."""
 
     analysis: Analysis
     context: ReportContext
@@ -127,8 +127,8 @@ def read(
         in_python=True,
     )
     rows, reading = rows_of_file(Path(path), options)
-    others = [column for column in rows if column not in RATINGS_COLUMNS]
-    table = validate_ratings(rows, Path(path).name).join(rows[others])
+    further_columns = [column for column in rows if column not in RATINGS_COLUMNS]
+    table = validate_ratings(rows, Path(path).name).join(rows[further_columns])
     table.attrs["notes"] = reading.notes
     return table
 
@@ -342,31 +342,31 @@ def plan(
     **options: Unpack[PlanKeywords],
 ) -> Plan:
     """Plan the number of pairs and annotators for a verdict, and for a 95% CI of a `statistic`
-    (kappa, alpha, rate or threshold) with a `half_width`, as `evenhand plan` does.
+    (kappa, alpha, rate, threshold, mean, difference) with a `half_width`, as `evenhand plan` does.
 
     Without a `pilot` the plan rests on assumptions about the raters: `agreement` and `prevalence`,
     or on a `scale` such as "1-5" `correlation` and `mean`; `raters`, `overlap`, `subjects`,
     `likeness`, `strictness` and `power` (see `Assumptions`). With a pilot, labels and keywords as
     for `check`, it has the number of further labels. The result has `tables` as DataFrames.
 
-    >>> found = plan(statistic="mean", half_width=0.05)
-    >>> found.tables["sizes"]["labelled"].tolist()
+    >>> result = plan(statistic="mean", half_width=0.05)
+    >>> result.tables["sizes"]["labelled"].tolist()
     [384, 260, 224, 206, 196]
     """
     target = Target(statistic, half_width)
     names = {field.name for field in fields(Assumptions)}
-    assumed: dict[str, Any] = {name: value for name, value in options.items() if name in names}
-    others: dict[str, Any] = {name: value for name, value in options.items() if name not in names}
+    settings: dict[str, Any] = dict(options)
+    assumed = {name: settings.pop(name) for name in [*settings] if name in names}
     if pilot is not None:
         for name in assumed:
             raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")
-        source, declared = _source_and_options(pilot, others)
+        source, declared = _source_and_options(pilot, settings)
         analysis, context = analyse_source(source, declared, why=True)
         return plan_from(analysis, target, context.said)
-    for name in others:
+    for name in settings:
         if name not in Rules.model_fields:
             raise InputError(f"{name}= is about the labels of a pilot; give its table or path")
-    return plan_ahead(Assumptions(**assumed), target, others)
+    return plan_ahead(Assumptions(**assumed), target, settings)
 
 
 @taking("LabelKeywords")
@@ -376,7 +376,7 @@ def label(
     *,
     port: int | None = None,
     open: bool = False,
-    **asked: Unpack[LabelKeywords],
+    **keywords: Unpack[LabelKeywords],
 ) -> Labelling:
     """Have annotators label the rows of a file or a table, as `evenhand label` does: make a study
     of them in `folder` (FILE-study), or continue the one that is there.
@@ -401,12 +401,12 @@ def label(
     if folder is None and not isinstance(source, Path):
         raise InputError("a table has no name for the study; name its folder: label(items, FOLDER)")
     study_folder = Path(f"{Path(str(source)).stem}-study" if folder is None else folder)
-    values: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    values: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
     option_names = [f"--{name.replace('_', '-')}" for name in values]
     for name in ("show", "subject", "options", "stratify", "rubric", "missing"):
         if name in values:
             values[name] = list(as_texts(values[name]))
-    options = LabelOptions(**values, in_python=True, given=option_names)
+    options = LabelOptions(**values, in_python=True, given_options=option_names)
     labelling = label_items(source, study_folder, options, port=app_port(port))
     if open:
         labelling.serve()
@@ -415,22 +415,21 @@ def label(
 
 
 def _source_and_options(
-    ratings: Labels, options: Mapping[str, Any], of_study: Collection[str] = ()
+    ratings: Labels, keywords: Mapping[str, Any], of_study: Collection[str] = ()
 ) -> tuple[Source, ScaleOptions]:
     """Return the source of the labels, and the keywords as options. With a study or a `Dataset`
     only settings and the keywords `of_study` are allowed.
     """
-    settings = {name: value for name, value in options.items() if name in Rules.model_fields}
+    settings = {name: value for name, value in keywords.items() if name in Rules.model_fields}
     for name, value in settings.items():
         if isinstance(value, str) and get_origin(Rules.model_fields[name].annotation) is tuple:
             settings[name] = [value]
     if "missing" in settings:
         settings["missing"] = as_texts(settings["missing"])
-    others = {
-        name: value for name, value in options.items() if name not in settings and value is not None
-    }
+    options = {name: value for name, value in keywords.items() if name not in settings}
+    options = {name: value for name, value in options.items() if value is not None}
     source = Path(ratings) if isinstance(ratings, (str, os.PathLike)) else ratings
-    for name in others.keys() - set(of_study):
+    for name in options.keys() - set(of_study):
         if isinstance(source, Dataset):
             raise InputError(
                 "a Dataset knows its name, raters, scales and units; give only settings with it, "
@@ -438,21 +437,21 @@ def _source_and_options(
             )
         if isinstance(source, Path) and is_study(source):
             raise InputError(f"{name}= is for ratings; a study has rubrics of its own")
-    human, model = others.pop("human", ()), others.pop("model", ())
+    human, model = options.pop("human", ()), options.pop("model", ())
     for name in ("categories", "affirmative", "sides"):
-        if name in others:
-            if name != "affirmative" and isinstance(others[name], (str, set, frozenset)):
+        if name in options:
+            if name != "affirmative" and isinstance(options[name], (str, set, frozenset)):
                 raise InputError(f'{name} is in order; give a list, such as {name}=["1", "2"]')
-            others[name] = as_texts(others[name])
-    if isinstance(units := others.get("units"), (str, os.PathLike)):
-        others["units"] = Path(units)
-    others["columns"] = _columns(others.get("columns"))
-    others["thresholds"] = dict(others.get("thresholds") or {})
-    for grader, value in others["thresholds"].items():
+            options[name] = as_texts(options[name])
+    if isinstance(units := options.get("units"), (str, os.PathLike)):
+        options["units"] = Path(units)
+    options["columns"] = _columns(options.get("columns"))
+    options["thresholds"] = dict(options.get("thresholds") or {})
+    for grader, value in options["thresholds"].items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InputError(f"thresholds has {value!r} for {grader!r}; give a number from 0 to 1")
     kinds = kinds_of(human, model)
-    return source, ScaleOptions(**others, kinds=kinds, settings=settings, in_python=True)
+    return source, ScaleOptions(**options, kinds=kinds, settings=settings, in_python=True)
 
 
 def _columns(columns: Mapping[str, str] | None) -> dict[str, str]:

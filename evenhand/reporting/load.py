@@ -11,7 +11,8 @@ Rows that repeat an item are no more evidence than one row, so each item is a cl
 - its name says so: `id`, `item`, `prompt`, `question` and others (`study.tables.columns`); or else
 - it repeats as names and texts do: at least half of the rows share their cell with another row, and
   there are more than `MAX_VALUES` different cells, or `MIN_TEXTS` of them that are texts. Numbers
-  and dates are no names, and a column of fewer values (a topic, a model) is a slice.
+  and dates are no names, and a column of fewer values (a topic, a model) describes parts of the
+  sample.
 
 Of several such columns the one with the fewest different cells is taken: the repeats of the others
 lie within it. A column is never taken if it is empty in more than a tenth of the rows, holds lists
@@ -75,12 +76,13 @@ if TYPE_CHECKING:
     Source = Path | Table | Dataset
     """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
-USUAL_SCALE = ScaleOptions()
+DEFAULTS = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
+"""Levels in words, for notes."""
 
 
 def load(
-    source: Source, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
+    source: Source, options: ScaleOptions = DEFAULTS, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
     `from_table`). A `Dataset` is returned with the settings of `options`.
@@ -136,60 +138,29 @@ def from_study(
     under a text that was only tried are left out, except those of the grader `tried`, and so are
     those withheld because of `improve` (`withheld_grades`).
     """
-    from evenhand.study.creation import rewording_of, units_dealt
-    from evenhand.study.desk.claims import oversight
-    from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.session.sessions import raters_to_split_by
     from evenhand.study.store.grades import TRIED
-    from evenhand.study.store.logs.decisions import look_numbers
-    from evenhand.study.store.logs.replies import attacked_table
-    from evenhand.study.store.store import all_labels_were_assigned, grade_totals
 
-    rewording, units = rewording_of(study), study.units_with_lengths("all")
-    tried_wordings = {}
-    if rewording:
-        old, new = units_dealt(study, rewording)
-        tried_wordings[rewording.new.name] = TriedWording(
-            rewording.new.variant_of, old, new, study.config.annotation.raters_per_unit
-        )
-    ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
-    side_columns = [config.side.key] if config.side else []
-    rater_slices = dict.fromkeys([*config.analysis.rater_slices, *side_columns])
-    unknown = unknown_ids(config.names, ratings, study.rubrics)
+    ratings, config, rubrics = study.ratings(), study.config, study.rubrics
+    notes = unknown_ids(config.names, ratings, rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
     ratings = without_missing(ratings, config.analysis.missing)
-    usage, exclusions = grade_totals(study.store), oversight(study.store).exclusions
+    side_columns = [config.side.key] if config.side else []
+    rater_slices = dict.fromkeys([*config.analysis.rater_slices, *side_columns])
     dataset = Dataset(
         name=config.name,
         ratings=ratings,
-        units=units,
+        units=study.units_with_lengths("all"),
         scales=study_scales(study),
         settings=config.analysis.model_copy(update={"rater_slices": tuple(rater_slices)}),
         decision=config.decision,
         seed=config.seed,
-        facts=StudyFacts(
-            rubric_hashes=hashes,
-            excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
-            raters=raters_to_split_by(study),
-            usage=usage,
-            prices=prices_of(usage),
-            looks=look_numbers(study.store, looked_at(study, ratings), record=look),
-            sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_so_far(study)),
-            attacked=attacked_table(study.store, hashes),
-            rewordings=tried_wordings,
-            strata=config.sample.stratify,
-            assigned=all_labels_were_assigned(study.store),
-        ),
+        facts=_study_facts(study, ratings, look=look),
         title=config.name,
-        titles={
-            name: config.names.get(name, rubric.title) for name, rubric in study.rubrics.items()
-        },
-        names={
-            name: rubric.kind.names for name, rubric in study.rubrics.items() if rubric.kind.listed
-        },
+        titles={name: config.names.get(name, rubric.title) for name, rubric in rubrics.items()},
+        names={name: rubric.kind.names for name, rubric in rubrics.items() if rubric.kind.listed},
         called=config.names,
-        notes=tuple(unknown),
+        notes=tuple(notes),
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
@@ -198,9 +169,42 @@ def from_study(
         for name, scale in dataset.scales.items()
     }
     dataset = without_withheld(replace(dataset, scales=scales))
-    set_rubrics = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
+    set_rubrics = [rubric for rubric in rubrics.values() if not rubric.kind.is_single]
     options_of = {} if whole else {rubric.name: rubric.categories for rubric in set_rubrics}
     return with_parts(dataset, options_of)
+
+
+def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFacts:
+    """Return the facts about a study's ratings; `look` is as in `from_study`."""
+    from evenhand.study.creation import rewording_of, units_dealt
+    from evenhand.study.desk.claims import oversight
+    from evenhand.study.lead.disagreements import sorted_so_far
+    from evenhand.study.session.sessions import raters_to_split_by
+    from evenhand.study.store.logs.decisions import look_numbers
+    from evenhand.study.store.logs.replies import attacked_table
+    from evenhand.study.store.store import all_labels_were_assigned, grade_totals
+
+    tried_wordings = {}
+    if rewording := rewording_of(study):
+        old, new = units_dealt(study, rewording)
+        raters_per_unit = study.config.annotation.raters_per_unit
+        trial = TriedWording(rewording.new.variant_of, old, new, raters_per_unit)
+        tried_wordings[rewording.new.name] = trial
+    hashes, usage = study.accepted_hashes(), grade_totals(study.store)
+    exclusions = oversight(study.store).exclusions
+    return StudyFacts(
+        rubric_hashes=hashes,
+        excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
+        raters=raters_to_split_by(study),
+        usage=usage,
+        prices=prices_of(usage),
+        looks=look_numbers(study.store, looked_at(study, ratings), record=look),
+        sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_so_far(study)),
+        attacked=attacked_table(study.store, hashes),
+        rewordings=tried_wordings,
+        strata=study.config.sample.stratify,
+        assigned=all_labels_were_assigned(study.store),
+    )
 
 
 def unknown_ids(
@@ -218,7 +222,7 @@ def unknown_ids(
 
 
 def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
-    """Return ratings with an empty label for each of the `missing` labels."""
+    """Return ratings with an empty label in place of each of the `missing` codes."""
     labels = ratings["label"]
     return ratings.assign(label=labels.mask(labels.isin(missing), "")) if missing else ratings
 
@@ -229,8 +233,8 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
     - A winner looks better than it is on the clusters that it was chosen on, and any grader with a
       proposed prompt on those that the prompt was written from: its grades there are withheld.
-    - A new candidate with grades only in *learn* and *choose* that was not chosen is no grader of
-      the study: all its grades are withheld.
+    - A new candidate with grades only in *learn* and *choose* (the training and selection sets)
+      that was not chosen is no grader of the study: all its grades are withheld.
     - The old grader and winners whose first grades `improve` asked for are asked about some parts
       only: units of the split clusters without their grades do not count as missing.
     """
@@ -301,7 +305,8 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit, by the column `by` or, if "", that of the settings."""
     ids = sorted(set(dataset.units["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    return {unit: str(clusters.values[n]) for unit, n in zip(ids, clusters.codes, strict=True)}
+    codes = zip(ids, clusters.codes, strict=True)
+    return {unit: str(clusters.values[code]) for unit, code in codes}
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
@@ -338,9 +343,11 @@ def study_scales(study: Study) -> dict[str, Scale]:
                 reference=threshold.reference,
                 instead_of=threshold.instead_of,
             )
-    base_of = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
-    variants = [(base, name) for name, base in reversed(base_of.items()) if base]
-    main_wording = {base: name for base, name in variants if base not in base_of}
+    base_of_labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
+    main_wording: dict[str, str] = {}  # by the base of a family that is not labelled itself
+    for name, base in base_of_labelled.items():
+        if base and base not in base_of_labelled:
+            main_wording.setdefault(base, name)
     scales = {}
     for name, rubric in study.rubrics.items():
         scale = Scale.from_rubric(rubric, thresholds.get(name), tunings.get(name))
@@ -356,7 +363,7 @@ def study_scales(study: Study) -> dict[str, Scale]:
 
 
 def from_file(
-    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
+    file: Path, options: ScaleOptions = DEFAULTS, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a ratings file on the scale of `options`, with its sidecar
     (`reporting.ratings_file.declared`). `scales` replace those of the sidecar: only their rubrics
@@ -364,20 +371,20 @@ def from_file(
     """
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
-        options = sidecar.file.under(options)
+        options = sidecar.file.completing(options)
         options = replace(options, rubric=options.rubric and id_in(file, options.rubric))
         if scales is None:
             advice = "put it there or give --units FILE"
             units = units or named_file(file, "units", sidecar.units, advice)
             audit = named_file(file, "injection audit", sidecar.attacked, "put it there")
             attacked = read_attacked(audit) if audit else None
-        if (missing := sidecar.analysis.missing) and not options.missing:
-            options = replace(options, settings={**options.settings, "missing": missing})
-    named_units = None if units is None else units_table(units)
+        if (codes := sidecar.analysis.missing) and not options.missing:
+            options = replace(options, settings={**options.settings, "missing": codes})
+    table_and_name = None if units is None else units_table(units)
     with naming_sidecar(file):
         rows, reading = rows_of_file(file, options)
         return from_rows(
-            rows, reading, units=named_units, sidecar=sidecar, attacked=attacked, scales=scales
+            rows, reading, units=table_and_name, sidecar=sidecar, attacked=attacked, scales=scales
         )
 
 
@@ -427,10 +434,8 @@ def from_rows(
     if scales is not None and (rubrics != "").any():
         ratings = ratings[rubrics.isin(list(scales))]
         if ratings.empty:
-            raise InputError(
-                f"{source} has no ratings on {listed(scales)}; its rubrics are "
-                f"{listed(sorted(set(rubrics)))}"
-            )
+            fault = f"{source} has no ratings on {listed(scales)}"
+            raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
     if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
     label_reading = replace(reading, notes=[], options=options)
@@ -446,8 +451,9 @@ def from_rows(
     if sidecar is None:
         notes.append(_reading_note(reading.items, ratings, declared, options_of))
     else:
-        key, file = ("sidecar_of" if stored.study else "sidecar", sidecar_path(Path(source)).name)
+        key, file = "sidecar_of" if stored.study else "sidecar", sidecar_path(Path(source)).name
         notes.insert(0, written(f"reading.{key}", study=stored.study, file=file))
+    titles = {name: stored.names.get(name, scale.title) for name, scale in stored.scales.items()}
     dataset = Dataset(
         name=source,
         ratings=ratings,
@@ -458,11 +464,7 @@ def from_rows(
         seed=stored.seed,
         facts=stored.facts(raters, source, attacked),
         title=stored.study or Path(source).stem,
-        titles={
-            name: title
-            for name, scale in stored.scales.items()
-            if (title := stored.names.get(name, scale.title))
-        },
+        titles={name: title for name, title in titles.items() if title},
         names={name: scale.names for name, scale in stored.scales.items()},
         called=stored.names,
         notes=(*notes, *item_notes, *label_reading.notes),
@@ -501,12 +503,13 @@ def _reading_note(
     `options_of` has the rubrics whose labels are sets.
     """
     raters = ratings.drop_duplicates("rater_id")
-    names = []
+    raters_of_kind = []
     for kind, noun in (("human", "annotator"), ("model", "grader")):
         ids = raters.loc[raters["rater_kind"] == kind, "rater_id"]
         if len(ids):
             plural = "s" if len(ids) > 1 else ""
-            names.append(f"{noun}{plural} {listed(f'`{rater_id}`' for rater_id in ids)}")
+            rater_names = listed(f"`{rater_id}`" for rater_id in ids)
+            raters_of_kind.append(f"{noun}{plural} {rater_names}")
     scale = next(iter(scales.values()), None)
     if options_of or len(scales) != 1 or scale is None:
         labels = f"rubrics {listed([*scales, *options_of])}"
@@ -517,7 +520,7 @@ def _reading_note(
     else:
         labels = f"labels {listed(scale.categories)}, {_ORDER[scale.level]}"
     items = f"`{items}`" if items else "are rows"
-    return written("reading.read_as", items=items, raters="; ".join(names), labels=labels)
+    return written("reading.read_as", items=items, raters="; ".join(raters_of_kind), labels=labels)
 
 
 # ---- the units of a file or a table, and the items that they repeat ------------------------------
@@ -530,19 +533,16 @@ _PURPOSES = {
     "sensitivity_cluster": "cluster by",
 }
 """The purpose, in messages, of each setting that names columns of units."""
-MIN_FILLED = 0.9
-"""The smallest share of filled cells in a column that identifies items."""
+MIN_FILLED = 0.9  # the smallest share of filled cells in a column that identifies items
 _MOST_NESTED_CHECKED = 100
 """Different cells of a column that are checked for lists and nested values."""
 _ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
-MIN_TEXTS = 10
-TEXT_LENGTH = 20
-"""Median length, in characters, from which different cells are texts."""
+MIN_TEXTS = 10  # the fewest different cells of a column of texts or names
+TEXT_LENGTH = 20  # median length, in characters, from which different cells are texts
 MIN_COPIED = 20
 """The fewest different rows of a table that counts as copied. By chance, the counts of m different
 rows are all multiples of one number with a probability of about 2 ** -m."""
-COPIES = "copies"
-"""The units column that gives all copies of a row the same number."""
+COPIES = "copies"  # the units column that gives all copies of a row the same number
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 
 
@@ -558,17 +558,17 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
         )
     is_duplicate = units.duplicated("unit_id").to_numpy()
     if is_duplicate.any():
-        at = int(is_duplicate.argmax())
+        position = int(is_duplicate.argmax())
         raise InputError(
-            f"{source}, row {row_number(units, at)}: item {units['unit_id'].iloc[at]!r} has more "
-            "than one row; keep one for each item"
+            f"{source}, row {row_number(units, position)}: item "
+            f"{units['unit_id'].iloc[position]!r} has more than one row; keep one for each item"
         )
     is_unknown = ~rated["unit_id"].isin(units["unit_id"])
     if is_unknown.any():
         unit = rated.loc[is_unknown, "unit_id"].iloc[0]
         raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
-    further = [column for column in rated if column == "unit_id" or column not in units]
-    return units.merge(rated[further], on="unit_id", how="left").fillna("")
+    added = [column for column in rated if column == "unit_id" or column not in units]
+    return units.merge(rated[added], on="unit_id", how="left").fillna("")
 
 
 def check_asked_for(
@@ -589,8 +589,8 @@ def check_asked_for(
                     f"{source}: the column {column!r} differs between ratings of item {unit!r}, so "
                     f"there is nothing to {purpose}; name a column with one value for each item"
                 )
-            others = listed(name for name in units if name != "unit_id")
-            existing = f"it has {others}" if others else "it has no columns that describe units"
+            columns = listed(name for name in units if name != "unit_id")
+            existing = f"it has {columns}" if columns else "it has no columns that describe units"
             raise InputError(f"{source} has no column {column!r} to {purpose}; {existing}")
 
 
@@ -602,8 +602,8 @@ def clustered_by_items(
     have a cluster.
     """
     if options.independent and cluster not in (None, "unit"):
-        one, other = options.spelled("cluster", cluster or ""), options.spelled("independent")
-        raise InputError(f"{one} and {other} exclude each other; leave one of them out")
+        both = [options.spelled("cluster", cluster or ""), options.spelled("independent")]
+        raise InputError(f"{' and '.join(both)} exclude each other; leave one of them out")
     if options.independent:
         return units, "unit", []
     if cluster not in (None, "pair") or "cluster_id" in units:

@@ -27,7 +27,7 @@ from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
-from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
@@ -61,21 +61,22 @@ class ItemStudy:
 
     items: Items
     rubrics: list[Rubric]
-    judged: pd.DataFrame | None
-    taken: list[tuple[str, str]]
+    judge_ratings: pd.DataFrame | None
+    roles: list[tuple[str, str]]
     notes: Sequence[str] = ()
     source: str = ""
 
     def import_judge(self, study: Study) -> int:
         """Store the judge's labels as a grader's; return their number."""
-        if self.judged is None:
+        if self.judge_ratings is None:
             return 0
-        return import_ratings(study, self.judged, self.source)[0]
+        n_new, _ = import_ratings(study, self.judge_ratings, self.source)
+        return n_new
 
     @property
     def as_read(self) -> list[str]:
         """The notes, and a sentence on the roles of columns."""
-        roles = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
+        roles = "; ".join(f"{role}: {columns}" for role, columns in self.roles)
         return [*self.notes, written("items.taken", taken=roles)]
 
     def sentences(self, n_judged: int, folder: Path, sampled: int) -> list[str]:
@@ -83,14 +84,14 @@ class ItemStudy:
         pairs = self.items.pairs
         counts = {"sampled": sampled, "total": len(pairs), "noun": prompts_noun(pairs)}
         lines = [*self.as_read, written("items.made", folder=folder, **counts)]
-        if self.judged is not None:
+        if self.judge_ratings is not None:
             lines.append(written("items.judged", count=n_judged, rater=self.judge))
         return lines
 
     @property
     def judge(self) -> str:
         """The judge's rater id, "" without a judge."""
-        return "" if self.judged is None else str(self.judged["rater_id"].iloc[0])
+        return "" if self.judge_ratings is None else str(self.judge_ratings["rater_id"].iloc[0])
 
 
 def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
@@ -107,14 +108,14 @@ def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
 
 @dataclass(frozen=True)
 class ItemFile:
-    """A file of items without a question: each column with its first text, the columns that raters
-    would read (`show`), the roles of columns as (role, columns), and notes. `fault` is a sentence
-    if the roles are unclear, else "".
+    """A file of items that were not checked against a question: each column with its first text,
+    the columns that raters would read (`show`), the roles of columns as (role, columns), and notes.
+    `fault` is a sentence if the roles are unclear, else "".
     """
 
     columns: Sequence[tuple[str, str]]
     show: Sequence[str]
-    taken: Sequence[tuple[str, str]]
+    roles: Sequence[tuple[str, str]]
     notes: Sequence[str] = ()
     fault: str = ""
 
@@ -122,30 +123,28 @@ class ItemFile:
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return a file's columns and their roles. Raises InputError if it cannot be read."""
     path, item_table, rubrics = _read(source, options)
-    frame, name, shown = item_table.table, path.name, options.show or item_table.show
-    texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
+    table, name, show = item_table.table, path.name, options.show or item_table.show
+    first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
     roles: dict[str, Any] = {"cluster": options.cluster, "judge": options.judge}
     roles["question"] = options.question
     try:
-        answers = item_tables.answer_columns(frame, name, shown)
+        answers = item_tables.answer_columns(table, name, show)
         columns: ItemColumns | ComparisonColumns
         if answers and _is_compared(item_table, answers, options, rubrics):
             roles |= {"show": options.show, "subject": options.subject}
-            columns = item_tables.comparison_columns(frame, name, (answers[0], answers[1]), **roles)
-            show = columns.show
+            columns = item_tables.comparison_columns(table, name, (answers[0], answers[1]), **roles)
         else:
+            roles |= {"show": show, "subject": ",".join(options.subject)}
             roles["cluster"] = roles["cluster"] or item_table.cluster
-            subject = ",".join(options.subject)
-            columns = item_tables.item_columns(frame, name, show=shown, subject=subject, **roles)
-            show = list(columns.show)
+            columns = item_tables.item_columns(table, name, **roles)
     except InputError as fault:
-        return ItemFile(texts, list(shown), [], item_table.notes, str(fault))
-    return ItemFile(texts, show, columns.roles(), item_table.notes)
+        return ItemFile(first_texts, list(show), [], item_table.notes, str(fault))
+    return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)
 
 
 def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
-    """Return the path of a file of items ("items" for a table), its rows, and the rubrics named in
-    the options. Raises InputError if the options or the rows are invalid.
+    """Return the path of a file of items ("items" for a table in memory), its rows, and the rubrics
+    named in the options. Raises InputError if the options or the rows are invalid.
     """
     if options.question and options.rubric:
         raise InputError(written("items.ask"))
@@ -170,6 +169,7 @@ def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, 
 
 
 def _has_comparison(rubrics: Sequence[Rubric]) -> bool:
+    """Return True if one of the rubrics compares two answers."""
     return any(rubric.unit == "comparison" for rubric in rubrics)
 
 
@@ -195,9 +195,8 @@ def _single_answers(
     subject, cluster = ",".join(options.subject), options.cluster or item_table.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
     questions = [options.question, *(rubric.question for rubric in named_rubrics)]
-    columns = item_tables.item_columns(
-        frame, name, show=show, question=" ".join(questions), **roles
-    )
+    roles["question"] = " ".join(questions)
+    columns = item_tables.item_columns(frame, name, show=show, **roles)
     notes = [*item_table.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = item_tables.each_turn(frame, columns, name)
@@ -223,10 +222,10 @@ def _single_answers(
         if options.options and not options.level and rubric.level == "ordinal":
             spelling = ScaleOptions(in_python=options.in_python)
             notes.append(read_as_ordered(rubric.categories, spelling))
-    judged = None
+    ratings = None
     if items.judge_labels is not None:
-        judged = item_tables.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
-    return ItemStudy(items, rubrics, judged, columns.roles(), notes, name)
+        ratings = item_tables.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
+    return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
 
 
 def _comparisons(
@@ -270,17 +269,17 @@ def _comparisons(
                 )
     else:
         rubrics = [load_rubric("preference").showing(items.blocks)]
-    judged = None
+    ratings = None
     if items.judge_labels is not None:
-        judged = item_tables.comparison_judge(items, columns, _judge_rubric(rubrics), name)
-    return ItemStudy(items, rubrics, judged, columns.roles(), notes, name)
+        ratings = item_tables.comparison_judge(items, columns, _judge_rubric(rubrics), name)
+    return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
 
 
-def _hidden_note(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
+def _hidden_note(visible: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
     """Return a sentence on texts that raters will not read, if any, and how to show them."""
     if not hidden:
         return []
-    columns = [*shown, *hidden]
+    columns = [*visible, *hidden]
     show = f"show={columns}" if options.in_python else f"--show {shlex.quote(','.join(columns))}"
     return [written("items.hidden", columns=", ".join(hidden), show=show)]
 
@@ -309,20 +308,22 @@ _MODELS = (
 """Names of families of models, and of their makers."""
 _WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
 """Names of judges' columns that are common words in texts."""
-_NO_SUBJECT = "responses"  # the subject of items without a known one
+_NO_SUBJECT = "responses"  # the subject of items whose subject is not known
 _SHORTEST = 3
+"""Characters; a shorter name without a digit is not looked for, as it may be a common word."""
+_INVITE_HOURS = 168.0  # hours for which annotators' links are valid: a week
 
 
 def names_shown(study: Study, option: str = "") -> list[str]:
-    """Return sentences on items whose shown texts, and on headings that, contain the name of a
-    model, of a subject of the study or of a judge; `option` is one that hides columns, "" for none.
+    """Return sentences on names of models, of the study's subjects or of judges that annotators
+    would see: in items' texts, and in headings. `option` is one that hides columns, "" for none.
     """
     with study.store.read() as connection:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
-    in_texts = _pattern(
-        subjects, [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
-    )
+    # In a text a judge's column is named before its label, as in "quality: 3".
+    in_text = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
+    in_texts = _pattern(subjects, in_text)
     in_headings = _pattern([*subjects, *judges], [])
     first_matches: dict[str, str] = {}
     for item, column, cell in shown_texts(study):
@@ -358,8 +359,8 @@ def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
     variables = {name for rubric in study.labelled_rubrics() for name in rubric.variables}
     variable_of = {f"{name}_{side}": name for name in ("prompt", "stance") for side in "ab"}
     pairs, responses = study.store.pairs(), study.store.responses()
-    for item, text in zip(responses["pair_id"], responses["response"], strict=True):
-        yield item, "response", text
+    for item, response in zip(responses["pair_id"], responses["response"], strict=True):
+        yield item, "response", response
     for column in pairs.columns.drop(["pair_id", "sample_position"]):
         variable = variable_of.get(column, column)
         if column in variables or variable in variables:
@@ -368,7 +369,7 @@ def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
 
 
 _MOST_HUMANS = 100
-"""The most annotators per unit that precision is computed for: more hardly narrow an interval, and
+"""The most annotators per unit for whom precision is computed: more hardly narrow an interval, and
 the time grows with their square."""
 
 
@@ -382,9 +383,10 @@ def check_numbers(raters: int, seed: int) -> None:
 
 @dataclass(frozen=True)
 class StudyPreview:
-    """The number of prompts `sampled` and in all (`total`), the noun for them, annotators' work
-    (`load`), and sentences on the precision of the sample, on how responses are displayed ("" if
-    there are none yet), on names that annotators would see, and on the file of items (`read`).
+    """A preview of a study: the number of prompts `sampled` and in all (`total`), the noun for
+    them, annotators' work (`load`), and sentences on the precision of the sample, on how responses
+    are displayed ("" if there are none yet), on `names` of models that annotators would see, and on
+    the file of items (`read`).
     """
 
     sampled: int
@@ -478,10 +480,10 @@ def display_of(study: Study) -> str:
     return written("display.markdown" if is_markdown else "display.text", share=share)
 
 
-def preview_only(create: Callable[..., StudyPreview], *material: object) -> StudyPreview:
-    """Return the preview of a temporary study that `create` makes from this material."""
+def preview_only(create: Callable[..., StudyPreview], *arguments: object) -> StudyPreview:
+    """Return the preview of a temporary study that `create` makes with these arguments."""
     with tempfile.TemporaryDirectory(prefix="evenhand-new-") as parent:
-        return create(Path(parent) / "study", *material)
+        return create(Path(parent) / "study", *arguments)
 
 
 def folder_beside(present: Path, name: str) -> Path:
@@ -527,7 +529,7 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
 
 
 @dataclass(frozen=True, repr=False)
-class Labelling(Shown):
+class Labelling(Printable):
     """A study to label: its folder, annotators' `links`, and the `command` that serves their page.
     `notes` list the roles of columns and what was made of the items.
     """
@@ -556,12 +558,9 @@ class Labelling(Shown):
     def serve(self) -> subprocess.Popen[bytes]:
         """Serve the page in another process, which ends with this one or by `terminate()`."""
         arguments = ["annotate", str(self.folder), "--port", str(self.port)]
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "evenhand", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        command = [sys.executable, "-P", "-m", "evenhand", *arguments]
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
         atexit.register(process.terminate)
         return process
 
@@ -584,8 +583,8 @@ def label_items(
     with open_study(folder) as study:
         notes += names_shown(study, hiding_option)
         n_raters = study.config.annotation.raters_per_unit
-        raters = [f"rater-{n}" for n in range(1, n_raters + 1)]
-        invites = make_invites(study, raters, hours=168.0)
+        raters = [f"rater-{number}" for number in range(1, n_raters + 1)]
+        invites = make_invites(study, raters, hours=_INVITE_HOURS)
         note(study, "invite", "", f"made: {len(raters)}")
     base_url = address or f"http://localhost:{port}/"
     links = [f"{base_url}?invite={invite.token}" for invite in invites]
@@ -606,7 +605,7 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
     has_question = bool(options.question or options.rubric)
     with open_study(folder) as study:
         if not has_question:
-            for option in options.given:
+            for option in options.given_options:
                 if option not in _READING_OPTIONS:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
@@ -630,25 +629,25 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
                 raise InputError(" ".join([f"what is asked for {settled}", *differences]))
         if differences:
             return differences
-        added = file_study.import_judge(study)
-        return [written("items.judged_now", count=added, rater=file_study.judge)] if added else []
+        n_new = file_study.import_judge(study)
+        return [written("items.judged_now", count=n_new, rater=file_study.judge)] if n_new else []
 
 
-def _differences(study: Study, items: Items) -> list[str]:
+def _differences(study: Study, file_items: Items) -> list[str]:
     """Return sentences on items of a file that a study lacks, or has with another text."""
     texts: dict[str, set[str]] = {}
-    for table in (items.pairs, items.responses):
+    for table in (file_items.pairs, file_items.responses):
         for item, *cells in table.itertuples(index=False):  # the id comes first in both
             texts.setdefault(str(item), set()).update(map(str, cells))
     present = set(study.store.pairs()["pair_id"])
-    new = [item for item in texts if item not in present]
-    changed = [
+    new_items = [item for item in texts if item not in present]
+    changed_items = [
         item for item, _, text in shown_texts(study) if item in texts and text not in texts[item]
     ]
     return [
-        written(f"items.{key}", count=len(set(ids)), first=ids[0])
-        for key, ids in (("more", new), ("changed", changed))
-        if ids
+        written(f"items.{key}", count=len(set(items)), first=items[0])
+        for key, items in (("more", new_items), ("changed", changed_items))
+        if items
     ]
 
 

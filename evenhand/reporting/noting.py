@@ -1,4 +1,4 @@
-"""Acts of the command line on a study, noted in the study's log of what leads did."""
+"""Note acts of the command line in a study's log of its leads' acts, and changes of study.toml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def operator() -> str:
-    """Return the owner of the process, who runs the command line, whatever the environment."""
+    """Return the process's owner, who runs the command line, whatever USER is set to."""
     from evenhand.study.tables.files import process_owner
 
     return written("terminal.operator", name=process_owner())
@@ -29,19 +29,19 @@ def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> No
 
 
 def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") -> None:
-    """Note an act on a study's folder, whatever the version of its store."""
+    """Note an act in the log of the study in a folder, whose store may have an older schema."""
     from evenhand.study.settings.study_toml import read_config
     from evenhand.study.store.database import SILENT, Database
     from evenhand.study.store.logs.decisions import note_act
 
-    place = read_config(folder).store
-    with closing(Database.connect(place, folder, silent=SILENT)) as store:
+    address = read_config(folder).store
+    with closing(Database.connect(address, folder, silent=SILENT)) as store:
         note_act(store, act, str(about), detail, operator())
 
 
 @contextmanager
 def changing_settings(study: Study) -> Iterator[None]:
-    """Log changes of study.toml in the block as the operator's; earlier edits have no author."""
+    """Log changes of study.toml in the block as the operator's; edits before it have no author."""
     note_edits(study)
     yield
     note_edits(study, operator())

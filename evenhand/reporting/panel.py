@@ -1,5 +1,5 @@
-"""Results as they are shown: sentences and plain tables, for a terminal and for a string alike, and
-the last lines of `report`.
+"""Results as sentences and plain tables, for a terminal, a string or a notebook, and the last lines
+that `report` prints.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.report.sections.graders import TextTable
 
-Line: TypeAlias = "str | TextTable"
-"""A sentence, or a table (title, columns, rows)."""
+Line: TypeAlias = "str | TextTable"  # a sentence, or a table (title, columns, rows)
 Columns = Mapping[str, Callable[[Any], str]]
 """Functions by the column of a table: the text of an item in it."""
 WIDTH, MOST_LINES = 100, 8
 """Limits of the last lines of `report`: characters in a line, and lines about verdicts."""
+_TABLE_WIDTH = 200  # the largest width of a table in a text, in characters
+_BETWEEN_CELLS = "   "
 
 
-class Shown:
+class Printable:
     """A result that prints as its command and shows itself in notebooks: `notes`, then `lines`."""
 
     @property
@@ -67,7 +68,7 @@ def text_table(
     for number, column in enumerate(columns):
         table.add_column(visible(column), justify="right" if number else "left", no_wrap=number > 0)
     for row in rows:
-        # Cells may hold anybody's text: never read as markup.
+        # As Text, a cell from a file is never read as markup.
         table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 
@@ -97,10 +98,10 @@ def blocks_of(
             if not cell:
                 continue
             field = f"{name} {cell}"
-            if line and len(line) + 4 + len(field) > width:
+            if line and len(line) + len(_BETWEEN_CELLS) + len(field) >= width:
                 lines.append(line)
                 line = ""
-            line = f"{line}   {field}" if line else f"  {field}"
+            line = f"{line}{_BETWEEN_CELLS}{field}" if line else f"  {field}"
         lines += [line, ""]
     return lines
 
@@ -123,26 +124,28 @@ def verdict_lines(analysis: Analysis) -> list[str]:
 
 
 def last_lines(analysis: Analysis) -> list[str]:
-    """Return what a report comes to, in a few short lines: for each rubric what to do; the limits
-    of all; and what the report has besides.
+    """Return a report's conclusions in a few short lines: the advice on each rubric, the limits of
+    all verdicts, and the number of notes in the report.
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of, recommendations
 
     ranking = rank_graders(analysis.rows, analysis.verdicts)
-    heads = {advice.rubric: _wrapped(advice.head) for advice in recommendations(ranking)}
+    advice = {entry.rubric: _wrapped(entry.head) for entry in recommendations(ranking)}
     limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
-    limits = limits or ([] if heads else [written("first.no_verdict")])
-    room = MOST_LINES - len(limits) - 1
+    limits = limits or ([] if advice else [written("first.no_verdict")])
+    n_free_lines = MOST_LINES - len(limits) - 1
     lines: list[str] = []
-    for number, head in enumerate(heads.values()):
-        if len(lines) + len(head) > room - (number < len(heads) - 1):
-            lines.append(written("ending.rubrics", count=len(heads) - number))
+    for n_done, rubric_lines in enumerate(advice.values()):
+        is_last = n_done == len(advice) - 1
+        # Before the last rubric a line is kept free for the number of rubrics left out.
+        if len(lines) + len(rubric_lines) > n_free_lines - (not is_last):
+            lines.append(written("ending.rubrics", count=len(advice) - n_done))
             break
-        lines += head
-    count = len(analysis.notes)
-    rest = "rest_notes" if count > 1 else "rest_note" if count else "rest"
-    return [*lines, *limits, written(f"ending.{rest}", count=count)]
+        lines += rubric_lines
+    n_notes = len(analysis.notes)
+    key = "rest_notes" if n_notes > 1 else "rest_note" if n_notes else "rest"
+    return [*lines, *limits, written(f"ending.{key}", count=n_notes)]
 
 
 def _wrapped(text: str) -> list[str]:
@@ -151,16 +154,15 @@ def _wrapped(text: str) -> list[str]:
 
 
 def as_text(lines: Iterable[Line]) -> str:
-    """Sentences and tables as one text, each as wide as it needs to be."""
+    """Return sentences and tables as one text, in which sentences are not wrapped."""
     import io
 
     from rich.console import Console
 
     out = io.StringIO()
     # In a notebook rich would show the lines there instead of writing them.
-    console = Console(
-        file=out, width=200, highlight=False, emoji=False, markup=False, force_jupyter=False
-    )
+    options: dict[str, Any] = {"highlight": False, "emoji": False, "markup": False}
+    console = Console(file=out, width=_TABLE_WIDTH, force_jupyter=False, **options)
     for line in lines:
         if isinstance(line, str):
             console.print(visible(line), soft_wrap=True)

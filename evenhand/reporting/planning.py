@@ -24,7 +24,7 @@ from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
-from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.panel import Line, Printable
 from evenhand.study.settings.analysis import (
     MOST_OF_PEOPLE,
     AnalysisSettings,
@@ -35,17 +35,14 @@ from evenhand.study.settings.analysis import (
 from evenhand.study.settings.study_toml import MOST_RATERS
 from evenhand.texts import written
 
-Record = dict[str, object]
-SIZES = (50, 100, 200, 400, 800, 1600)
-"""Numbers of pairs to plan for without a pilot."""
+AnyScenario = Scenario | ScaleScenario
+Record = dict[str, object]  # a row of a table of a plan as data
+SIZES = (50, 100, 200, 400, 800, 1600)  # numbers of pairs to plan for without a pilot
 PEOPLE = (3, 4, 5, 6, 7, 8)
 """Numbers of annotators to plan for, for a verdict about annotators like them."""
-GROWTH = (1.0, 2.0, 4.0)
-"""Sizes of samples, as multiples of the pilot."""
-MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
-"""Numbers of annotators to add to the pilot's."""
-MOST_PER_UNIT = 6
-"""The most annotators per unit for which dependability is shown."""
+GROWTH = (1.0, 2.0, 4.0)  # sizes of samples, as multiples of the pilot
+MORE_PEOPLE = (0, 1, 2, 4, 8, 16)  # numbers of annotators to add to the pilot's
+MOST_PER_UNIT = 6  # the most annotators per unit for which dependability is shown
 STATISTICS = {
     "kappa": ("weighted_kappa_linear", "cohen_kappa"),
     "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
@@ -59,10 +56,8 @@ CORRECTED = ("mean", "difference")
 """Statistics of a grader's labels that annotators' labels correct."""
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
-_SENTENCE_INDEX = 2
-"""The index of the number in `GRADED` that the plan's sentence names."""
-Columns = tuple[list[str], list[list[str]]]
-"""Heads and rows of a table in a plan."""
+_SENTENCE_INDEX = 2  # the index of the number in `GRADED` that the plan's sentence names
+Columns = tuple[list[str], list[list[str]]]  # heads and rows of a table in a plan
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ class Assumptions:
     strictness: float | None = None
     power: float = 0.8
 
-    def scenario(self) -> Scenario | ScaleScenario:
+    def scenario(self) -> AnyScenario:
         """Return the raters to simulate. Raises InputError if there can be no such raters."""
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
@@ -219,8 +214,9 @@ def _check_between(name: str, value: float, low: float, high: float = 1.0) -> No
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Shown):
-    """A plan as sentences and tables (`parts`); `tables` has the tables as data, by name.
+class Plan(Printable):
+    """A plan as sentences and tables (`parts`), the conclusion first; `tables` has the tables as
+    data, by name; `notes` say how the pilot's labels were read.
 
     Without a pilot there is `sizes`: by number of pairs, the half-width of the 95% CI of the
     statistic, and the chance to pass with these annotators (`these`) and for a verdict about
@@ -235,7 +231,6 @@ class Plan(Shown):
     parts: Sequence[Line]
     tables: Mapping[str, pd.DataFrame]
     notes: Sequence[str] = ()
-    """Notes on how the pilot's labels were read."""
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -262,18 +257,19 @@ def plan_ahead(
     if assumed.scale and statistic != "kappa":
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
-    people, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
+    humans, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
     widths, chances = [], []
     for n_pairs in SIZES:
         n_units = n_pairs * units_per_pair
         widths.append(half_width(statistic, max(round(n_units), 2), scenario))
         n_shared = max(round(n_units * scenario.overlap), 2)
-        chances.append(scenarios.pass_chances(n_shared, scenario, people, margin=margin, rule=rule))
+        chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
     sizes["these"] = [chance["these"][scenario.humans] for chance in chances]
-    for k in PEOPLE:
-        sizes[f"like_{k}"] = [chance["like_these"][k] for chance in chances]
-    columns = ["pairs", statistic, f"these {scenario.humans}", *(f"like {k}" for k in PEOPLE)]
+    columns = ["pairs", statistic, f"these {scenario.humans}"]
+    for n_humans in PEOPLE:
+        sizes[f"like_{n_humans}"] = [chance["like_these"][n_humans] for chance in chances]
+        columns.append(f"like {n_humans}")
     rows = [
         [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in row_chances)]
         for pairs, width, *row_chances in sizes.itertuples(index=False)
@@ -302,8 +298,8 @@ def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}")
     sizes, table = _labels_by_graded(corrected, target)
     figures = {"sd": corrected.sd, "correlation": corrected.correlation}
-    graded, labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
-    figures |= {"width": target.half_width, "graded": graded, "labelled": labelled}
+    n_graded, n_labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
+    figures |= {"width": target.half_width, "graded": n_graded, "labelled": n_labelled}
     figures |= {"alone": int(sizes["labelled"].iloc[0]), "least": int(sizes["labelled"].iloc[-1])}
     likeness = assumed.subject_correlation
     needed = written(f"plan.corrected_{statistic}", likeness=likeness, **figures)
@@ -316,19 +312,23 @@ def _labels_by_graded(corrected: LabelSpread, target: Target) -> tuple[pd.DataFr
     """Return the number of labelled items that the target takes by the number of graded items, from
     as many as are enough without a grader, as data and as a table of text.
     """
-    alone = replace(corrected, correlation=0.0).labels_for(target.half_width, math.inf) or 2
-    graded = [alone * factor for factor in GRADED]
-    labelled = [corrected.labels_for(target.half_width, number) or alone for number in graded]
-    rows = [
-        ["any number" if math.isinf(number) else f"{number:,.0f}", f"{n:,}", f"{1 - n / alone:.0%}"]
-        for number, n in zip(graded, labelled, strict=True)
-    ]
-    table = ["graded", "labelled", "labels saved"], rows
-    return pd.DataFrame({"graded": graded, "labelled": labelled}), table
+    without_grader = replace(corrected, correlation=0.0)
+    n_without_grader = without_grader.labels_for(target.half_width, math.inf) or 2
+    sizes: dict[str, list[float]] = {"graded": [], "labelled": []}
+    rows = []
+    for factor in GRADED:
+        n_graded = n_without_grader * factor
+        n_labelled = corrected.labels_for(target.half_width, n_graded) or n_without_grader
+        sizes["graded"].append(n_graded)
+        sizes["labelled"].append(n_labelled)
+        graded_text = "any number" if math.isinf(n_graded) else f"{n_graded:,.0f}"
+        saved_share = 1 - n_labelled / n_without_grader
+        rows.append([graded_text, f"{n_labelled:,}", f"{saved_share:.0%}"])
+    return pd.DataFrame(sizes), (["graded", "labelled", "labels saved"], rows)
 
 
 def _verdict_sentence(
-    scenario: Scenario | ScaleScenario,
+    scenario: AnyScenario,
     power: float,
     chances: Sequence[Chances],
     rule: DecisionSettings,
@@ -338,50 +338,49 @@ def _verdict_sentence(
     if scenario.kappa < least_kappa:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least_kappa)
 
-    def pairs_for(scope: Scope, people: int) -> int | None:
-        return scenarios.size_for(power, SIZES, [chance[scope][people] for chance in chances])
+    def pairs_for(scope: Scope, n_people: int) -> int | None:
+        return scenarios.size_for(power, SIZES, [chance[scope][n_people] for chance in chances])
 
     humans, largest_size = scenario.humans, SIZES[-1]
-    if pairs := pairs_for("these", humans):
-        sentence = written("plan.these", pairs=_rounded(pairs), people=humans, power=power)
+    if n_pairs := pairs_for("these", humans):
+        about_these = written("plan.these", pairs=_rounded(n_pairs), people=humans, power=power)
     else:
-        sentence = written("plan.these_none", people=humans, power=power, most=largest_size)
-    designs = [(k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
+        about_these = written("plan.these_none", people=humans, power=power, most=largest_size)
+    pairs_by_people = {n_people: pairs_for("like_these", n_people) for n_people in PEOPLE}
+    designs = [(n_people, pairs) for n_people, pairs in pairs_by_people.items() if pairs]
     if not designs:
-        return f"{sentence} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
-    people, pairs = min(designs, key=math.prod)  # the fewest labels
-    return f"{sentence} {written('plan.like_these', people=people, pairs=_rounded(pairs))}"
+        return (
+            f"{about_these} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
+        )
+    n_people, n_pairs = min(designs, key=math.prod)  # the fewest labels
+    return f"{about_these} {written('plan.like_these', people=n_people, pairs=_rounded(n_pairs))}"
 
 
-def _rounded(pairs: int) -> int:
+def _rounded(n_pairs: int) -> int:
     """Round up to two digits: simulated chances allow no more."""
-    step: int = 10 ** max(len(str(pairs)) - 2, 0)
-    return -(-pairs // step) * step
+    step: int = 10 ** max(len(str(n_pairs)) - 2, 0)
+    return math.ceil(n_pairs / step) * step
 
 
 def _assumptions_sentence(
-    scenario: Scenario | ScaleScenario, units_per_pair: float, margin: float, rule: DecisionSettings
+    scenario: AnyScenario, units_per_pair: float, margin: float, rule: DecisionSettings
 ) -> str:
     """Return the sentences on the assumptions, the rule and the accuracy of the chances."""
     if isinstance(scenario, ScaleScenario):
         labels = written("plan.on_scale", **{**vars(scenario), "kappa": scenario.kappa})
     else:
         labels = written("plan.yes_or_no", **vars(scenario), spread=scenario.spread_of_shares)
-    assumptions = written(
-        "plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair
-    )
+    assumed = written("plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair)
     requirement = written(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
         level=level_of_look(1, rule.looks),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
-    return f"{assumptions} {requirement} {written('plan.simulated')}"
+    return f"{assumed} {requirement} {written('plan.simulated')}"
 
 
-def _precision_sentence(
-    scenario: Scenario | ScaleScenario, assumed: Assumptions, target: Target
-) -> str:
+def _precision_sentence(scenario: AnyScenario, assumed: Assumptions, target: Target) -> str:
     """Return a sentence on the pairs and labels that the target takes."""
     needed = units_needed(target.statistic, target.half_width, scenario)
     figures: dict[str, Any] = {"statistic": target.statistic, "width": target.half_width}
@@ -414,8 +413,8 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
         values = (variances.unit, variances.rater, variances.residual)
         for name, value, share in zip(names, values, variances.shares, strict=True):
             text_rows.append([name, f"{value:.3f}", "-" if math.isnan(share) else f"{share:.0%}"])
-            row = {"rubric": rubric, "source": name, "variance": value, "share": share}
-            components.append(row)
+            record = {"rubric": rubric, "source": name, "variance": value, "share": share}
+            components.append(record)
         columns = ["source", "variance", "share"]
         title = written("pilot.components", rubric=rubric or "labels", **sample)
         lines.append((title, columns, text_rows))
@@ -423,8 +422,8 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
         for n_raters in range(1, MOST_PER_UNIT + 1):
             design = d_study(variances, n_raters)
             text_rows.append([str(n_raters), f"{design.relative:.2f}", f"{design.absolute:.2f}"])
-            row = {"raters": n_raters, "ranking": design.relative, "placing": design.absolute}
-            dependability.append({"rubric": rubric, **row})
+            record = {"raters": n_raters, "ranking": design.relative, "placing": design.absolute}
+            dependability.append({"rubric": rubric, **record})
         columns = ["annotators per item", "ranking items", "placing items"]
         lines.append(("Dependability", columns, text_rows))
     interval_lines, intervals = _interval_table(analysis, target)
@@ -454,20 +453,22 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
-    first = max(3, *(grader.people for grader in graders))
-    numbers = [first + added for added in MORE_PEOPLE]
+    fewest_people = max(3, *(grader.people for grader in graders))
+    people_counts = [fewest_people + n_added for n_added in MORE_PEOPLE]
     text_rows: list[list[str]] = []
     rows: list[Record] = []
     for grader in graders:
-        like = {k: grader.clusters_to_decide(k) if grader.people else None for k in numbers}
-        these = grader.clusters_to_decide()
-        cells = ["none" if clusters is None else str(clusters) for clusters in like.values()]
+        by_people: dict[int, int | None] = dict.fromkeys(people_counts)
+        if grader.people:
+            by_people = {n_people: grader.clusters_to_decide(n_people) for n_people in by_people}
+        with_these = grader.clusters_to_decide()
+        cells = ["none" if clusters is None else str(clusters) for clusters in by_people.values()]
         text_rows.append(
             [
                 f"{grader.rubric} {grader.grader}".strip(),
                 f"{grader.difference:+z.2f}",
                 str(grader.clusters),
-                "none" if these is None else str(these),
+                "none" if with_these is None else str(with_these),
                 *(cells if grader.people else ["-"] * len(cells)),
             ]
         )
@@ -477,11 +478,12 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
                 "grader": grader.grader,
                 "difference": grader.difference,
                 "now": grader.clusters,
-                "these": these,
-                **{f"like_{k}": clusters for k, clusters in like.items()},
+                "these": with_these,
+                **{f"like_{n_people}": clusters for n_people, clusters in by_people.items()},
             }
         )
-    columns = ["", "difference", "now", "these", *(f"like {k}" for k in numbers)]
+    people_columns = [f"like {n_people}" for n_people in people_counts]
+    columns = ["", "difference", "now", "these", *people_columns]
     return [(written("pilot.to_decide"), columns, text_rows), written("pilot.if_it_stays")], rows
 
 
@@ -499,9 +501,9 @@ def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], lis
         estimates += rubric_rows[rubric_rows["statistic"].isin(names[:1])].to_dict("records")
     for row in estimates:
         pilot_half_width = (row["high"] - row["low"]) / 2
-        added = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
+        n_added = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
         half_widths = {factor: pilot_half_width / factor**0.5 for factor in GROWTH}
-        raters = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
+        raters = " · ".join(filter(None, (row["rater_a"], row["rater_b"])))
         if row["subset"].endswith(BINARY):
             raters = f"{raters}, binary label"
         text_rows.append(
@@ -509,13 +511,13 @@ def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], lis
                 f"{row['rubric']} {raters} {row['at']}".strip(),
                 f"{row['estimate']:.2f}",
                 *(f"±{value:.2f}" for value in half_widths.values()),
-                "-" if added is None else str(added),
+                "-" if n_added is None else str(n_added),
             ]
         )
         fields = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
         record: Record = {name: row[name] for name in fields}
         record |= {f"half_width_{factor:g}": value for factor, value in half_widths.items()}
-        rows.append({**record, "more": added})
+        rows.append({**record, "more": n_added})
     if not rows:
         return [written("pilot.no_interval", statistic=statistic)], []
     columns = ["", "estimate", "pilot's size", "twice", "four times", f"more for ±{width:g}"]

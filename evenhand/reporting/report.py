@@ -1,5 +1,5 @@
-"""Make, write and print a study's report (`report_study`, `print_pdf`), its figures for the lead's
-pages (`study_figures`), and its raters' quality (`study_quality`, `stop_flagged`).
+"""Write a study's report and print it as PDF (`report_study`, `print_pdf`), write the figures for
+the lead's pages (`study_figures`), and assess raters' quality (`study_quality`, `stop_flagged`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def report_study(
     on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`,
-    and into `figures`, where that is named, each figure and table as a file. On a `full` page
-    everything is unfolded. `on_stage` is called with the name of each stage. Raises InputError
-    where nothing is labelled yet.
+    and each figure and table as a file into `figures`, if that is named. On a `full` page
+    everything is unfolded. `on_stage` is called with the name of each stage. Raises InputError if
+    nothing is labelled yet.
     """
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.analysing import analyse_study
@@ -60,26 +60,20 @@ def report_study(
     return analysis
 
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-QUIET = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
 """Options of Chromium without network traffic in the background."""
-_SECONDS = 120
+_MOST_SECONDS = 120  # until a page must have been printed
 
 
 def browser_path() -> Path:
     """Return the path of this machine's Chromium or Chrome. Raises InputError without one."""
-    if browser := next(filter(None, map(shutil.which, _NAMES)), None):
+    if browser := next(filter(None, map(shutil.which, _BROWSERS)), None):
         return Path(browser)
-    if sys.platform == "darwin" and _MAC.is_file():
-        return _MAC
+    if sys.platform == "darwin" and _MAC_BROWSER.is_file():
+        return _MAC_BROWSER
     raise InputError(
         "there is no Chromium or Chrome to print with; install one, or open report.html in any "
         "browser and print it to a file"
@@ -93,14 +87,10 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
         # Chromium's sandbox does not start for root; the page is our own and loads nothing.
         as_root = ["--no-sandbox"] if is_root() else []
         paths = [f"--user-data-dir={folder}/profile", f"--print-to-pdf={output}"]
-        command = [str(browser), "--headless", *QUIET, *as_root, *paths, "--no-pdf-header-footer"]
+        command = [str(browser), "--headless", *FLAGS, *as_root, *paths, "--no-pdf-header-footer"]
+        command.append(page.resolve().as_uri())
         try:
-            subprocess.run(
-                [*command, page.resolve().as_uri()],
-                capture_output=True,
-                timeout=_SECONDS,
-                check=True,
-            )
+            subprocess.run(command, capture_output=True, timeout=_MOST_SECONDS, check=True)
             printed = output.read_bytes()
         except (subprocess.SubprocessError, OSError) as error:
             raise InputError(
@@ -110,6 +100,7 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
     atomic_write(pdf, printed)
 
 
+_MOST_RATERS = 40  # in a table of pairs on a page
 QUALITY_FILE = "quality.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
 FORESTS_FILE = "forests.json"
@@ -146,7 +137,7 @@ def study_figures(
         for subset in SUBSET_NAMES
         for chart in forest(figures, subsets=(subset,))
     ]
-    drawn = [
+    drawings = [
         {
             "caption": chart.caption,
             "note": chart.note,
@@ -155,7 +146,7 @@ def study_figures(
         }
         for chart in (forests if can_draw() else ())
     ]
-    atomic_write(out / FORESTS_FILE, json.dumps(drawn).encode())
+    atomic_write(out / FORESTS_FILE, json.dumps(drawings).encode())
     widest = with_ids(widest_first(analysis.disagreements), analysis.ids)
     disagreements = [asdict(unit) for unit in widest]
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
@@ -178,26 +169,28 @@ def count_look(folder: Path) -> None:
 def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:
     """Return, by rubric, its annotators (n), the number of items shared by each pair (n, n), and
     their Cohen's kappa (n, n), weighted if options are ordered, NaN if undefined. Numbers, sets of
-    options and rubrics of more than 40 annotators, too many for a page, are left out.
+    options and rubrics of too many annotators for a page are left out.
     """
     from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
     final, pairs = final_labels(study), {}
     for name, rubric in study.rubrics.items():
-        labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
-        raters, n, q = sorted(map(str, labels)), labels.shape[1], len(keys)
-        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40:
-            one_hot = (labels[raters].to_numpy()[..., None] == keys).astype(int)  # (items, n, q)
-            flat = one_hot.reshape(-1, n * q)
-            tables = (flat.T @ flat).reshape(n, q, n, q).swapaxes(1, 2)
+        labels = pd.DataFrame([*final[final["rubric"] == name]["labels"]])  # (items, raters)
+        raters, n_raters = sorted(map(str, labels)), labels.shape[1]
+        keys, n_keys = rubric.kind.keys, len(rubric.kind.keys)
+        is_choice = rubric.kind.listed and rubric.kind.is_single
+        if is_choice and 1 < n_raters <= _MOST_RATERS:
+            one_hot = labels[raters].to_numpy()[..., None] == keys  # (items, raters, keys)
+            flat = one_hot.astype(int).reshape(-1, n_raters * n_keys)
+            tables = (flat.T @ flat).reshape(n_raters, n_keys, n_raters, n_keys).swapaxes(1, 2)
             level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
-            kappa = kappas(tables, agreement_weights(q, level))
+            kappa = kappas(tables, agreement_weights(n_keys, level))
             pairs[name] = raters, tables.sum((2, 3)), kappa
     return pairs
 
 
 def study_quality(study: Study) -> pd.DataFrame:
-    """`analysis.raters.rater_quality` of a study, with a column `excluded`: the reason, or ""."""
+    """Return `analysis.raters.rater_quality`, with the reason in `excluded` for each excluded."""
     from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 

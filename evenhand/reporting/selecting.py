@@ -1,9 +1,10 @@
-"""Rank graders by one rule, with prices (`Selection`), and tune the thresholds of graders with
-probabilities, for study.toml (`Calibration`).
+"""Rank graders by verdict, agreement and price (`Selection`), and tune the thresholds of graders
+with probabilities, for study.toml (`Calibration`).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ from evenhand.analysis.verdicts.judge import Candidate, limits_of, recommendatio
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
-from evenhand.reporting.panel import Columns, Line, Shown, table_of
+from evenhand.reporting.panel import Columns, Line, Printable, table_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estima
 
 
 @dataclass(frozen=True, repr=False)
-class Selection(Shown):
-    """The graders of each rubric, the best choice first; of a `study`, with the way to extend its
-    sample. `notes` list how the labels were read.
+class Selection(Printable):
+    """The graders of each rubric, the best choice first. With a `study`'s folder the lines have the
+    commands that extend its sample. `notes` list how the labels were read.
     """
 
     analysis: Analysis
@@ -45,6 +46,7 @@ class Selection(Shown):
 
     @cached_property
     def _ranking(self) -> dict[str, list[Candidate]]:
+        """The graders by rubric, the best first."""
         return rank_graders(self.results, self.analysis.verdicts)
 
     @property
@@ -55,26 +57,27 @@ class Selection(Shown):
     @property
     def verdicts(self) -> list[Verdict]:
         """The verdicts in the order of the ranking, rubric by rubric."""
-        return [choice.verdict for ranked in self._ranking.values() for choice in ranked]
+        return [grader.verdict for graders in self._ranking.values() for grader in graders]
 
     @property
     def recommendations(self) -> list[str]:
         """A sentence for each rubric: which grader to use, or what to do first."""
-        return [choice.sentence for choice in recommendations(self._ranking)]
+        return [advice.sentence for advice in recommendations(self._ranking)]
 
     @property
     def table(self) -> pd.DataFrame:
         """The ranking: a row for each rubric and grader, with the figures that it is ranked by.
         `usd` is the price of 1,000 units; NaN is a figure that is not known.
         """
-        return pd.DataFrame([_record(pick) for ranked in self._ranking.values() for pick in ranked])
+        graders = itertools.chain.from_iterable(self._ranking.values())
+        return pd.DataFrame([_record(grader) for grader in graders])
 
     @property
     def lines(self) -> list[Line]:
         """A table for each rubric, the verdicts, how to read them, and the recommendations."""
         if not self._ranking:
             return [written("select.no_graders")]
-        lines = [table_of(_COLUMNS, ranked, rubric) for rubric, ranked in self._ranking.items()]
+        lines = [table_of(_COLUMNS, graders, rubric) for rubric, graders in self._ranking.items()]
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
             if verdict["more_clusters"] and self.study is not None:
@@ -128,10 +131,10 @@ def _rate(rate: Rate | None) -> str:
 
 def _fault(candidate: Candidate) -> str:
     """Return a part of the sample in which a grader fails, or else its largest bias."""
-    row, parts = candidate.worst_bias, candidate.verdict["failing_parts"]
-    if parts:
-        others = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-        return f"fails in {parts[0]}{others}"
+    row, failing_parts = candidate.worst_bias, candidate.verdict["failing_parts"]
+    if failing_parts:
+        n_more = len(failing_parts) - 1
+        return f"fails in {failing_parts[0]}" + (f" and {n_more} more" if n_more else "")
     if row is None:
         return "none found"
     name = row["statistic"].removeprefix("bias_").replace("_", " ")
@@ -152,17 +155,16 @@ _COLUMNS: Columns = {
 }
 
 
-Thresholds = dict[str, dict[str, float]]
-"""By rubric and grader."""
+Thresholds = dict[str, dict[str, float]]  # thresholds by rubric and grader
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Shown):
-    """Thresholds tuned to one `objective`: the results `found` by rubric, the `rows` of the chosen
-    graders, and rubrics `left_out` because they have no labels of the `reference`.
+class Calibration(Printable):
+    """Thresholds tuned to one `objective`: the results by rubric, the `rows` of the chosen graders,
+    and rubrics `left_out` because they have no labels of the `reference`.
     """
 
-    found: Mapping[str, ThresholdResults]
+    results_by_rubric: Mapping[str, ThresholdResults]
     rows: Sequence[ResultRow]
     context: ReportContext
     objective: str
@@ -182,13 +184,13 @@ class Calibration(Shown):
     @property
     def thresholds(self) -> Thresholds:
         """Recommended thresholds by rubric and grader: those better on held-out units."""
-        chosen: Thresholds = {}
+        recommended: Thresholds = {}
         for row in self.rows:
             key = row["statistic"], row["at"]
             is_recommended = key == ("threshold_recommended", self.objective)
             if is_recommended and says(row["remarks"], "tuned"):
-                chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
-        return chosen
+                recommended.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
+        return recommended
 
     @property
     def lines(self) -> list[Line]:
@@ -232,7 +234,7 @@ def calibrate(
         source = dataset.name if hashes is None else "the study"
         raise InputError(f"{source} has no rubric {rubric!r}; it has {', '.join(rubrics)}")
     results: dict[str, ThresholdResults] = {}
-    missing: NoReference | None = None
+    first_error: NoReference | None = None
     for name, scale in dataset.scales.items():
         if name != (rubric or name):
             continue
@@ -250,10 +252,10 @@ def calibrate(
                 excluded=dataset.facts.excluded,
             )
         except NoReference as error:
-            missing = missing or error
+            first_error = first_error or error
     all_rows = [row for tuned in results.values() for row in tuned.rows]
-    if missing and not all_rows:
-        raise missing
+    if first_error and not all_rows:
+        raise first_error
     rows = [row for row in all_rows if grader in (None, row["rater_b"])]
     if not rows:
         of_grader = f" of {grader}" if grader else ""
@@ -283,7 +285,7 @@ def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
             objective=tuned.objective,
             reference=tuned.reference,
             instead_of=scales[rubric].untuned_threshold_for(grader),
-            clusters=sorted(tuned.found[rubric].clusters[grader]),
+            clusters=sorted(tuned.results_by_rubric[rubric].clusters[grader]),
         )
         for rubric, thresholds in tuned.thresholds.items()
         for grader, threshold in thresholds.items()
@@ -292,8 +294,9 @@ def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
     write_thresholds(study, tuned.thresholds)
 
 
-def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:
-    """Put thresholds into study.toml, leaving the rest of it as it is."""
+def write_thresholds(study: Study, thresholds: Mapping[str, Mapping[str, float]]) -> None:
+    """Put thresholds by rubric and grader into study.toml, leaving the rest of it as it is."""
     from evenhand.study.settings.study_toml import change_config
 
-    change_config(study.folder, {f"thresholds.{name}": choice for name, choice in chosen.items()})
+    changes = {f"thresholds.{rubric}": graders for rubric, graders in thresholds.items()}
+    change_config(study.folder, changes)

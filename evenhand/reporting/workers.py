@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_PER_CORE = 2
-"""More processes than cores: three rubrics on two cores then end together."""
-_LOW_PRIORITY = 10
+_PER_CORE = 2  # more processes than cores: three rubrics on two cores then end together
+_LOW_PRIORITY = 10  # as an increment of `nice`
 _MEDIUM_PRIORITY = 5
 """For a process on which the lead waits: between annotators' pages and the analysis."""
 _IMPORTED = [
@@ -49,27 +48,25 @@ _ENDED_EARLY = (
     "a worker process ended early, as happens when memory runs out; close other programs and run "
     "this again"
 )
-MOST_SECONDS = 120
-"""Seconds of computing that a file from a page may take in its process, and bytes of memory."""
-MOST_MEMORY = 3 * 1024**3
+MOST_SECONDS = 120  # seconds of computing that a file uploaded on a page may take in its process
+MOST_MEMORY = 3 * 1024**3  # bytes
 _TOO_MUCH = (
     f"this takes more than {MOST_SECONDS} seconds of computing or {MOST_MEMORY // 1024**3} GB of "
     "memory; make the file smaller, or use the command line, which has no such limit"
 )
-_starting = threading.Lock()
+_starting = threading.Lock()  # held while a process is started: `_detached` changes globals
 _turns = threading.Condition()
-_running: set[object] = set()
-"""Persons with a running process."""
+_running: set[object] = set()  # persons with a running process
 _newest: dict[object, object] = {}
 """The latest turn of each person who runs a process or waits for one."""
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes that may be started while this one has threads, and that end with it."""
+    """A pool of processes that may be started while this one has threads, and that end with it."""
 
     def __init__(self, count: int, context: BaseContext, priority: int = 0) -> None:
         super().__init__(count, context, _begin, (priority,))
-        self._others = multiprocessing.active_children()
+        self._earlier_processes = multiprocessing.active_children()
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
         """Submit a task, for which another process may be started."""
@@ -81,7 +78,7 @@ class _Workers(ProcessPoolExecutor):
     def end(self) -> None:
         """End the processes, whatever they are doing."""
         for process in multiprocessing.active_children():
-            if process not in self._others:
+            if process not in self._earlier_processes:
                 process.terminate()
         self.shutdown()
 
@@ -123,9 +120,9 @@ def _context() -> BaseContext:
 
 @contextmanager
 def library_process() -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries loaded in
-    another process; enter it before other imports. A report is prepared until their answer comes.
-    On a machine with one core, or if the process has ended, they are loaded here.
+    """Yield the `verify` argument of `evenhand.analysis.analyse`: the libraries are loaded and
+    compute in another process, while this one imports its modules and prepares a report. On a
+    machine with one core, or if the process has ended, they are loaded here.
     """
     if (os.cpu_count() or 1) < 2:
         yield True
@@ -142,7 +139,7 @@ def library_process() -> Iterator[bool | Libraries]:
             return analyses
 
         def values() -> list[Value]:
-            if not answer.done():  # use the time
+            if not answer.done():  # use the time until then
                 from evenhand.analysis.report import prepare_report
 
                 prepare_report()
@@ -161,7 +158,7 @@ def library_process() -> Iterator[bool | Libraries]:
 
 
 def _load() -> None:
-    """Import the libraries in their process."""
+    """Import the libraries with which estimates are verified, in their process."""
     from evenhand.analysis.verification import load_libraries
 
     gc.disable()  # the process lives for two seconds
@@ -178,9 +175,9 @@ def run_apart(
     With `is_limited` the process ends after `MOST_SECONDS` or beyond `MOST_MEMORY`.
 
     With `on_stage` the function is called with an `on_stage`, whose calls are passed on to this
-    one. Modules that the function imports are not loaded here. Raises the InputError or StoreAway
-    that it raised, InputError naming a file to which the system denied access, RuntimeError with
-    the traceback of any other error, and InputError if the process was ended from outside.
+    one. Modules that the function imports are not loaded here. Raises the function's InputError or
+    StoreAway; InputError naming the file of an OSError, or if the process was ended from outside;
+    and RuntimeError with the traceback of any other error.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -296,17 +293,17 @@ def _detached() -> Iterator[None]:
     own modules in the working folder first, which may hold a user's `statistics.py`.
     """
     with _starting:
-        main, safe = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
+        main, safe_path = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
         sys.modules["__main__"] = ModuleType("__main__")
         os.environ["PYTHONSAFEPATH"] = "1"
         try:
             yield
         finally:
             sys.modules["__main__"] = main
-            if safe is None:
+            if safe_path is None:
                 del os.environ["PYTHONSAFEPATH"]
             else:
-                os.environ["PYTHONSAFEPATH"] = safe
+                os.environ["PYTHONSAFEPATH"] = safe_path
 
 
 def _begin(priority: int) -> None:

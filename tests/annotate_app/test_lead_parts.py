@@ -146,12 +146,12 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
         "read by annotators, the prompt", "read by annotators, the response",
         "the subject (model under test)", "kept as a fact",
     ]  # fmt: skip
-    assert found.taken == item_study(file, ASKED).taken
+    assert found.roles == item_study(file, ASKED).roles
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
     found = look_at_items(file, ItemOptions())  # two answers are told as such
     assert found.show == ["prompt", "answer_a", "answer_b"]
-    assert found.taken == item_study(file, ItemOptions()).taken
-    assert {role for role, _ in found.taken} <= set(_ROLES)
+    assert found.roles == item_study(file, ItemOptions()).roles
+    assert {role for role, _ in found.roles} <= set(_ROLES)
 
 
 def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):

@@ -18,7 +18,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.reporting.analysing import analyse_study, choice_lines
 from evenhand.reporting.improving import (
-    Improved,
+    Improvement,
     ImproveOptions,
     Trial,
     forecast_improving,
@@ -121,7 +121,7 @@ def study(bench: Bench) -> Study:
 
 
 @pytest.fixture(scope="module")
-def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Study, Improved]]:
+def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Study, Improvement]]:
     """A study whose grader was improved, to look at."""
     folder = tmp_path_factory.mktemp("improved")
     with pytest.MonkeyPatch.context() as environment:
@@ -167,7 +167,7 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(study, ben
     asked = options(bench, candidates(tmp_path / "c", ["GOOD"]), grader="their-judge")
     with pytest.raises(InputError, match="name a model to try in its place with --candidate"):
         improve(study, asked, FAST)
-    asked = replace(asked, others=[bench.openai])
+    asked = replace(asked, other_graders=[bench.openai])
     forecasts = forecast_improving(study, asked)
     found = improve(study, asked, FAST)
     assert found.old.rater_id == "their-judge"
@@ -339,7 +339,7 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
         return int((from_study(study).ratings["rater_id"] == rater).sum())
 
     assert own() == 2 * PAIRS
-    asked = replace(options(bench, candidates(tmp_path / "c")), others=[other])
+    asked = replace(options(bench, candidates(tmp_path / "c")), other_graders=[other])
     improve(study, asked, replace(FAST, budget=0.1))
     assert own() == 2 * PAIRS, "a run without money takes nothing away"
     assert improve(study, asked, FAST).best.rater_id != rater
@@ -349,7 +349,7 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
     )
     second = with_settings(labelled(bench, "second"), price)
     grade(second, [other], every, FAST)
-    won = improve(second, options(bench, None, others=[other]), FAST)
+    won = improve(second, options(bench, None, other_graders=[other]), FAST)
     assert won.best.rater_id == rater
     assert "had grades before it was tried here" in won.sentence
     ((_, end),) = ends_of(second.store)

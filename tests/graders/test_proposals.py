@@ -17,7 +17,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import choice_lines
 from evenhand.reporting.improving import Trial, forecast_improving, improve
 from evenhand.reporting.load import from_study
-from evenhand.reporting.suggestions import MOST_WORDS, RefusedProposal, checked
+from evenhand.reporting.suggestions import MOST_CHARACTERS, RefusedProposal, checked
 from evenhand.rubrics import Instructions, read_own_words
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
@@ -298,7 +298,7 @@ def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
     ("words", "why"),
     [
         ("", "no instructions"),
-        ("a" * (MOST_WORDS + 1), f"more than {MOST_WORDS}"),
+        ("a" * (MOST_CHARACTERS + 1), f"more than {MOST_CHARACTERS}"),
         ("Read {response} first.", "name {response}"),
         *((line, "changes the question") for line in ("Care.\nQuestion: Is it rude?",
           "- (yes) Rude: It is rude.", "yes) It is rude.", "> (yes) It is rude.", "yes = now rude",

@@ -12,7 +12,7 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.load import from_file, from_study
-from evenhand.reporting.suggestions import Divided, draft_text
+from evenhand.reporting.suggestions import DividedRubric, draft_text
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import Study, create_study, extend_sample, open_study
@@ -513,6 +513,6 @@ def test_graders_are_asked_under_a_tried_wording_only_by_name(begun):
 def test_a_line_break_in_the_name_of_a_part_stays_in_the_comment():
     rubric = load_rubric("refusal")
     part = 'topic: x\ninstructions = "Say 5."\r\n# y'
-    text = draft_text(rubric, Divided(rubric, 30, ("u",), 1, {}, {part: (12, 0.5)}))
+    text = draft_text(rubric, DividedRubric(rubric, 30, ("u",), 1, {}, {part: (12, 0.5)}))
     assert parse_rubric(text, "refusal.toml").instructions == rubric.instructions
     assert "Say 5." in text

@@ -1,9 +1,10 @@
 """Find the columns of items, raters and labels in a table that others made, and tell annotators
 from graders: as declared, or inferred if names and cells allow one interpretation only.
 
-`roles_in`, near the end, does this; the sections before it handle long tables, wide tables (`Grid`
-if a column is of one rater on one rubric), and messages that propose options for missing columns.
-In names here, `ours` is a column of `study.tables.ratings` and `theirs` that of the table.
+`roles_in`, near the end, does this. Before it come tests of a single column; long tables, with a
+row for each rating; wide tables, with a column for each rater, or for each rater and rubric
+(`Grid`); and messages that propose options for missing columns. In the names of variables, `ours`
+is a column of `study.tables.ratings`, and `theirs` is the table's column for it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, compress
-from typing import TYPE_CHECKING
+from itertools import combinations, compress, product
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import plain_kind
@@ -44,24 +45,25 @@ MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
 """Names that a model may have; `plain_kind` recognises those that only a model has."""
 _MODEL_WORD = re.compile(pattern_of("model_word"))
 _PEOPLE_WORD = re.compile(pattern_of("people_word"))
-LONGEST_KEY = 60
-"""Characters; a longer cell is a text, even if it is repeated."""
-_MOST_CELLS = 2_000
-"""Different cells of a column that are checked."""
+LONGEST_KEY = 60  # characters; a longer cell is a text, even if it is repeated
+_MOST_CELLS = 2_000  # different cells of a column that are checked
 _DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(pattern_of("measure"), re.I)
 _FACT = rf"(^|[_\W])({pattern_of('fact')})([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]"
+"""Names of columns that describe a unit or its labels, such as `created_at` or `is_long`."""
 _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
-_TRUTH = {word: TRUTH[0][n] for pair in TRUTH for n, word in enumerate(pair)}
+_STANDARD_WORDS = {word: TRUTH[0][side] for pair in TRUTH for side, word in enumerate(pair)}
 """The standard word for each word for yes or no."""
-_FEWEST_ROWS = 5
+_FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200
+"""A table with more columns of labels has a column for each unit rather than for each rater."""
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
 _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
+"""Marks between the two parts of a column's name; brackets around the second part."""
 
 
 def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
@@ -69,9 +71,11 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     if table.empty:
         return True
     values = texts(table[column]).unique()
-    cells = [cell for text in values[:_MOST_CELLS] if (cell := str(text).strip())]
-    if not cells or all(map(is_nested, cells)):
-        return bool(cells) and ours == "label" and all(options_in(cell) for cell in cells)
+    cells = list(filter(None, (str(value).strip() for value in values[:_MOST_CELLS])))
+    if not cells:
+        return False
+    if all(map(is_nested, cells)):
+        return ours == "label" and all(options_in(cell) for cell in cells)
     if ours == "rater_kind":
         return set(cells) <= {"human", "model", "adjudicator"}
     if all(map(_DATE.fullmatch, cells)):
@@ -100,21 +104,28 @@ def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     ]
 
 
+class _LabelGroup(NamedTuple):
+    """Columns that share labels, directly or through others, with all their labels."""
+
+    labels: set[str]
+    columns: list[str]
+
+
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be the labels of several raters on one question: the largest
-    group of columns that share labels, directly or through others; [] if two are as large.
+    group of columns that share labels, or [] if two groups are the largest.
     """
-    groups: list[tuple[set[str], list[str]]] = []
+    groups: list[_LabelGroup] = []
     for column in label_columns(table, columns):
-        labels, members = _distinct_labels(table, column), [column]
-        for group in [group for group in groups if group[0] & labels]:
+        merged = _LabelGroup(_distinct_labels(table, column), [column])
+        for group in [group for group in groups if group.labels & merged.labels]:
             groups.remove(group)
-            labels, members = labels | group[0], group[1] + members
-        groups.append((labels, members))
+            merged = _LabelGroup(merged.labels | group.labels, group.columns + merged.columns)
+        groups.append(merged)
     if not groups:
         return _score_columns(table, columns)
-    largest, *others = sorted((members for _, members in groups), key=len, reverse=True)
-    if len(largest) < 2 or (others and len(others[0]) == len(largest)):
+    largest, *smaller = sorted((group.columns for group in groups), key=len, reverse=True)
+    if len(largest) < 2 or (smaller and len(smaller[0]) == len(largest)):
         return []
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
 
@@ -161,9 +172,8 @@ def kind_by_word(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)  # "humanScore" has two words
     spaced = re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", spaced)  # "ann1" is no first name
     words = re.findall(r"[a-z]+", spaced.casefold())
-    is_human, is_model = (
-        any(map(pattern.fullmatch, words)) for pattern in (_PEOPLE_WORD, _MODEL_WORD)
-    )
+    is_human = any(map(_PEOPLE_WORD.fullmatch, words))
+    is_model = any(map(_MODEL_WORD.fullmatch, words))
     if is_human == is_model:
         return ""
     return "human" if is_human else "model"
@@ -183,7 +193,7 @@ def _distinct_labels(table: pd.DataFrame, column: str) -> set[str]:
     """Return the different labels of a column in lower case, with one word each for yes and no."""
     cells = {folded(str(cell)).casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
     cells -= {""}
-    return {_TRUTH[cell] for cell in cells} if cells <= _TRUTH.keys() else cells
+    return {_STANDARD_WORDS[cell] for cell in cells} if cells <= _STANDARD_WORDS.keys() else cells
 
 
 def is_nested(cell: str) -> bool:
@@ -200,27 +210,27 @@ def is_nested(cell: str) -> bool:
 
 
 def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) -> dict[str, str]:
-    """Return the columns of a long table that are the `absent` ones, `{ours: theirs}`, where usual
-    names or cells leave no doubt. By its cells a column is that of items if it has each value once
-    for each rater, and that of labels if it alone has a few values that vary within items and
-    within raters.
+    """Return the table's columns for the `absent` ones, `{ours: theirs}`, if usual names or cells
+    leave no doubt. In a long table a column has items if it has each value once for each rater,
+    and labels if it alone has a few values that vary within items and within raters.
     """
-    theirs = sure_columns(columns, absent, partial(fits, table))
+    roles = sure_columns(columns, absent, partial(fits, table))
 
-    def unassigned(ours: str) -> list[str]:
-        return [name for name in columns if name not in theirs.values() and fits(table, ours, name)]
+    def possible_columns(ours: str) -> list[str]:
+        unassigned = (column for column in columns if column not in roles.values())
+        return [column for column in unassigned if fits(table, ours, column)]
 
-    if "rater_id" in absent and "rater_id" not in theirs:
-        raters = [column for column in unassigned("rater_id") if _RATERS.search(column)]
+    if "rater_id" in absent and "rater_id" not in roles:
+        raters = [column for column in possible_columns("rater_id") if _RATERS.search(column)]
         if len(raters) == 1:
-            theirs["rater_id"] = raters[0]
-    rater = theirs.get("rater_id", "rater_id")
+            roles["rater_id"] = raters[0]
+    rater = roles.get("rater_id", "rater_id")
     if rater not in table:
-        return theirs
-    if "unit_id" in absent and "unit_id" not in theirs:
+        return roles
+    if "unit_id" in absent and "unit_id" not in roles:
         items = [
             column
-            for column in unassigned("unit_id")
+            for column in possible_columns("unit_id")
             if not table.duplicated([column, rater]).any()
             and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
             and not (texts(table[column]) == "").any()
@@ -228,43 +238,47 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
         items = [column for column in items if _ID.search(column)] or items
         partitions = {tuple(table.groupby(name, sort=False).ngroup()) for name in items}
         if len(partitions) == 1:  # several columns may number the same items
-            theirs["unit_id"] = items[0]
-    unit = theirs.get("unit_id", "unit_id")
-    if "label" in absent and "label" not in theirs and unit in table:
+            roles["unit_id"] = items[0]
+    unit = roles.get("unit_id", "unit_id")
+    if "label" in absent and "label" not in roles and unit in table:
         labels = [
             column
-            for column in unassigned("label")
+            for column in possible_columns("label")
             if len(_distinct_labels(table, column)) <= MAX_LABELS
             and all((table.groupby(key)[column].nunique() > 1).any() for key in (unit, rater))
         ]
         labels = [column for column in labels if not is_fact(column)] or labels
         if len(labels) == 1:
-            theirs["label"] = labels[0]
-    return theirs
+            roles["label"] = labels[0]
+    return roles
 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
+
+NameParts = tuple[str, str]  # the two parts of a column's name, or its rater and its rubric
 
 
 @dataclass(frozen=True)
 class Grid:
     """Columns of labels, each of one rater on one rubric, and the pattern of their names, such as
     `{rater}_{rubric}`. `columns` gives the rater and rubric of each. `is_sure` if names or labels
-    show which part of a name is the rater. `others` are columns that follow the pattern but hold no
-    labels.
+    show which part of a name is the rater. `unlabelled` are columns whose names follow the pattern
+    but which hold no labels.
     """
 
     pattern: str
-    columns: Mapping[str, tuple[str, str]]
+    columns: Mapping[str, NameParts]
     is_sure: bool = True
-    others: tuple[str, ...] = ()
+    unlabelled: tuple[str, ...] = ()
 
     @property
     def raters(self) -> list[str]:
+        """The names of the raters."""
         return list(dict.fromkeys(rater for rater, _ in self.columns.values()))
 
     @property
     def rubrics(self) -> list[str]:
+        """The names of the rubrics."""
         return list(dict.fromkeys(rubric for _, rubric in self.columns.values()))
 
 
@@ -274,27 +288,27 @@ def named_grid(
     """Return the columns of labels whose names follow a pattern: those of these raters, or, if none
     are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
     """
-    parts = re.split(r"(\{rater\}|\{rubric\})", pattern)
-    if sorted(parts[1::2]) != [RATER, RUBRIC] or not parts[2]:
+    pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)  # texts and fields in turn
+    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:
         raise InputError(
             f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
             f"them, such as {RATER}_{RUBRIC}"
         )
-    before, first_field, separator, _, after = parts
+    before, first_field, separator, _, after = pieces
     is_rater_last = first_field == RUBRIC
     label_names = _possible_labels(table, columns)
     if not raters:
         names = _largest_product(_splits(label_names, before, separator, after))
         return Grid(pattern, _rater_first(names, is_rater_last))
-    labels, others = {}, []
+    labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
         pairs = [pair[::-1] if is_rater_last else pair for pair in splits]
         pairs = [(rater, rubric) for rater, rubric in pairs if rater in raters]
         if pairs and column in label_names:
             labels[column] = max(pairs, key=lambda pair: len(pair[0]))  # the longest rater name
         elif pairs:
-            others.append(column)
-    return Grid(pattern, labels, others=tuple(others))
+            unlabelled.append(column)
+    return Grid(pattern, labels, unlabelled=tuple(unlabelled))
 
 
 def guessed_grid(
@@ -304,12 +318,12 @@ def guessed_grid(
     None if no names do. With `raters`, the grid has the columns of these raters alone.
     """
     label_names = _possible_labels(table, columns)
-    best: dict[str, tuple[str, str]] = {}
+    best: dict[str, NameParts] = {}
     separator, after = "", ""
     for marks in [*_BRACKETS, *((mark, "") for mark in _SEPARATORS)]:
-        product = _largest_product(_splits(label_names, "", *marks))
-        if len(product) > len(best):
-            best, (separator, after) = product, marks
+        grid_names = _largest_product(_splits(label_names, "", *marks))
+        if len(grid_names) > len(best):
+            best, (separator, after) = grid_names, marks
     if not best or (not raters and all(map(plain_kind, best))):
         return None
     is_rater_last, is_sure = _rater_side(table, best, raters)
@@ -331,22 +345,22 @@ def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _splits(
     columns: Sequence[str], before: str, separator: str, after: str
-) -> dict[str, list[tuple[str, str]]]:
+) -> dict[str, list[NameParts]]:
     """Return all splits of each column's name at a separator, by column."""
     splits = {}
     for column in columns:
         if not (column.startswith(before) and column.endswith(after)):
             continue
         name = column[len(before) : len(column) - len(after)]
-        starts = [at for at in range(1, len(name)) if name.startswith(separator, at)]
-        pairs = [(name[:at], name[at + len(separator) :]) for at in starts]
+        starts = [start for start in range(1, len(name)) if name.startswith(separator, start)]
+        pairs = [(name[:start], name[start + len(separator) :]) for start in starts]
         pairs = [(first, second) for first, second in pairs if first.strip() and second.strip()]
         if pairs:
             splits[column] = pairs
     return splits
 
 
-def _largest_product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str, str]]:
+def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NameParts]:
     """Return the largest set of columns whose names combine each of two or more first parts with
     each of two or more second parts, with these parts.
     """
@@ -358,8 +372,8 @@ def _largest_product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, t
     for first, by_second in columns_of.items():
         firsts_by_seconds.setdefault(frozenset(by_second), []).append(first)
 
-    def preference(product: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
-        seconds, firsts = product
+    def preference(candidate: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
+        seconds, firsts = candidate
         n_numbers = sum(second[:1].isdecimal() for second in seconds)  # human_1 is no rubric 1
         return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))
 
@@ -371,15 +385,13 @@ def _largest_product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, t
     return {column: parts[column] for column in splits if column in parts}
 
 
-def _rater_first(
-    parts: Mapping[str, tuple[str, str]], is_rater_last: bool
-) -> dict[str, tuple[str, str]]:
+def _rater_first(parts: Mapping[str, NameParts], is_rater_last: bool) -> dict[str, NameParts]:
     """Return the rater and rubric of each column from the parts of its name."""
     return {column: pair[::-1] if is_rater_last else pair for column, pair in parts.items()}
 
 
 def _rater_side(
-    table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], raters: Collection[str]
+    table: pd.DataFrame, parts: Mapping[str, NameParts], raters: Collection[str]
 ) -> tuple[bool, bool]:
     """Return True if the second part of the names is the rater, and True if that is sure."""
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
@@ -394,19 +406,19 @@ def _rater_side(
     return False, False
 
 
-def _is_rubric_by_labels(
-    table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int
-) -> bool:
+def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
     """Return True if columns share labels exactly if they share this side of their names."""
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
-    share_within = all(a & b for sets in label_sets.values() for a in sets for b in sets)
+    do_share_within = all(
+        first & second for sets in label_sets.values() for first, second in product(sets, repeat=2)
+    )
     unions = [set().union(*sets) for sets in label_sets.values()]
-    return share_within and not any(a & b for a, b in combinations(unions, 2))
+    return do_share_within and not any(first & second for first, second in combinations(unions, 2))
 
 
-# ---- what is missing, and how to declare it ------------------------------------------------------
+# ---- messages on missing columns -----------------------------------------------------------------
 
 
 def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
@@ -418,10 +430,10 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if not absent:
         return
     names = [str(column) for column in table]
-    others = [column for column in names if column not in RATINGS_COLUMNS]
-    likely = likely_columns(others, absent, partial(fits, table))
+    foreign = [column for column in names if column not in RATINGS_COLUMNS]
+    likely = likely_columns(foreign, absent, partial(fits, table))
     if len(table):
-        by_cells = ratings_columns(table, others, absent)
+        by_cells = ratings_columns(table, foreign, absent)
         for ours, theirs in by_cells.items():
             if theirs not in likely.values():
                 likely.setdefault(ours, theirs)
@@ -434,7 +446,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
         )
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
-        wide = [column for column in names if column in others or column == "label"]
+        wide = [column for column in names if column in foreign or column == "label"]
         _refuse_wide(table, name, wide, likely.get("rater_id"), options)
     fault = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
@@ -456,15 +468,15 @@ def _refuse_wide(
             "agreement takes the label of each annotator: give a table with these"
         )
     if grid := guessed_grid(table, columns):
-        parts = f"({listed(grid.raters)}; {listed(grid.rubrics)})"
+        names = f"({listed(grid.raters)}; {listed(grid.rubrics)})"
         if not grid.is_sure:
             raise InputError(
-                f"{name} has a column for each pair of two names {parts}; say which of them is the "
+                f"{name} has a column for each pair of two names {names}; say which of them is the "
                 f"annotator, with {options.spelled('wide', 'PATTERN')} such as "
                 f"{RATER}_{RUBRIC}, or name the raters' columns with --human and --model"
             )
         raise InputError(
-            f"{name} has a column for each rater and rubric {parts}; read them with "
+            f"{name} has a column for each rater and rubric {names}; read them with "
             f"{options.spelled('wide', grid.pattern)}{', ' if options.in_python else ' '}"
             f"{kinds_spelled(grid.raters, options)}"
         )
@@ -494,8 +506,8 @@ def _remedies(
     """Return remedies for absent columns; `likely` are columns to name, `{ours: theirs}`."""
     hint = ""
     if len(table) and "rater_id" not in {*absent} - likely.keys():
-        others = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
-        labels, unit = label_columns(table, others), likely.get("unit_id", "unit_id")
+        free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
+        labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
         if unit in table:  # a column with one value for each item has no labels
             varies = [(table.groupby(unit)[column].nunique() > 1).any() for column in labels]
             labels = list(compress(labels, varies))
@@ -508,28 +520,25 @@ def _remedies(
             # A column may distinguish several ratings of one unit by one rater.
             rubrics = [
                 column
-                for column in others
+                for column in free
                 if not table.duplicated([*key, column]).any()
                 and texts(table[column]).nunique() <= MAX_LABELS
             ]
-            likely |= likely_columns(
-                rubrics, ["rubric"], lambda _, name: fits(table, "label", name)
-            )
-    missing = [column for column in absent if column not in likely]
+            likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
+    unnamed = [column for column in absent if column not in likely]
     remedies = [_naming(likely, options) + hint] if likely else []
     rater_column = likely.get("rater_id", "rater_id")
-    if "rater_kind" in missing and rater_column in table:
+    if "rater_kind" in unnamed and rater_column in table:
         raters = [name for name in texts(table[rater_column]).unique() if name]
         remedies.append(f"say who the raters are with {kinds_spelled(raters, options)}")
-        missing.remove("rater_kind")
-    if missing and likely:
-        remedies.append(f"add {', '.join(missing)}")
-    elif missing:
-        remedy = _naming(dict.fromkeys(missing, "COLUMN"), options)
-        if "rater_id" in missing:
-            remedy += (
-                ", or if each rater has a column of labels, name these with --human and --model"
-            )
+        unnamed.remove("rater_kind")
+    if unnamed and likely:
+        remedies.append(f"add {', '.join(unnamed)}")
+    elif unnamed:
+        remedy = _naming(dict.fromkeys(unnamed, "COLUMN"), options)
+        if "rater_id" in unnamed:
+            wide = "if each rater has a column of labels, name these with --human and --model"
+            remedy += f", or {wide}"
         remedies.append(remedy)
     return remedies
 
@@ -564,12 +573,12 @@ def kinds_spelled(
     return " ".join(declared)
 
 
-_API_NAMES = ("API", "sdk")
-"""Names in tools' exports for a score that was sent by an API."""
+_API_NAMES = ("API", "sdk")  # names in tools' exports for a score that was sent by an API
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)
 """Words that name a column rather than a person."""
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
-_FEWEST_PEOPLE = 2
+"""A first name, or an e-mail address."""
+_FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for annotators
 
 
 def roles_in(
@@ -618,9 +627,9 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     names = [str(column) for column in table]
     if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
         return table, {}
-    others = [column for column in names if column not in RATINGS_COLUMNS]
-    roles = ratings_columns(table, others, absent)
-    unassigned = [column for column in others if column not in roles.values()]
+    foreign = [column for column in names if column not in RATINGS_COLUMNS]
+    roles = ratings_columns(table, foreign, absent)
+    unassigned = [column for column in foreign if column not in roles.values()]
     if roles.keys() != {*absent} or rater_label_columns(table, unassigned):
         return table, {}
     key = [roles.get(column, column) for column in ("unit_id", "rater_id")]
@@ -653,13 +662,13 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     """Return the options with the kinds of the raters whose labels are columns, if inferred."""
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
-        named = [rater for rater in options.kinds if rater != EVERYBODY]
-        absent = [name for name in named if name not in table]
-        grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(named, "human")))
+        declared = [rater for rater in options.kinds if rater != EVERYBODY]
+        absent = [name for name in declared if name not in table]
+        grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(declared, "human")))
         if grid and absent:
             return everybody_of(options, grid.raters)
         raters = rater_label_columns(table, columns)
-        if not raters or not {*named} <= {*raters}:
+        if not raters or not {*declared} <= {*raters}:
             raters = label_columns(table, columns)
         return everybody_of(options, raters)
     if options.kinds:
@@ -671,12 +680,12 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     else:
         raters = rater_label_columns(table, columns)
         kinds = _kinds_by_name(raters)
-        others = [
+        unassigned_raters = [
             column
             for column in label_columns(table, columns)
             if column not in raters and kind_by_word(column)
         ]
-        is_known = len(kinds) == len(raters) > 1 and not others
+        is_known = len(kinds) == len(raters) > 1 and not unassigned_raters
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
@@ -686,8 +695,8 @@ def everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions
     if EVERYBODY not in options.kinds:
         return options
     kinds = {rater: options.kinds.get(rater, options.kinds[EVERYBODY]) for rater in raters}
-    named = {rater: kind for rater, kind in options.kinds.items() if rater != EVERYBODY}
-    return replace(options, kinds={**named, **kinds}, inferred=True)
+    declared = {rater: kind for rater, kind in options.kinds.items() if rater != EVERYBODY}
+    return replace(options, kinds={**declared, **kinds}, inferred=True)
 
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
@@ -696,13 +705,13 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
     annotators.
     """
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
-    others = [name for name in names if name not in kinds]
+    unknown = [name for name in names if name not in kinds]
     if are_people:
-        return {**kinds, **dict.fromkeys(others, "human")}
-    are_persons = all(_PERSON.fullmatch(name) and not _NO_PERSON.fullmatch(name) for name in others)
-    has_people = len(others) >= _FEWEST_PEOPLE or "human" in kinds.values()
-    if "model" in kinds.values() and has_people and are_persons:
-        kinds |= dict.fromkeys(others, "human")
+        return {**kinds, **dict.fromkeys(unknown, "human")}
+    is_person = [_PERSON.fullmatch(name) and not _NO_PERSON.fullmatch(name) for name in unknown]
+    has_people = len(unknown) >= _FEWEST_PEOPLE or "human" in kinds.values()
+    if "model" in kinds.values() and has_people and all(is_person):
+        kinds |= dict.fromkeys(unknown, "human")
     return kinds
 
 

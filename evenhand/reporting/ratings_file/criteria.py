@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
 
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
+"""Columns of units: a criterion's text, its points, and their sign."""
 CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
 _NAMES, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
+_MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
 _KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
 _KINDS += ("dimension", "kind", "type", "category")
 """Columns that may hold the kind of a criterion, the likeliest first."""
@@ -79,7 +81,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
         )
     first, is_single = columns[0], len(columns) == 1
     ids = texts(table[first])
-    if not is_single or ids.str.len().max() > 50:
+    if not is_single or ids.str.len().max() > _MOST_CHARACTERS:
         ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
     if first.strip().casefold() not in (*_NAMES["prompt"], *_NAMES["response"]):
         is_dropped = is_single or PROMPT_ID in table  # as `unit_id`, below
@@ -91,12 +93,13 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
     number = criteria.groupby(ids).rank("dense").astype(int).astype(str)
     table.insert(0, "unit_id", ids + "-c" + number)
-    value = table[POINTS].astype(float)
-    if (value < 0).any():
-        table[SIGN] = np.select([value > 0, value < 0], ["positive", "negative"], "")
-    for column in [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table][:1]:
-        if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
-            table = table.rename(columns={column: "subject"})
+    points_of_row = table[POINTS].astype(float)
+    if (points_of_row < 0).any():
+        is_sign = [points_of_row > 0, points_of_row < 0]
+        table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
+    subjects = [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table]
+    if rated and subjects and (table.groupby(RESPONSE_ID)[subjects[0]].nunique() == 1).all():
+        table = table.rename(columns={subjects[0]: "subject"})
     return table
 
 
@@ -106,40 +109,42 @@ def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, s
     """
     likely = [names[name] for name in (*_RESPONSES, "unit_id", "item_id") if name in names]
     likely += [name for name in unit_columns(map(str, table)) if name != criterion]
-    roles = ("subject", "response", "prompt")
-    subject, shown, prompt = ([names[e] for e in _NAMES[role] if e in names][:1] for role in roles)
+    subject, response, prompt = (  # a column each, in a list, or [] without one
+        [names[word] for word in _NAMES[role] if word in names][:1]
+        for role in ("subject", "response", "prompt")
+    )
     for column in likely:
         by_value = table.groupby(column)
         if (by_value[criterion].nunique() > 1).any():
-            others = [name for name in (*subject, *shown) if name != column]
-            return [column, *(name for name in others if (by_value[name].nunique() > 1).any())]
-    return [*prompt, *shown, *subject] if shown else []
+            further = [name for name in (*subject, *response) if name != column]
+            return [column, *(name for name in further if (by_value[name].nunique() > 1).any())]
+    return [*prompt, *response, *subject] if response else []
 
 
 def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
     """Raise InputError naming the row or id of the first item without a response, criterion or
     number of points, with two different points, or of a response without positive points.
     """
-    value = pd.to_numeric(table[POINTS], errors="coerce")
+    points = pd.to_numeric(table[POINTS], errors="coerce")
     first = table.groupby([RESPONSE_ID, CRITERION], sort=False)[POINTS].transform("first")
-    positive = value.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
-    other = "{criterion} of response {response} has {points} points here, and {first} further up"
+    positive = points.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
+    differs = "{criterion} of response {response} has {points} points here, and {first} further up"
     no_positive = "response {response} has no criterion with positive points, so it has no score"
     faults = (
         (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
         (table[CRITERION].str.strip() == "", "has {points} points and no criterion; fill it in"),
-        (~np.isfinite(value), "points is {points}; give the number of points of the criterion"),
-        (value != pd.to_numeric(first, errors="coerce"), f"{other}; correct one of the two"),
+        (~np.isfinite(points), "points is {points}; give the number of points of the criterion"),
+        (points != pd.to_numeric(first, errors="coerce"), f"{differs}; correct one of the two"),
         (positive <= 0, f"{no_positive}; correct the points or leave the response out"),
     )
     for is_faulty, fault in faults:
         if is_faulty.any():
-            at = int(is_faulty.to_numpy().argmax())
-            row = table.iloc[at].to_dict() | {"first": first.iloc[at]}
-            place = f"row {row_number(table, at)}" if by_row else f"item {row['unit_id']!r}"
+            position = int(is_faulty.to_numpy().argmax())
+            row = table.iloc[position].to_dict() | {"first": first.iloc[position]}
+            subject = f"row {row_number(table, position)}" if by_row else f"item {row['unit_id']!r}"
             cells = {col: repr(shortened(str(row[col]))) for col in (CRITERION, POINTS, "first")}
             cells["response"] = repr(shortened(row[RESPONSE_ID]))
-            raise InputError(f"{name}, {place}: {fault.format(**cells)}")
+            raise InputError(f"{name}, {subject}: {fault.format(**cells)}")
 
 
 def with_scores(dataset: Dataset) -> Dataset:
@@ -152,11 +157,11 @@ def with_scores(dataset: Dataset) -> Dataset:
         return dataset
     units = units[units[CRITERION] != ""]
     _check(units, dataset.name)
-    value, response = units[POINTS].astype(float), units[RESPONSE_ID]
-    positive = value.clip(lower=0).groupby(response).transform("sum")
-    cells = {"response": response, "points": value, "positive": positive}
-    criteria = pd.DataFrame(cells | {"of": value.groupby(response).transform("size")})
-    criteria = criteria.set_axis(units["unit_id"])
+    points, response = units[POINTS].astype(float), units[RESPONSE_ID]
+    positive = points.clip(lower=0).groupby(response).transform("sum")
+    cells = {"response": response, "points": points, "positive": positive}
+    cells["n_criteria"] = points.groupby(response).transform("size")
+    criteria = pd.DataFrame(cells).set_axis(units["unit_id"])
     if list(dataset.scales) == [""]:
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
         ratings = dataset.ratings.assign(rubric=CRITERIA)
@@ -167,15 +172,15 @@ def with_scores(dataset: Dataset) -> Dataset:
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]
-        labels_by_look = {look(column): column for column in scale.categories}
+        labels_by_look = {look(label): label for label in scale.categories}
         yes = next((pair[0] for pair in TRUTH if labels_by_look.keys() <= {*pair}), "")
         met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
-        is_other = len(labels_by_look) > 2 or scale.part_of or scale.variant_of or not (met or yes)
-        if rows.empty or is_other:
+        has_met_labels = len(labels_by_look) <= 2 and (met or yes)
+        if rows.empty or not has_met_labels or scale.part_of or scale.variant_of:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
-        met_or_not = rows.assign(rubric=score, is_met=rows["label"].isin(met))
-        scored = _scores(met_or_not, clip=dataset.settings.clip_scores)
+        rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
+        scored = _scores(rows, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scored))
         derived[score] = name
         labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)
@@ -194,13 +199,10 @@ def with_scores(dataset: Dataset) -> Dataset:
             "name the label of a criterion that is met as the affirmative one"
         )
 
-    others = [column for column in shared_columns(units) if column not in (CRITERION, POINTS, SIGN)]
-    responses = units[others].drop_duplicates(RESPONSE_ID)
+    not_shared = (CRITERION, POINTS, SIGN)
+    columns = [column for column in shared_columns(units) if column not in not_shared]
+    responses = units[columns].drop_duplicates(RESPONSE_ID)
     ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
-    several = units.groupby(RESPONSE_ID).nunique()
-    varying = [col for col in (*_KINDS, SIGN) if col in several and (several[col] > 1).any()]
-    kinds = [column for column in varying if units[column].nunique() <= MAX_VALUES]
-    slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
     return replace(
         dataset,
         ratings=pd.concat(tables, ignore_index=True),
@@ -209,34 +211,43 @@ def with_scores(dataset: Dataset) -> Dataset:
         titles=titles,
         facts=sharing(dataset.facts, derived),
         notes=tuple(notes),
-    ).changed(slices=slices)
+    ).changed(slices=(*dataset.settings.slices, *_kind_columns(units)))
+
+
+def _kind_columns(units: pd.DataFrame) -> list[str]:
+    """Return columns to slice by that vary within responses: the criterion's kind, points' sign."""
+    n_values = units.groupby(RESPONSE_ID).nunique()
+    varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
+    columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
+    return [*columns[:1], *({SIGN} & {*columns[1:]})]
 
 
 def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
     """Return the ratings of responses from those of criteria, `rows`: the score as the label, "" if
-    a criterion has none; the number of labels `missing`; and if the score was `clipped`.
+    a criterion has none; the number of `missing` labels; and True if the score was `clipped`.
     """
     points, has_label = rows["points"] * rows["is_met"], rows["label"] != ""
-    by_rating = rows.assign(points=points, labelled=has_label, unit_id=rows["response"]).groupby(
+    by_rating = rows.assign(points=points, has_label=has_label, unit_id=rows["response"]).groupby(
         ["unit_id", "rubric", "rater_id", "rater_kind", "order", "draw"], as_index=False, sort=False
     )
     scored = by_rating.agg(
         points=("points", "sum"),
-        labelled=("labelled", "sum"),
+        n_labels=("has_label", "sum"),
         positive=("positive", "first"),
-        of=("of", "first"),
+        n_criteria=("n_criteria", "first"),
         rubric_hash=("rubric_hash", "first"),
-        hashes=("rubric_hash", "nunique"),
+        n_hashes=("rubric_hash", "nunique"),
         created_at=("created_at", "max"),
     )
-    raw_score, missing = scored["points"] / scored["positive"], scored["of"] - scored["labelled"]
-    is_complete = (missing == 0) & (scored["hashes"] == 1)
+    raw_score = scored["points"] / scored["positive"]
+    n_missing = scored["n_criteria"] - scored["n_labels"]
+    is_complete = (n_missing == 0) & (scored["n_hashes"] == 1)
     score = raw_score.clip(0, 1) if clip else raw_score
-    places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3
+    places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3  # else a scale has too many
     label = score.round(places).map("{:.6g}".format).where(is_complete, "")
     reason = np.where(is_complete, "", "incomplete")
     clipped = is_complete & (score != raw_score)
-    return scored.assign(label=label, unscored_reason=reason, missing=missing, clipped=clipped)
+    return scored.assign(label=label, unscored_reason=reason, missing=n_missing, clipped=clipped)
 
 
 def shared_columns(units: pd.DataFrame) -> list[str]:
@@ -244,5 +255,5 @@ def shared_columns(units: pd.DataFrame) -> list[str]:
     names = list(map(str, units))
     if not {*COLUMNS} <= {*names}:
         return names
-    several = units.groupby(RESPONSE_ID).nunique() > 1
-    return [name for name in names if name not in several or not several[name].any()] + ["unit_id"]
+    differs = units.groupby(RESPONSE_ID).nunique() > 1
+    return [name for name in names if name not in differs or not differs[name].any()] + ["unit_id"]

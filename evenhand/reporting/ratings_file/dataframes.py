@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import ScaleOptions, Table
 
 
-Names = Hashable | Iterable[Hashable]
-"""One name or label, or several."""
+Names = Hashable | Iterable[Hashable]  # one name or label, or several
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
 """Names, which no file has, for the columns of a melted wide table: its column and the label."""
 
@@ -61,9 +60,8 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
         kind = type(source).__name__
         for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
             if hasattr(source, method):
-                raise InputError(
-                    f"{name}: this {kind} is not computed yet; write .{method}() behind it"
-                )
+                fault = f"this {kind} is not computed yet; write .{method}() behind it"
+                raise InputError(f"{name}: {fault}")
         raise InputError(
             f"{name}: a {kind} is no table; give a DataFrame (pandas, polars, pyarrow), a dict of "
             "columns, a list of records, or a path"
@@ -74,12 +72,13 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
         raise InputError(f"{name}: two columns are called {duplicates[0]!r}; rename one")
     table.attrs = dict(frame.attrs)
     # As text, a missing cell of a categorical column would become "nan".
-    categorical = [c for c in table if isinstance(table[c].dtype, pd.CategoricalDtype)]
+    dtypes = table.dtypes.items()
+    categorical = [name for name, dtype in dtypes if isinstance(dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(categorical, object)) if categorical else table
 
 
 def _flat(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a DataFrame with the levels of a MultiIndex as columns."""
+    """Return a DataFrame with the levels of a MultiIndex of its rows as columns."""
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{name}: the columns have names of {frame.columns.nlevels} levels; give each one name"
@@ -144,9 +143,7 @@ def _of_another_library(source: Any, name: str) -> pd.DataFrame:
             return _of_records(source.to_dicts(), name)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise InputError(
-            f"{name}: this {type(source).__name__} cannot be read ({reason})"
-        ) from None
+        raise InputError(f"{name}: this {kind} cannot be read ({reason})") from None
     raise InputError(
         f"{name}: reading a {kind} takes pyarrow; run pip install pyarrow, or give a DataFrame of "
         "pandas"
@@ -184,6 +181,7 @@ def units_table(source: Path | Table) -> tuple[pd.DataFrame, str]:
 
 
 def _refuse_sheet(sheet: str) -> None:
+    """Raise InputError if a sheet is named for a table in memory."""
     if sheet:
         raise InputError("sheet= names one of a workbook; a table in memory has none, leave it out")
 
@@ -251,8 +249,8 @@ def long_rows(
 ) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a ratings file, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
-    them and each rubric. An empty cell of a wide table is a rating without a label, or none where
-    `blanks` do not count.
+    them and each rubric. An empty cell of a wide table is a rating without a label if `blanks`
+    count, else no rating.
     """
     table, kinds = _with_unit_ids(source), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
@@ -277,8 +275,8 @@ def long_rows(
             raters, rubrics = listed(grid.raters), listed(grid.rubrics)
             wide = options.spelled("wide", grid.pattern)
             notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=wide))
-            if grid.others:
-                notes.append(written("reading.grid_others", columns=listed(grid.others)))
+            if grid.unlabelled:
+                notes.append(written("reading.grid_others", columns=listed(grid.unlabelled)))
         table = _melted(table, options, name, grid, blanks=blanks)
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
         reading = RatingsInput(name, options, rows, columns, notes=notes)
@@ -286,8 +284,8 @@ def long_rows(
         table = step(table, reading)
     if reading.rows is not None:
         table = table.reset_index(drop=True)
-    others = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, others), reading
+    further_columns = [column for column in table if column not in RATINGS_COLUMNS]
+    return _with_texts(table, further_columns), reading
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
@@ -324,29 +322,30 @@ def _melted(
             similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
-            raise InputError(
-                f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"
-            )
-    labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
-    others = [column for column in table if column not in labels]
+            fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
+            raise InputError(fault + hint)
+    rater_and_rubric = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
+    unit_columns = [column for column in table if column not in rater_and_rubric]
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
-    is_duplicate = table.duplicated([name for name in others if name in ("unit_id", "rubric")])
+    key = [column for column in unit_columns if column in ("unit_id", "rubric")]
+    is_duplicate = table.duplicated(key)
     if is_duplicate.any():
         raise InputError(
             f"{name}: item {table.loc[is_duplicate, 'unit_id'].iloc[0]!r} has two rows. If each "
             "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
             "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(others, list(labels), _COLUMN, _LABEL, ignore_index=False)
+    label_columns = list(rater_and_rubric)
+    cells = table.melt(unit_columns, label_columns, _COLUMN, _LABEL, ignore_index=False)
     cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map(lambda column: labels[column][0])
+    cells["rater_id"] = cells[_COLUMN].map(lambda column: rater_and_rubric[column][0])
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map(lambda column: labels[column][1])
+        cells["rubric"] = cells[_COLUMN].map(lambda column: rater_and_rubric[column][1])
     return cells

@@ -1,8 +1,8 @@
 """Options that a user declares for a file of ratings or items, on the command line or in Python,
 and the sidecar: the file next to a ratings file that stores them.
 
-The sidecar `NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds everything but
-the two tables that the study's analysis uses, so that `evenhand check` on the files gives the
+The sidecar `NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds all that the
+study's analysis uses besides its two tables, so that `evenhand check` on the files gives the
 results of `evenhand report`: scales, thresholds and the labels they were tuned on, settings other
 than the defaults, exclusions, prices, interim analyses. It may also be written by hand; only a
 scale's `categories` are required. `evenhand.reporting.exporting` writes it for a study.
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """A text without line breaks and other control characters: it is printed on a terminal."""
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-EVERYBODY = "*"
-"""All raters that are not named, as in `--human '*'`."""
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # a number of tokens, or of US dollars
+EVERYBODY = "*"  # all raters that are not named, as in `--human '*'`
 
 
 @runtime_checkable
@@ -134,7 +133,7 @@ class ScaleOptions(FileOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOptions:
-    """Options of an items file, by command line or in Python: roles of columns, the question."""
+    """Options of an items file: the roles of its columns, and the question (`evenhand.label`)."""
 
     show: Sequence[str] = ()
     subject: Sequence[str] = ()
@@ -152,8 +151,7 @@ class ItemOptions:
     level: Literal["nominal", "ordinal"] | None = None
     steps: int | None = None
     sheet: str = ""
-    in_python: bool = False
-    """Messages name keywords in place of options of the command line."""
+    in_python: bool = False  # messages name keywords in place of options of the command line
 
     @property
     def of_one(self) -> bool:
@@ -169,19 +167,19 @@ class ItemOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions(ItemOptions):
-    """Options of items to label, with the design of the sample; `given` are options as typed."""
+    """Options of items to label and of their sample; `given_options` are those given, as typed."""
 
     sample: int | None = None
     stratify: Sequence[str] = ()
     seed: int = 1
     raters: int | None = None
-    given: Sequence[str] = ()
+    given_options: Sequence[str] = ()
 
 
 SUFFIX = ".scales.toml"
 MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
-"""A file from elsewhere must not keep a machine busy for days."""
+"""The limits of a sidecar: a file from elsewhere must not keep a machine busy for days."""
 
 
 class TunedThreshold(Section):
@@ -202,7 +200,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """Known work and cost of one grader (`analysis.raters`)."""
+    """The work and cost of one grader (`analysis.raters`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
@@ -238,7 +236,7 @@ class ScaleSection(Section):
     usage: dict[Line, GraderUsage] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _coarser(self) -> Self:
+    def _check_collapse(self) -> Self:
         from evenhand.rubrics.model import coarser_faults
 
         for fault in coarser_faults(self.categories, self.unclear, self.collapse.values()):
@@ -246,7 +244,7 @@ class ScaleSection(Section):
         return self
 
     @model_validator(mode="after")
-    def _tuned_ones_are_thresholds(self) -> Self:
+    def _check_tuned_graders(self) -> Self:
         for tuning in self.tuned:
             if tuning.grader not in self.thresholds:
                 raise ValueError(f"tuned names {tuning.grader!r}, which has none of the thresholds")
@@ -256,12 +254,13 @@ class ScaleSection(Section):
     def of(cls, scale: Scale, **facts: Any) -> Self:
         """Return the section of a scale, with further `facts` about the rubric as fields."""
         affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
-        same = {name: getattr(scale, name) for name in ("categories", "level", "unit", "threshold")}
-        return cls(**{**same, "affirmative": affirmative, **facts})
+        names = ("categories", "level", "unit", "threshold")
+        fields = {name: getattr(scale, name) for name in names}
+        return cls(**{**fields, "affirmative": affirmative, **facts})
 
     def scale(self, name: str) -> Scale:
         """Return the scale for the analysis. Raises InputError if it is inconsistent."""
-        same_fields = "categories threshold thresholds unit favours collapse variant_of"
+        equal_fields = "categories threshold thresholds unit favours collapse variant_of"
         return Scale(
             name=name,
             level=self.level or "nominal",
@@ -273,8 +272,8 @@ class ScaleSection(Section):
                 for tuned in self.tuned
             },
             unclear=frozenset(self.unclear),
-            withheld={part.grader: frozenset(part.units) for part in self.withheld},
-            **{field: getattr(self, field) for field in same_fields.split()},
+            withheld={entry.grader: frozenset(entry.units) for entry in self.withheld},
+            **{name: getattr(self, name) for name in equal_fields.split()},
         )
 
 
@@ -287,19 +286,21 @@ class FileSection(FileOptions):
     human: tuple[Line, ...] = ()
     model: tuple[Line, ...] = ()
 
-    def under(self, options: ScaleOptions) -> ScaleOptions:
+    def completing(self, options: ScaleOptions) -> ScaleOptions:
         """Return the user's options, with those of the section in place of defaults."""
-        kinds = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        values: dict[str, Any] = {opt.name: getattr(self, opt.name) for opt in fields(FileOptions)}
-        declared = {name: value for name, value in (values | {"kinds": kinds}).items() if value}
-        declared |= {} if self.normalise is None else {"normalise": self.normalise}
+        names = [option.name for option in fields(FileOptions)]
+        values: dict[str, Any] = {name: getattr(self, name) for name in names}
+        values["kinds"] = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
+        declared = {name: value for name, value in values.items() if value}
+        if self.normalise is not None:  # False is declared, too
+            declared["normalise"] = self.normalise
         default = ScaleOptions()
         unset = [name for name in declared if getattr(options, name) == getattr(default, name)]
         return replace(options, **{name: declared[name] for name in unset})
 
 
 class WordingTrial(Section):
-    """A trial of a wording among people (`analysis.request.TriedWording`)."""
+    """A trial of another wording on annotators (`analysis.request.TriedWording`)."""
 
     of: Line
     old: tuple[Line, ...]
@@ -308,9 +309,8 @@ class WordingTrial(Section):
 
 
 class Sidecar(Section):
-    """The whole file; without any of it the labels are analysed by themselves. `units` and
-    `attacked` (the answers of the injection audit) name files next to this one, `strata` the
-    columns that the sample was stratified by.
+    """A whole sidecar; every field may be left out. `units` and `attacked` (the answers of the
+    injection audit) name files next to it, `strata` the columns that the sample was stratified by.
     """
 
     format: Literal[1] = 1
@@ -344,7 +344,7 @@ class Sidecar(Section):
         return settings
 
     @model_validator(mode="after")
-    def _wordings(self) -> Self:
+    def _check_variants(self) -> Self:
         for name, scale in self.scales.items():
             if scale.variant_of and scale.variant_of not in self.scales:
                 raise ValueError(
@@ -453,9 +453,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     if options.normalise is False:
         sections["file"]["normalise"] = False
     for section, model in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
-        sections[section] = {
-            name: settings[name] for name in settings if name in model.model_fields
-        }
+        sections[section] = {key: settings[key] for key in settings if key in model.model_fields}
     for section, values in sections.items():
         if values:
             document.setdefault(section, tomlkit.table()).update(values)
@@ -464,12 +462,12 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     return path
 
 
-def named_file(ratings: Path, what: str, name: str, advice: str) -> Path | None:
+def named_file(ratings: Path, kind: str, name: str, advice: str) -> Path | None:
     """Return the path of a file that a sidecar names, or None. Raises InputError if missing."""
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name
-        raise InputError(f"{file} names the {what} {path.name}, which is not next to it; {advice}")
+        raise InputError(f"{file} names the {kind} {path.name}, which is not next to it; {advice}")
     return path
 
 
@@ -478,9 +476,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError("this is a folder; remove it or put the file in its place")
     if path.stat().st_size > MOST_BYTES:
-        raise InputError(
-            f"the file has more than {MOST_BYTES // 1_000_000} MB; export the study again"
-        )
+        limit = MOST_BYTES // 1_000_000
+        raise InputError(f"the file has more than {limit} MB; export the study again")
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except UnicodeDecodeError:

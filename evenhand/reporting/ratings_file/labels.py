@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import Sidecar
     from evenhand.rubrics import Rubric
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
 """Words by which tables that others made are recognised."""
 
@@ -69,20 +69,19 @@ def pattern_of(name: str) -> str:
     return "|".join(_WORDS[name])
 
 
-MAX_LABELS = 20
-"""A scale with more different labels than this has to be declared."""
-MAX_LENGTH = 200
+MAX_LABELS = 20  # a scale with more different labels than this has to be declared
+MAX_LENGTH = 200  # characters of a label
 NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 """Words of programs for a missing value, in lower case."""
 _PERHAPS_NO_LABEL = frozenset(_WORDS["perhaps_no_label"])
 _FEWEST_LABELS = 10
 """A rater with fewer labels is too rare to show that a label of theirs alone is misspelled."""
+_SYNONYM_SHARE = 0.8  # of other raters' labels that show a label to be misspelled
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
 
 
-Scales = Mapping[str, Scale]
-"""Scales by rubric."""
+Scales = Mapping[str, Scale]  # scales by rubric
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class RatingsInput:
     notes: list[str] = field(default_factory=list)
     changed: Counter[str] = field(default_factory=Counter)
 
-    def place_of(self, label: str, ratings: pd.DataFrame) -> str:
+    def subject_of(self, label: str, ratings: pd.DataFrame) -> str:
         """Return the subject of a sentence on the first rating with a label: file, row, label."""
         first = int((ratings["label"] == label).to_numpy().argmax())
         index, rater = int(ratings.index[first]), ratings["rater_id"].iloc[first]
@@ -150,8 +149,8 @@ def join_names(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
     options = reading.options
     if options.normalise is False:
         return table
-    for column, other in (("rater_id", "unit_id"), ("unit_id", "rater_id")):
-        renamed = _lookalike_names(table, column, other, options)
+    for column, partner in (("rater_id", "unit_id"), ("unit_id", "rater_id")):
+        renamed = _lookalike_names(table, column, partner, options)
         if not renamed:
             continue
         if not options.normalise:
@@ -168,17 +167,18 @@ def join_names(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
                 f"{options.spelled('no-normalise')} if not"
             )
         table = table.assign(**{column: table[column].replace(renamed)})
-        first = ", ".join(f"{name} as {new}" for name, new in [*renamed.items()][:3])
-        note = written("reading.joined", what=column[:-3], count=len(renamed), first=first)
+        examples = ", ".join(f"{name} as {new}" for name, new in [*renamed.items()][:3])
+        noun = column.removesuffix("_id")
+        note = written("reading.joined", what=noun, count=len(renamed), first=examples)
         reading.notes.append(note)
     return table
 
 
 def _lookalike_names(
-    table: pd.DataFrame, column: str, other: str, options: ScaleOptions
+    table: pd.DataFrame, column: str, partner: str, options: ScaleOptions
 ) -> dict[str, str]:
-    """Return names in a column that look like a more frequent one, with that one, where no value of
-    the `other` column has both.
+    """Return names in a column that look like a more frequent one, with that one, if no value of
+    the column `partner` (items for raters, raters for items) occurs with both.
     """
     declared = options.kinds if column == "rater_id" and not options.inferred else {}
     groups = [
@@ -193,23 +193,23 @@ def _lookalike_names(
         kinds = dict(zip(table[column], table["rater_kind"], strict=True))
     rows = table[table[column].isin([name for group in groups for name in group])]
     counts = {str(name): int(count) for name, count in rows[column].value_counts().items()}
-    keys = [other, "rubric"] if "rubric" in rows else [other]
+    keys = [partner, "rubric"] if "rubric" in rows else [partner]
     by_name = rows.groupby(column)[keys]
-    others = {str(name): set(pairs.itertuples(index=False, name=None)) for name, pairs in by_name}
+    partners = {str(name): set(pairs.itertuples(index=False, name=None)) for name, pairs in by_name}
     renamed: dict[str, str] = {}
     for group in groups:
         if len({kinds.get(name) for name in group}) > 1:
             continue
-        union = set[object]().union(*(others[name] for name in group))
-        if sum(len(others[name]) for name in group) == len(union):  # none in common
+        union = set[object]().union(*(partners[name] for name in group))
+        if sum(len(partners[name]) for name in group) == len(union):  # none in common
             new_name = commonest(group, counts)
             renamed |= {name: new_name for name in group if name != new_name}
     return renamed
 
 
 def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
-    """Keep the rows of raters who are named in the options, if any are, and of kinds of raters of
-    which none is named. Wide tables have no others.
+    """Keep the rows of raters who are named in the options, and of kinds of raters of which none is
+    named. Without names, and in a wide table, all rows are kept.
     """
     source, options = reading.source, reading.options
     declared_kinds = options.kinds
@@ -228,10 +228,10 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFram
     kinds = kinds.where(kinds != "", declared.fillna(""))
     is_conflict = declared.notna() & (kinds != declared)
     if is_conflict.any():
-        at = int(is_conflict.to_numpy().argmax())
+        first = int(is_conflict.to_numpy().argmax())
         raise InputError(
-            f"{source}: {options.spelled(declared.iloc[at])} names {raters.iloc[at]!r}, whose "
-            f"rater_kind is {kinds.iloc[at]!r}; correct one of the two"
+            f"{source}: {options.spelled(declared.iloc[first])} names {raters.iloc[first]!r}, "
+            f"whose rater_kind is {kinds.iloc[first]!r}; correct one of the two"
         )
     is_kept = declared.notna() | ~kinds.isin(["", *declared_kinds.values()])
     omitted = raters[~is_kept].unique()
@@ -267,7 +267,7 @@ def shorten_numbers(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFram
                 ends = f"from {permitted[0]} to {permitted[-1]}"
                 fault = f"is none of the {len(permitted)} numbers {ends}; round or correct it"
             raise InputError(
-                f"{reading.place_of(label, ratings)} {fault}, or read it as no label with "
+                f"{reading.subject_of(label, ratings)} {fault}, or read it as no label with "
                 f"{reading.options.spelled('missing', label)}"
             )
         if label != by_number.get(number, number):
@@ -330,7 +330,7 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
                 option = options.spelled("rubric", rubric)
                 fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {option}"
         if fault:
-            raise InputError(f"{reading.place_of(label, ratings)} {fault}")
+            raise InputError(f"{reading.subject_of(label, ratings)} {fault}")
     reading.changed["labels"] += n_changed
     return _with_corrected(ratings, variants)
 
@@ -355,12 +355,12 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
     codes += _numbers_apart([label for label in counts if label not in codes])
     if not codes:
         return ratings
-    others = f" (as may {', '.join(map(repr, codes[1:4]))})" if codes[1:] else ""
+    more_codes = f" (as may {', '.join(map(repr, codes[1:4]))})" if codes[1:] else ""
     keep = options.spelled("no-normalise")
     if len(counts) <= MAX_LABELS:
         keep = options.spelled("categories", *_in_order([*counts]))
     raise InputError(
-        f"{reading.place_of(codes[0], ratings)} may mean that there is no label{others} "
+        f"{reading.subject_of(codes[0], ratings)} may mean that there is no label{more_codes} "
         f"({number_of(counts[codes[0]], 'cell')}); say so with "
         f"{options.spelled('missing', *codes)}, or keep it as a label with {keep}"
     )
@@ -406,7 +406,7 @@ def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataF
         missing_users = "no annotator uses" if only_graders else "no other rater uses"
         hint = f"; others label {synonym!r} there" if synonym else ""
         raise InputError(
-            f"{reading.place_of(label, ratings)} is one that {missing_users} "
+            f"{reading.subject_of(label, ratings)} is one that {missing_users} "
             f"({number_of(count, 'cell')}{hint}); correct it if it stands for "
             f"another label, read it as no label with {options.spelled('missing', label)}, or keep "
             f"it with {options.spelled('categories', *_in_order([*counts]))}"
@@ -418,6 +418,7 @@ LABEL_STEPS = (shorten_numbers, read_missing, join_labels, refuse_codes, refuse_
 
 
 def _label_counts(ratings: pd.DataFrame) -> dict[str, int]:
+    """Return the number of ratings with each label, without that of no label."""
     counts = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
     return {str(label): int(count) for label, count in counts.items()}
 
@@ -441,9 +442,8 @@ def _with_corrected(ratings: pd.DataFrame, corrected: Mapping[str, str]) -> pd.D
 
 def _in_order(labels: Sequence[str]) -> list[str]:
     """Return labels in the order of a scale: numbers by value, then words by the alphabet."""
-    numbers = [label for label in labels if plain_number(label)]
-    words = sorted(label for label in labels if not plain_number(label))
-    return [*sorted(numbers, key=float), *words]
+    numbers = sorted(filter(plain_number, labels), key=float)
+    return [*numbers, *sorted(label for label in labels if label not in numbers)]
 
 
 def _numbers_apart(labels: Sequence[str]) -> list[str]:
@@ -465,13 +465,13 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
         return []
     gaps = [after - before for before, after in pairwise(values)]
     widest = max(gaps)
-    at = gaps.index(widest)
-    low, high = ordered[: at + 1], ordered[at + 1 :]
+    n_low = gaps.index(widest) + 1
+    low, high = ordered[:n_low], ordered[n_low:]
     if len(high) <= len(low):
-        codes, other_gaps = high, gaps[:at]
+        codes, scale_gaps = high, gaps[: n_low - 1]
     else:
-        codes, other_gaps = low, gaps[at + 1 :]
-    is_wide = widest >= max(3 * max(other_gaps, default=widest), 3)
+        codes, scale_gaps = low, gaps[n_low:]
+    is_wide = widest >= max(3 * max(scale_gaps, default=widest), 3)
     is_half_the_range = 2 * widest >= values[-1] - values[0]
     return codes if is_wide and is_half_the_range and len(codes) <= 2 else []
 
@@ -484,7 +484,7 @@ def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:
     if others.empty:
         return ""
     shares = others["label"].value_counts(normalize=True)
-    is_synonym = shares.iloc[0] >= 0.8 and shares.index[0] not in set(by_rater["label"])
+    is_synonym = shares.iloc[0] >= _SYNONYM_SHARE and shares.index[0] not in set(by_rater["label"])
     return str(shares.index[0]) if is_synonym else ""
 
 
@@ -518,10 +518,10 @@ def _variants(
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
         forms[look(label)][label] += counts.get(label, 0)
-    words = Counter({look(label): 0 for label in permitted})
+    counts_by_look = Counter({look(label): 0 for label in permitted})
     for label, count in counts.items():
-        words[look(label)] += count
-    truth_words = _usual_truth_words(words, [look(label) for label in permitted])
+        counts_by_look[look(label)] += count
+    truth_words = _usual_truth_words(counts_by_look, [look(label) for label in permitted])
     variants = {}
     for label in unknown:
         key = look(label)
@@ -537,15 +537,15 @@ def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) ->
     """Return, for each word for yes or no, that of the most frequent pair of such words ("yes" for
     "true"); {} unless all words are of these and there are several pairs.
     """
-    pair_and_place = {word: (pair, n) for pair in TRUTH for n, word in enumerate(pair)}
-    if not all(word in pair_and_place for word in counts):
+    is_no = {word: word == no for yes, no in TRUTH for word in (yes, no)}
+    if not counts.keys() <= is_no.keys():
         return {}
-    pairs = [pair for pair in TRUTH if any(pair_and_place[word][0] == pair for word in counts)]
+    pairs = [pair for pair in TRUTH if counts.keys() & {*pair}]
     complete_pairs = [pair for pair in pairs if all(word in (permitted or counts) for word in pair)]
     if len(pairs) < 2 or not complete_pairs:
         return {}
-    usual_pair = max(complete_pairs, key=lambda pair: sum(counts[word] for word in pair))
-    return {word: usual_pair[pair_and_place[word][1]] for word in counts}
+    yes, no = max(complete_pairs, key=lambda pair: sum(counts[word] for word in pair))
+    return {word: no if is_no[word] else yes for word in counts}
 
 
 # ---- scales -------------------------------------------------------------------------------------
@@ -583,9 +583,8 @@ def scales_of(
     if not is_set.any():
         refuse_sets(ratings, scales, reading)
         return *declared_scales(ratings, reading, scales, without_level), {}
-    set_ratings, options_of = _declared_sets(
-        ratings[is_set], declared_options, replace(reading, notes=[])
-    )
+    without_notes = replace(reading, notes=[])
+    set_ratings, options_of = _declared_sets(ratings[is_set], declared_options, without_notes)
     if is_set.all() or options.rubric in declared_options:
         return set_ratings, {}, options_of
     ratings = ratings[~is_set]
@@ -596,26 +595,29 @@ def scales_of(
 
 
 def declared_scales(
-    ratings: pd.DataFrame, reading: RatingsInput, known: Scales, without_level: Collection[str] = ()
+    ratings: pd.DataFrame,
+    reading: RatingsInput,
+    stored_scales: Scales,
+    without_level: Collection[str] = (),
 ) -> tuple[pd.DataFrame, dict[str, Scale]]:
     """Return the rows of the rubrics that the options ask for, with corrected labels, and scales by
-    rubric. `known` are the scales of the file's sidecar, by rubric, some of them `without_level`;
-    options override them.
+    rubric. `stored_scales` are those of the file's sidecar, by rubric, some of them
+    `without_level`; options override them.
     """
     options, n_notes = reading.options, len(reading.notes)
     if (options.rubric or "").endswith(".toml"):
-        known = {}
+        stored_scales = {}
     if options.rubric is not None:
-        ratings = _rubric_rows(ratings, options, known)
+        ratings = _rubric_rows(ratings, options, stored_scales)
         rubrics = set(ratings["rubric"].unique())
-        known = {name: scale for name, scale in known.items() if name in rubrics}
-    elif len(known) == 1 and (ratings["rubric"] == "").all():
-        ratings = ratings.assign(rubric=next(iter(known)))
-    parts, scales, is_corrected = [], {}, False
-    names = sorted({*ratings["rubric"].unique(), *known})
+        stored_scales = {name: stored_scales[name] for name in stored_scales if name in rubrics}
+    elif len(stored_scales) == 1 and (ratings["rubric"] == "").all():
+        ratings = ratings.assign(rubric=next(iter(stored_scales)))
+    corrected_tables, scales, is_corrected = [], {}, False
+    names = sorted({*ratings["rubric"].unique(), *stored_scales})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
-        rubric, scale = _known_rubric(options.rubric, name), known.get(name)
+        rubric, scale = _known_rubric(options.rubric, name), stored_scales.get(name)
         if scale is not None:
             numbers = scale.is_number
         elif rubric is not None:
@@ -624,17 +626,17 @@ def declared_scales(
             numbers = options.level == "interval"
         permitted = options.categories or (() if scale is None else scale.categories)
         numbers = numbers and not options.categories
-        corrected, of_rubric = rows, replace(reading, permitted=permitted, numbers=numbers)
+        corrected, rubric_reading = rows, replace(reading, permitted=permitted, numbers=numbers)
         for step in LABEL_STEPS:
-            corrected = step(corrected, of_rubric)
+            corrected = step(corrected, rubric_reading)
         is_corrected = is_corrected or corrected is not rows
         labels = set(corrected["label"].unique()) - {""}
         scales[name] = _scale(name, labels, scale, name not in without_level, reading)
-        parts.append(corrected)
+        corrected_tables.append(corrected)
     if options.normalise:
         counts = {"changed": reading.changed["labels"], "labels": len(ratings)}
         reading.notes.insert(n_notes, written("reading.normalised", **counts))
-    return pd.concat(parts).loc[ratings.index] if is_corrected else ratings, scales
+    return pd.concat(corrected_tables).loc[ratings.index] if is_corrected else ratings, scales
 
 
 def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
@@ -649,17 +651,17 @@ def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
     return None
 
 
-def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, known: Scales) -> pd.DataFrame:
-    """Return the rows of the options' rubric and its wordings, under its name."""
+def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -> pd.DataFrame:
+    """Return the rows of the options' rubric and its other wordings, under its name."""
     option = str(options.rubric)
     rubric = _known_rubric(option)
     name = option if rubric is None else rubric.name
     if (ratings["rubric"] == "").all():
-        if rubric is None and not options.categories and name not in known:
+        if rubric is None and not options.categories and name not in stored:
             load_rubric(option)  # raises: there is no such rubric
         return ratings.assign(rubric=name)
     names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
-    wordings = {scale.name for scale in known.values() if scale.variant_of == name}
+    wordings = {scale.name for scale in stored.values() if scale.variant_of == name}
     if not (names == name).any():
         rubrics = ", ".join(sorted(set(ratings["rubric"])))
         raise InputError(f"no rating is on rubric {name!r}; the file has {rubrics}")
@@ -719,13 +721,13 @@ def _scale_from_labels(
         )
     if len(labels) > MAX_LABELS:
         first = ", ".join(shortened(label) for label in sorted(labels)[:3])
-        place = f" on rubric {name!r}" if name else ""
+        on_rubric = f" on rubric {name!r}" if name else ""
         fixes = f", or name another rubric with {options.spelled('rubric')}" if name else ""
         if all(plain_number(label) for label in labels):
             fixes += f", or, as they are numbers, say {options.spelled('level', 'interval')}"
         raise InputError(
-            f"{reading.source}: there are {len(labels)} different labels{place} ({first} and so "
-            f"on), too many for an undeclared scale; group them into at most {MAX_LABELS}, or "
+            f"{reading.source}: there are {len(labels)} different labels{on_rubric} ({first} and "
+            f"so on), too many for an undeclared scale; group them into at most {MAX_LABELS}, or "
             f"declare all of them with {options.spelled('categories')}{fixes}"
         )
     fields = {"rubric": name, "categories": options.spelled("categories")}
@@ -747,13 +749,11 @@ def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: st
 # ---- labels that are sets of options -------------------------------------------------------------
 
 YES, NO = "yes", "no"
-UNNAMED = "labels"
+UNNAMED = "labels"  # the name of a rubric of sets without one
 _MARKED = re.compile(r"[;,#|\[{]")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
-_MOST_CELLS = 10_000
-"""Different labels beyond which no sets are looked for: a scale has far fewer."""
-_MOST_TYPED = 200
-"""Characters beyond which a command-line option is not proposed in a message."""
+_MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a scale has far fewer
+_MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
 
 
 def _declared_sets(
@@ -774,12 +774,12 @@ def _declared_sets(
         declared = options_of.get(str(name), options_of.get("", ()))
         separators = separators_in(cells, declared)
         if separators is None:
-            parts = {option for cell in cells for option in options_in(cell, SEPARATORS) or ()}
+            names = {option for cell in cells for option in options_in(cell, SEPARATORS) or ()}
             marks = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
             raise InputError(
                 f"{reading.source}: it cannot be told whether {' or '.join(marks)} stands between "
                 "options or within their names; write JSON lists, or declare the options, such as "
-                f"{options.spelled('categories', *sorted(parts))}"
+                f"{options.spelled('categories', *sorted(names))}"
             )
         sets = {cell: options_in(cell, separators) for cell in cells}
         in_labels = sorted({option for chosen in sets.values() for option in chosen or ()})
@@ -791,7 +791,7 @@ def _declared_sets(
             fault = f"is no set of options; write a;b, a JSON list of texts, or {NONE}"
             if unknown:
                 fault = f"names {shortened(unknown)!r}, none of {', '.join(permitted)}"
-            raise InputError(f"{reading.place_of(label, rows)} {fault}")
+            raise InputError(f"{reading.subject_of(label, rows)} {fault}")
         if not 2 <= len(permitted) <= MOST_SEVERAL:
             raise InputError(
                 f"{reading.source}: labels that are sets need 2 to {MOST_SEVERAL} options; these "
@@ -808,20 +808,20 @@ def _declared_sets(
     return ratings.assign(label=labels), all_options
 
 
-def refuse_sets(ratings: pd.DataFrame, known: Scales, reading: RatingsInput) -> None:
+def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsInput) -> None:
     """Raise InputError naming the first label that looks like a set of options although no scale is
-    declared or `known`, so that every set would become a category. A set is a list, or options
+    declared or stored, so that every set would become a category. A set is a list, or options
     separated by a mark that occur in two orders or are mostly labels themselves.
     """
     options = reading.options
-    is_known = len(known) == 1 and (ratings["rubric"] == "").all()
-    if options.categories or options.level == "interval" or is_known:
+    is_stored = len(stored_scales) == 1 and (ratings["rubric"] == "").all()
+    if options.categories or options.level == "interval" or is_stored:
         return
     if not any(_MARKED.search(label) for label in ratings["label"].unique()):
         return
     if options.rubric is not None:
-        ratings = _rubric_rows(ratings, options, known)
-    ratings = ratings[~ratings["rubric"].isin(list(known))]
+        ratings = _rubric_rows(ratings, options, stored_scales)
+    ratings = ratings[~ratings["rubric"].isin(list(stored_scales))]
     for _, rows in ratings.groupby("rubric", sort=True):
         cells = [str(label) for label in rows["label"].unique() if label]
         if len(cells) > _MOST_CELLS or max(map(len, cells), default=0) > MAX_LENGTH:
@@ -832,14 +832,14 @@ def refuse_sets(ratings: pd.DataFrame, known: Scales, reading: RatingsInput) -> 
         joined = {
             cell: chosen for cell, chosen in sets.items() if len(chosen) > 1 or _is_list(cell)
         }
-        parts = {option for chosen in joined.values() for option in chosen}
+        in_sets = {option for chosen in joined.values() for option in chosen}
         singles = {chosen[0] for cell, chosen in sets.items() if cell not in joined}
         has_two_orders = len({frozenset(chosen) for chosen in joined.values()}) < len(joined)
         lists = [cell for cell in joined if _is_list(cell)]
         # One label in each JSON list is nested rather than a set: `join_labels` refuses it.
         are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
-        are_mostly_labels = not lists and 2 * len(parts & singles) > len(parts)
-        names = sorted(parts | singles)
+        are_mostly_labels = not lists and 2 * len(in_sets & singles) > len(in_sets)
+        names = sorted(in_sets | singles)
         if not (has_two_orders or are_lists or are_mostly_labels):
             continue
         if 2 <= len(names) <= MOST_SEVERAL:
@@ -852,12 +852,13 @@ def refuse_sets(ratings: pd.DataFrame, known: Scales, reading: RatingsInput) -> 
             elif len(keep) <= _MOST_TYPED and (options.in_python or "," not in "".join(cells)):
                 alternative = f", or {keep} to take every label as one category"
             raise InputError(
-                f"{reading.place_of(next(iter(joined)), rows)} looks like a set of options "
+                f"{reading.subject_of(next(iter(joined)), rows)} looks like a set of options "
                 f"({listed(map(shortened, names))}); add {remedy} to read sets{alternative}"
             )
 
 
 def _is_list(cell: str) -> bool:
+    """Return True if a cell seems to be a list or a mapping."""
     return cell.lstrip()[:1] in ("[", "{")
 
 
@@ -898,7 +899,7 @@ def sharing(facts: StudyFacts, origins: Mapping[str, str]) -> StudyFacts:
     the rubric that each is derived from, its origin.
     """
 
-    def with_derived(values: Mapping[str, T]) -> dict[str, T]:
+    def with_derived(values: Mapping[str, Value]) -> dict[str, Value]:
         derived = {name: values[origin] for name, origin in origins.items() if origin in values}
         return {**values, **derived}
 

@@ -186,4 +186,4 @@ def test_python_and_the_page_are_told(tmp_path: Path) -> None:
     assert any("show=['prompt', 'response', 'notes']" in note for note in found.notes)
     looked = look_at_items(file, ItemOptions(question="Are the notes right?"))
     assert looked.show == ["prompt", "notes", "response"]
-    assert ("not shown", "notes") in look_at_items(file, ItemOptions(question="Right?")).taken
+    assert ("not shown", "notes") in look_at_items(file, ItemOptions(question="Right?")).roles

@@ -204,9 +204,9 @@ def test_whom_the_lead_excluded_is_not_tuned_to_and_what_was_declared_is_compare
     folder = tuned()
     change_config(folder, {f"thresholds.{RUBRIC}": {GRADER: 0.7}})
     with open_study(folder) as study:
-        [both] = calibrate(from_study(study), RUBRIC).found.values()
+        [both] = calibrate(from_study(study), RUBRIC).results_by_rubric.values()
         exclude(study.store, "ben", "a test")
-        [one] = calibrate(from_study(study), RUBRIC).found.values()
+        [one] = calibrate(from_study(study), RUBRIC).results_by_rubric.values()
     assert "against the humans' majority" in both.rows[0]["note"]
     [kappa] = [e for e in both.rows if (e["statistic"], e["at"]) == ("threshold", "kappa")]
     assert kappa["note"].startswith("the declared one is 0.7")
