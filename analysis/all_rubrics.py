@@ -548,7 +548,7 @@ class LabelCounts:
         people = list(labels.humans)
         given, assigned = labels.scored[:, people], labels.assigned[:, people]
         times = np.ones(len(given), dtype=np.int64) if times is None else times
-        n_labels, is_unknown = given.sum(axis=1), selection.how == "unknown"
+        n_labels, is_unknown = given.sum(axis=1), selection.rule == "unknown"
         return cls(
             annotators=len(people), items=int(times[n_labels >= 1].sum()),
             clusters=len(np.unique(labels.clusters[n_labels >= 1])),
@@ -768,7 +768,7 @@ def _with_selection(
     rng = np.random.default_rng(request.seed)
     is_random = request.settings.overlap == "random" or request.facts.assigned
     selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
-    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if selection.note:
         result.note(selection.note)
     if len(labels.raters) > (limit := pairs.MAX_LISTED_RATERS):

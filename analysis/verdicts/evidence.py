@@ -284,7 +284,7 @@ class VerdictEvidence:
             *(*present.parts, *tuned.parts),
             *(*self.recoded, *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
-            *(row for person in self.people.opposed for row in (person.given, person.recoded)),
+            *(row for person in self.people.opposed for row in (person.as_given, person.recoded)),
             *self.people.sides,
         )
 

@@ -233,11 +233,11 @@ def opposed(case: VerdictEvidence) -> Reason:
 
 def opposed_in_words(opposed: Opposed, section: Literal["because", "note"]) -> str:
     """Sentence on an annotator who labels the other way round, and what to do."""
-    way = "exchange categories" if opposed.how == EXCHANGED else "label the other way round"
+    way = "exchange categories" if opposed.recoding == EXCHANGED else "label the other way round"
     return written(
         f"{section}.opposed" if opposed.is_sure else f"{section}.perhaps_opposed",
-        annotator=opposed.annotator, others=opposed.others, given=opposed.given["estimate"],
-        recoded=opposed.recoded["estimate"], how=opposed.how, way=way,
+        annotator=opposed.annotator, others=opposed.others, given=opposed.as_given["estimate"],
+        recoded=opposed.recoded["estimate"], how=opposed.recoding, way=way,
     )  # fmt: skip
 
 

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 from evenhand.analysis import distributions
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
-from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
+from evenhand.analysis.people.disagreements import (
+    ALPHA,
+    CLEAR_AGREEMENT,
+    DIFFERENCE,
+    FILLED,
+    trial_outcome,
+)
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
 from evenhand.analysis.report.source import (
@@ -209,7 +215,7 @@ def rewording_part(figures: RubricFigures) -> Part:
         old = next(row for wording, row in alphas.items() if wording not in differences)
         new, share = alphas[name], filled[name].bounds[1]
         n_clusters = min(old.n_clusters, new.n_clusters)
-        verdict = moved(*gap.bounds, n_clusters, gap.n_clusters, share)
+        verdict = trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
         numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
         answers.append(join_sentences([verdict.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
