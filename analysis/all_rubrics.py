@@ -184,7 +184,7 @@ def _add_side_rows(view: RatedView) -> None:
 def _add_bias_rows(view: RatedView) -> None:
     """Add the bias audit; also of verdicts at tuned thresholds that may be advised."""
     at_tuned = {}
-    for grader, labels in thresholds.tuned_on_others(view.labels).items():
+    for grader, labels in thresholds.labels_tuned_on_others(view.labels).items():
         advised = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
         if advised and not says(advised["remarks"], "default"):
             at_tuned[grader] = labels
@@ -704,7 +704,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
         result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
-    labels = thresholds.judged_out_of_sample(
+    labels = thresholds.with_held_out_thresholds(
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     times = annotators.label_times(counted, readings.units, labels.raters)

@@ -151,8 +151,8 @@ def selection_of(
 def _is_selected(
     coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
 ) -> bool:
-    """Return True if units with several labels differ from those with one, or units with more than
-    two labels from those with two, from people's `codes` (units, people).
+    """Test units with several labels against those with one, and those with more than two labels
+    against those with two, from people's `codes` (units, people).
     """
     n_labels = (codes >= 0).sum(axis=1)
     if (n_labels == 1).any() and selection_p(coded, codes, resamples, rng, 2) <= LEVEL_SINGLE:
@@ -273,9 +273,7 @@ def _comparable_view(labels: LabelMatrix) -> Coded:
 
 
 def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
-    """Return a mask (units, people) of each unit's first `number` labels; None if their order is
-    unknown.
-    """
+    """Return each unit's first `number` labels (units, people); None if their order is unknown."""
     times = np.where(is_labelled, times, np.inf)
     if np.isnan(times).any():
         return None
@@ -316,9 +314,8 @@ def selection_p(
 
 
 def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> Iterator[Array]:
-    """Yield arrays of scores (units,), whose sums are the covariances of a unit's number of labels,
-    `n_labels` (units,), with people's and graders' labels and with the distances between these.
-    Each unit occurs in the data with its `frequency` (units,).
+    """Yield scores (units,), whose sums are covariances of a unit's number of labels, `n_labels`
+    (units,), with labels and their distances. Each unit has its `frequency` (units,) in the data.
     """
     n, units = len(codes), np.flatnonzero(n_labels > 0)
     unit, person = np.nonzero(codes >= 0)

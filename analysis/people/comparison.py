@@ -292,8 +292,7 @@ def add_grader_comparison_rows(view: View) -> None:
         view.add("kappa_difference", difference, units, undefined=undefined, **about)
         if coded.is_number:
             continue
-        # Test whether the two match the humans' majority equally often. Units with tied majorities
-        # are left out; signs are flipped for whole clusters.
+        # Do both match the humans' majority equally often? Signs are flipped by cluster.
         compared = both & (majority >= 0)
         matches = coded.codes[:, [first, second]] == majority[:, None]
         only_first, only_second = (compared & matches[:, k] & ~matches[:, 1 - k] for k in (0, 1))
@@ -402,10 +401,10 @@ _ROUNDING = 1e-9
 class AltTest:
     """Result of the alternative annotator test; arrays have one entry per eligible annotator.
 
-    `annotators` are columns of the humans' labels, `n` their numbers of compared units; `advantage`
-    is the share of units on which the grader is at least as close to the other humans as the
-    annotator is; `p` is one-sided; `rejected` is after Benjamini & Yekutieli's correction;
-    `zero_variance` marks annotators whose differences are all the same.
+    `annotators` are columns of the humans' labels, `n` numbers of units; `advantage` is the share
+    of units on which the grader is at least as close to the other humans as the annotator is; `p`
+    is one-sided; `rejected` is after Benjamini & Yekutieli's correction; `zero_variance` marks
+    annotators whose differences are all the same.
     """
 
     annotators: tuple[int, ...]
@@ -493,9 +492,7 @@ def add_alt_test_rows(view: RubricView) -> None:
 def _alt_test(
     comparisons: _Comparisons, n_humans: int, frequency: Array, epsilon: float, min_units: int
 ) -> AltTest:
-    """Test the grader against each human with `min_units` comparisons (at least 2); units count
-    with their `frequency` (units,).
-    """
+    """Test the grader against each human with `min_units` comparisons, weighted by `frequency`."""
     weight = frequency[comparisons.unit]
     n = np.bincount(comparisons.human, weight, n_humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))
@@ -532,8 +529,7 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     unit, human = np.nonzero((humans >= 0) & usable[:, None])
     codes = humans[unit, human].astype(np.intp)
-    # Total distance of each category from all labels of a unit. A human's label has distance 0 from
-    # itself; its distance from the grader's label is subtracted below.
+    # Distance of each category from all labels of a unit; the human's own is subtracted below.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = total[unit, codes]
@@ -548,9 +544,7 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
 
 
 def _mean_advantage(comparisons: _Comparisons, n_humans: int, writer: Writer) -> Array:
-    """Return the mean over humans of the share of units that the grader wins, in the data and in
-    every resample, (rows,).
-    """
+    """Return the mean over humans of the share of units that the grader wins, (rows,)."""
     from scipy.sparse import csr_array
 
     resamples, ones = writer.resamples, np.ones(len(comparisons.unit))

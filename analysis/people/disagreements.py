@@ -72,9 +72,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Return a remark that counts a rater's unscored units by reason; "" if there are none. Units
-    without any row have the reason `ABSENT`.
-    """
+    """Count a rater's unscored units by reason, in a remark; "" if there are none."""
     absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
@@ -178,7 +176,7 @@ def _scale_distance(scale: Scale) -> Array:
     if scale.level == "nominal":
         return 1.0 - np.eye(len(scale.values))
     values = np.array(scale.values)
-    return np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12)
+    return np.asarray(np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12))
 
 
 def add_sorted_rows(view: RubricView) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.analysis.report import ReportContext
-    from evenhand.analysis.report.source import BesidePublished
+    from evenhand.analysis.report.source import Replication
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
@@ -101,7 +101,7 @@ def analyse_study(
     ]
     published = published.model_copy(update={"figure": tuple(figures)})
     _add_published_cuts(dataset, analysis, published)
-    return analysis, replace(context, beside=_with_published(study, dataset, published))
+    return analysis, replace(context, replication=_with_published(study, dataset, published))
 
 
 def analyse_file(
@@ -250,9 +250,9 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
                 analysis.rows.append({**row, "statistic": name, "at": repr(cut)})
 
 
-def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> BesidePublished:
+def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> Replication:
     """Return the published figures with sentences on differences of design."""
-    from evenhand.analysis.report.source import BesidePublished
+    from evenhand.analysis.report.source import Replication
     from evenhand.study.prompts.pairs import prompts_noun
 
     design, ratings = published.design, dataset.ratings
@@ -285,7 +285,7 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
         cuts = sorted({figure.threshold for figure in published.figure if figure.threshold})
         names = ", ".join(sorted(with_probabilities))
         notes += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
-    return BesidePublished(published, graders, [*notes, *design.differs])
+    return Replication(published, graders, [*notes, *design.differs])
 
 
 def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int | float]:

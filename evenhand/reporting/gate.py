@@ -708,7 +708,7 @@ def gate(
         display_names = {rater_id: name for name, rater_id in analysis.ids.items()}
         display_name = display_names.get(grader, grader)
         checks, verdict, weaker = _check_rule(source, display_name, rule, options, analysis)
-        notes += context.said
+        notes += context.all_notes
         rows += analysis.rows
     if baseline is not None:
         if isinstance(source, str):

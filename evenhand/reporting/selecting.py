@@ -172,7 +172,7 @@ class Calibration(Shown):
     @property
     def notes(self) -> list[str]:
         """Notes on how the labels were read."""
-        return self.context.said
+        return self.context.all_notes
 
     @property
     def results(self) -> pd.DataFrame:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def clarity_part(figures: RubricFigures) -> Part:
-    """People and graders on a rubric that calls a category unclear."""
+    """Make the part on a rubric that calls a category unclear: how people and graders use it."""
     answer: list[object] = []
     tables: list[Table] = []
     if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
@@ -69,7 +69,7 @@ def clarity_part(figures: RubricFigures) -> Part:
 
 
 def distribution_part(figures: RubricFigures) -> Part:
-    """Distances of graders' probabilities from the shares of people's labels."""
+    """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
     for subset, name in SUBSET_NAMES.items():
         squared = figures.select(distributions.SQUARED, subset)
@@ -80,16 +80,16 @@ def distribution_part(figures: RubricFigures) -> Part:
     of_graders = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
     for nearest in of_graders[-1:]:
-        # Its distance beyond that of other people.
+        # The grader's distance minus that of other people.
         excess = figures.get(distributions.EXCESS, *nearest.raters)
-        beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
+        excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=nearest.grader, distance=nearest)
-        answers.append(join_sentences(shares, beyond))
+        answers.append(join_sentences(shares, excess_sentence))
     return Part(answers=answers, folded=tables)
 
 
 def confidence_part(figures: RubricFigures) -> Part:
-    """Graders with a confidence: the declared cut, cuts that guarantee an agreement, all cuts."""
+    """Make the part on agreement above cuts of graders' confidence, declared or guaranteed."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
     cut = _cut_title(declared[0]) if declared else ""
@@ -127,11 +127,11 @@ def _cut_answers(figures: RubricFigures) -> list[list[object]]:
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
-    """Return a sentence or two on every grader with a confidence, on which labels to trust."""
+    """Return sentences on which labels to trust, for every grader with a confidence."""
     lines = []
     for figures in Source(analysis, ReportContext("")).rubrics:
         for cut, text in _cut_sentences(figures):
-            fields = {"grader": cut.grader, "rubric": figures.rubric, "said": text}
+            fields = {"grader": cut.grader, "rubric": figures.rubric, "sentences": text}
             key = "routing_on" if figures.rubric else "routing"
             lines.append(written(f"confidence.{key}", **fields))
     return lines
@@ -150,7 +150,8 @@ def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
         if above := _above_cut(figures, cut):
             share, agreement = (row.bounds[1] for row in above)
             below = 1.0 - cut.bounds[1]
-            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
+            # So many decimal places that a cut below 1, such as 0.99996, is not rounded to 1.
+            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3
             fields = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - tuning.ERROR}
             fields |= {"target": target, "agreement": agreement, "share": share}
             yield cut, written("confidence.trust", **fields)
@@ -163,8 +164,8 @@ def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
 
 
 def stability_part(figures: RubricFigures) -> Part:
-    """Kappa across variants: of subjects' answers as labelled by each rater, a table for each
-    varying column; then of every rater's labels across wordings of the rubric.
+    """Make the part on kappa across variants: of subjects' answers as labelled by each rater, in a
+    table for each varying column; then of every rater's labels across wordings of the rubric.
     """
     label = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
@@ -205,7 +206,7 @@ def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
 
 
 def rewording_part(figures: RubricFigures) -> Part:
-    """People's agreement under two wordings: which is higher, or how many labels would show it."""
+    """Make the part on people's agreement under two wordings of the rubric."""
     alphas, differences, filled = (
         {row.at: row for row in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
     )
@@ -215,9 +216,9 @@ def rewording_part(figures: RubricFigures) -> Part:
         old = next(row for wording, row in alphas.items() if wording not in differences)
         new, share = alphas[name], filled[name].bounds[1]
         n_clusters = min(old.n_clusters, new.n_clusters)
-        verdict = trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
+        outcome = trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
         numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(join_sentences([verdict.sentence(name, noun)], numbers))
+        answers.append(join_sentences([outcome.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
@@ -239,11 +240,11 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 
 
 def threshold_part(figures: RubricFigures) -> Part:
-    """Tuned thresholds of a rubric that has graders with probabilities."""
+    """Make the part on tuned thresholds of a rubric that has graders with probabilities."""
     recommended, lines = _recommended(figures, MAIN), []
     for threshold in recommended:
         evidence = lines_of([threshold, *_tuned_and_gain(figures, threshold)])
-        lines.append(with_lines(_sentence(figures, threshold), evidence))
+        lines.append(with_lines(_threshold_sentence(figures, threshold), evidence))
     briers = figures.select("brier", ALL_BINARY)
     rows = [(_matched_title(*row.raters), row.raters) for row in briers]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
@@ -282,7 +283,8 @@ def render_thresholds_text(
         tables = _tuned_table(figures, [objective])
         tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
         thresholds = _recommended(figures, objective)
-        by_rubric.append((tables, [_sentence(figures, threshold) for threshold in thresholds]))
+        sentences = [_threshold_sentence(figures, threshold) for threshold in thresholds]
+        by_rubric.append((tables, sentences))
     return by_rubric
 
 
@@ -322,12 +324,12 @@ def _matched_title(reference: str, grader: str) -> str:
 
 
 def _tuned_and_gain(figures: RubricFigures, recommended: Figure) -> list[Figure | None]:
-    """Return the tuned threshold and its held-out gain."""
+    """Return the tuned threshold behind a recommended one, and its held-out gain."""
     names = ("threshold", "threshold_held_out_gain")
     return figures.row(names, recommended.raters, ALL_BINARY, recommended.at)
 
 
-def _sentence(figures: RubricFigures, recommended: Figure) -> str:
+def _threshold_sentence(figures: RubricFigures, recommended: Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
     kind, reason, *others = recommended.remarks
     at = figures.default_threshold(recommended.raters)
@@ -350,15 +352,15 @@ def _sentence(figures: RubricFigures, recommended: Figure) -> str:
     lines = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
     coarse = [other.words for other in others if other.code == "coarse_draws"]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
-    if in_force := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
-        origin = in_force.remarks[0].words
-        lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=origin))
+    if active := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
+        origin = active.remarks[0].words
+        lines.append(written("thresholds.in_force", threshold=active.estimate, why=origin))
     return " ".join(lines)
 
 
 def threshold_curves(figures: RubricFigures) -> list[Chart]:
-    """Draw kappa over the thresholds, a panel for each grader, with the best threshold and its
-    interval, and the one to use; empty where no grader's probabilities meet a reference.
+    """Draw kappa over the thresholds, a panel for each grader, with the best threshold, its
+    interval and the one to use; nothing without probabilities on units with reference labels.
     """
     pairs = figures.rater_pairs(figures.select(tuning.CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
@@ -379,8 +381,8 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
             at = float(point.at)
             mark = _BEST if at == best.bounds[1] else ""
             mark = _DEFAULT if point.at == default else mark
-            used = at == recommended.bounds[1]
-            values.append(point.datum(kind="curve", at=at, mark=mark, used=used, **panel))
+            is_used = at == recommended.bounds[1]
+            values.append(point.datum(kind="curve", at=at, mark=mark, used=is_used, **panel))
         values += [best.datum(kind="interval", **panel)]
         values += [recommended.datum(kind="advice", text=advice[grader], **panel)]
         curves += curve
@@ -388,7 +390,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
         return []
 
     def if_at(key: Key, *, name: str) -> Figure | None:
-        """The threshold of this statistic in the row of the curve that it lies at."""
+        """Return the threshold of this statistic if it is that of the row of the curve."""
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.bounds[1] else None
 
@@ -424,7 +426,8 @@ def _marks_note(values: Sequence[charts.Datum]) -> str:
 
 def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     """Draw the affirmative share at each stated probability by the isotonic curve, with the band of
-    a calibrated grader's; a panel for each grader, empty where no probabilities meet a reference.
+    a calibrated grader, a panel for each grader; nothing without graders that have probabilities on
+    units with reference labels.
     """
     pairs = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
     if not pairs:
