@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -59,10 +59,8 @@ NEARLY_ALL = 0.95
 BY_LABELS = "agreement_by_labels"
 CONTESTED = ("unanimous", "majority", "split")
 """Classes of items, by how far annotators agree on them."""
-_DRAWS = 999
-"""Draws of random signs in the test for selected labels."""
-_SIGNS_AT_ONCE = 4_000_000
-"""Random signs held in memory at a time."""
+_DRAWS, _SIGNS_AT_ONCE = 999, 4_000_000
+"""Draws of random signs in the test for selected labels, and signs held in memory at a time."""
 
 Distance = Callable[[Codes, Codes], Array]
 """Function that returns distances of labels from two arrays of codes."""
@@ -74,10 +72,9 @@ class Selection:
 
     `min_labels` is the least number of labels of a unit. `rule` is "all" where labels were not
     selected; "first" if the first `min_labels` labels of each unit count; "nearly_all" if those of
-    `excluded_people` do not; "tie_break" where third labels were given because two differ;
-    "unknown" where no choice of labels shows the agreement on all units. `counted` (units, raters)
-    marks the labels that count, None for all. If the rule is "unknown", `has_min_labels` and
-    `has_more_labels` (units,) mark the units with `min_labels` labels and those with more.
+    `excluded_people` do not; "tie_break" where third labels were given because two differ; else
+    "unknown", where `has_min_labels` and `has_more_labels` (units,) mark the units with
+    `min_labels` labels and with more. `counted` (units, raters) marks what counts, None for all.
     """
 
     rule: Literal["all", "first", "nearly_all", "tie_break", "unknown"] = "all"
@@ -123,11 +120,15 @@ def selection_of(
     labels_by_person = np.bincount(person, frequency[unit], len(people))
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
     has_few_units = resamples.count(coded.clusters, is_shared)[0] < MIN_SHARED_UNITS  # no verdict
-    has_equal_numbers = len(np.unique(n_labels[is_shared])) < 2
-    if is_random or labels.weight is not None or has_few_units or has_equal_numbers:
+    is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
+    if is_random or labels.weight is not None or has_few_units or is_uniform:
         return Selection()
     codes = np.where(is_labelled, coded.codes[:, people], -1)
-    if labelled_nearly_all.all() or not _is_selected(coded, codes, resamples, rng):
+    # Test units with one label against those with more, then those with two against more.
+    p_single = selection_p(coded, codes, resamples, rng, 2) if (n_labels == 1).any() else 1.0
+    codes_of_several = np.where((n_labels >= 2)[:, None], codes, -1)
+    is_selected = p_single <= LEVEL_SINGLE
+    if not is_selected and selection_p(coded, codes_of_several, resamples, rng) > LEVEL_MORE:
         return Selection()
     min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
@@ -141,31 +142,12 @@ def selection_of(
         names = (labels.raters[human] for human in people)
         excluded = (name for name, keep in zip(names, labelled_nearly_all, strict=True) if not keep)
         return Selection("nearly_all", excluded_people=tuple(excluded), counted=counted)
-    if _has_tie_breaks(codes[is_shared]):
+    agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
+    if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
         return Selection("tie_break")
     has_min = is_shared & (n_labels == min_labels)
     has_more = is_shared & ~has_min
     return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)
-
-
-def _is_selected(
-    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
-) -> bool:
-    """Test units with several labels against those with one, and those with more than two labels
-    against those with two, from people's `codes` (units, people).
-    """
-    n_labels = (codes >= 0).sum(axis=1)
-    if (n_labels == 1).any() and selection_p(coded, codes, resamples, rng, 2) <= LEVEL_SINGLE:
-        return True
-    with_several_labels = np.where((n_labels >= 2)[:, None], codes, -1)
-    return selection_p(coded, with_several_labels, resamples, rng) <= LEVEL_MORE
-
-
-def _has_tie_breaks(codes: Labels) -> bool:
-    """Return True if all units have three labels where labels differ, and two where they agree."""
-    n_labels = (codes >= 0).sum(axis=1)
-    agrees = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes])
-    return bool((n_labels == np.where(agrees, 2, 3)).all())
 
 
 def add_selection_rows(view: RubricView, selection: Selection) -> None:
@@ -202,9 +184,8 @@ def add_contested_rows(view: View) -> None:
     agreement of one annotator with the others on the same items.
 
     Each annotator is left out in turn and compared, as the grader is, with the others. Only the
-    others determine the item's class: else annotators would always agree on unanimous items, by
-    definition. Items with three labels or more count, once each. On an ordered scale agreement is
-    1 minus `_distance_of`.
+    others determine the class: else annotators would always agree on unanimous items. Items with
+    three labels or more count, once each. On an ordered scale agreement is 1 minus `_distance_of`.
     """
     coded, distance = view.coded, _distance_of(view.coded)
     categories = np.arange(coded.q)
@@ -225,8 +206,7 @@ def add_contested_rows(view: View) -> None:
             of_annotators[cells] += weight * (others @ agreement[code] / n)
             of_grader[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n)
         for k, at in enumerate(CONTESTED):
-            inside = size[k] > 0
-            if inside.any():
+            if (inside := size[k] > 0).any():
                 sums = view.sums(of_annotators[k], of_grader[k], size[k])
                 means = ratio(*np.split(sums, [2], axis=1))
                 for column, name in enumerate((f"{at}: annotators", at)):
@@ -289,11 +269,10 @@ def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
 def selection_p(
     coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator, cap: int = 0
 ) -> float:
-    """Return the p value of the hypothesis that a unit's number of labels does not depend on its
-    labels; 1 where all units have the same number, or no score varies.
+    """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
     `codes` (units, people) are people's labels. Numbers of labels above `cap` count as `cap`,
-    unless it is 0.
+    unless it is 0. The p value is 1 where all units have the same number, or no score varies.
     """
     n_labels = np.minimum((codes >= 0).sum(axis=1), cap or codes.shape[1])
     if len(np.unique(n_labels[n_labels > 0])) < 2:
@@ -357,8 +336,7 @@ def _scores_of_pairs(
     unit: Codes, codes: Codes, group: Codes, n_labels: Array, frequency: Array, distance: Distance
 ) -> Array:
     """Return scores (units,) of the number of labels with people's distance from one another,
-    within each pair of groups of people. `unit`, `codes` and `group` (labels,) describe the labels,
-    `n_labels` and `frequency` (units,) the units.
+    within each pair of groups of people, from labels with their unit, code and group (labels,).
     """
     n, n_groups = len(n_labels), int(group.max(initial=0)) + 1
     labels_of_unit = np.bincount(unit, minlength=n)
@@ -575,22 +553,12 @@ def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> C
     return best_match(table.T)
 
 
-class _SharedLabels(NamedTuple):
-    """Labels of units that an annotator shares with others: the annotator's codes (units,), the
-    others' mean scores (units, columns of `_category_scores`) and the units' clusters (units,).
-    """
-
-    annotator: int
-    codes: Codes
-    others: Array
-    clusters: Codes
-
-
 def _shared_with_others(
     coded: Coded, people: Sequence[int], data: Resamples
-) -> Iterator[_SharedLabels]:
-    """Yield the labels that each annotator shares with others, without annotators who share fewer
-    than 30 clusters, or nearly all units with one other person only.
+) -> Iterator[tuple[int, Codes, Array, Codes]]:
+    """Yield each annotator's codes (units,), the others' mean scores (units, columns) and clusters,
+    on the units that others labelled, too. Annotators who share fewer than 30 clusters, or nearly
+    all units with one other person only, are left out.
     """
     labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
     n_labels, total = labelled.sum(axis=1), np.zeros((len(labelled), category_scores.shape[1]))
@@ -607,7 +575,7 @@ def _shared_with_others(
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
         others = (total[units] - category_scores[codes]) / (n_labels[units] - 1)[:, None]
-        yield _SharedLabels(annotator, codes, others, coded.clusters[units])
+        yield annotator, codes, others, coded.clusters[units]
 
 
 def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
@@ -660,8 +628,7 @@ QUANTILE = 0.99
 def add_gross_error_rows(view: View) -> None:
     """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
     every person's label than the threshold `at`. This is the 99% quantile of the distances between
-    people's labels of one unit. `low` and `high` are Clopper & Pearson's (1934) on the effective
-    sample size.
+    people's labels of one unit. Bounds are Clopper & Pearson's (1934) on the effective sample size.
     """
     coded, resamples = view.coded, view.resamples
     if coded.level == "nominal":

@@ -2,8 +2,7 @@
 
 *Human ceiling*: does a grader agree with humans as well as they do with each other? Every grader
 has to beat two baselines: one always gives the humans' most frequent category, the other random
-labels at the humans' prevalence. Other rows show which of two graders agrees better with humans,
-and which raters are more lenient.
+labels at the humans' prevalence. Other rows compare graders, and the leniency of raters.
 
 *Rates*: the true positive rate is the share of units with an affirmative reference label that the
 grader affirms; the true negative rate is the share of the other units that it does not affirm. The
@@ -28,13 +27,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 from scipy.special import stdtr
 
-from evenhand.analysis.agreement.coefficients import (
-    PairStatistic,
-    category_shares,
-    is_tied,
-    label_counts,
-    majority_codes,
-)
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
@@ -162,8 +155,7 @@ def with_and_among_humans(
     overlap = Overlap.of(coded, resamples, people, units)
     statistics = {kappa: measurement_of(coded).statistics()[kappa]}
     mean = means_with(overlap, coded.codes[:, grader], resamples, statistics)[kappa]
-    among = kappas.among(people, units)[kappa] if has_two else None
-    return CeilingMeans(units, mean, among)
+    return CeilingMeans(units, mean, kappas.among(people, units)[kappa] if has_two else None)
 
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
@@ -174,7 +166,8 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
         return {}
-    prevalence = category_shares(label_counts(coded, humans), coded, resamples)[0]
+    counts = coefficients.label_counts(coded, humans)
+    prevalence = coefficients.category_shares(counts, coded, resamples)[0]
     label = prevalence.argmax()
     if coded.is_number:
         label = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
@@ -184,7 +177,7 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
 
 
 def _baseline_means(
-    view: View, units: Mask, shares: Array, statistics: dict[str, PairStatistic]
+    view: View, units: Mask, shares: Array, statistics: dict[str, coefficients.PairStatistic]
 ) -> dict[str, MeanOverTables]:
     """Return means over the humans of statistics of the tables expected with a baseline."""
     coded, resamples, measurement = view.coded, view.resamples, measurement_of(view.coded)
@@ -233,8 +226,7 @@ def human_ceiling(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> CeilingDifference:
-    """Estimate `human_ceiling_difference` from labels of `humans` (units, raters) and of a `grader`
-    (units,). Raises InputError without a human.
+    """Estimate `human_ceiling_difference` from labels of humans (units, raters) and a grader.
 
     Kappa is unweighted on the nominal level, and has linear weights on the others. Each unit with
     labels of the grader and two humans counts once (`analysis.agreement.pairs`). The interval
@@ -279,7 +271,7 @@ def add_grader_comparison_rows(view: View) -> None:
         best = max(graders, key=estimated_kappa)
         pairs = [(min(best, other), max(best, other)) for other in graders if other != best]
     humans = coded.members("human")
-    majority = majority_codes(label_counts(coded, humans))
+    majority = coefficients.majority_codes(coefficients.label_counts(coded, humans))
     for first, second in pairs:
         both = coded.labelled[:, first] & coded.labelled[:, second]
         units = both & coded.labelled_by_any(humans)
@@ -317,17 +309,16 @@ def add_leniency_rows(view: View) -> None:
         members_by_name = {coded.raters[human]: (human,) for human in humans}
     tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
-        counts = label_counts(coded, members)
+        counts = coefficients.label_counts(coded, members)
         both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
         if both.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
             test = clustered_homogeneity(view.each_cluster(differences))
             tests.append((name, coded.raters[grader], both, test.p))
-    adjusted_p = holm([p for *_, p in tests])
-    for (name, grader_name, both, p), adjusted in zip(tests, adjusted_p, strict=True):
-        about = About(a=name, b=grader_name, note="" if np.isnan(p) else f"Holm p {adjusted:.4g}")
-        view.add("stuart_maxwell_p", p, both, reason="not_testable", **about)
+    for (a, b, both, p), adjusted in zip(tests, holm([p for *_, p in tests]), strict=True):
+        note = "" if np.isnan(p) else f"Holm p {adjusted:.4g}"
+        view.add("stuart_maxwell_p", p, both, reason="not_testable", a=a, b=b, note=note)
 
 
 MAJORITY = ("tpr_majority", "tnr_majority")
@@ -353,8 +344,8 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
         if not people:
             continue
         compared_with = coded.raters[coded.members("human")[0]] if reference else "humans"
-        counts = label_counts(coded, people)
-        tied, majority = is_tied(counts), majority_codes(counts)
+        counts = coefficients.label_counts(coded, people)
+        tied, majority = coefficients.is_tied(counts), coefficients.majority_codes(counts)
         has_one_label = ~tied & (counts.sum(axis=1) == 1)
         for code, name in enumerate(REFERENCE if reference else MAJORITY):
             units, rate = (majority == code) & (grades >= 0), Interval.undefined("no_labels")
@@ -401,10 +392,9 @@ _ROUNDING = 1e-9
 class AltTest:
     """Result of the alternative annotator test; arrays have one entry per eligible annotator.
 
-    `annotators` are columns of the humans' labels, `n` numbers of units; `advantage` is the share
-    of units on which the grader is at least as close to the other humans as the annotator is; `p`
-    is one-sided; `rejected` is after Benjamini & Yekutieli's correction; `zero_variance` marks
-    annotators whose differences are all the same.
+    `annotators` are columns of the humans' labels, `n` their numbers of units; `advantage` is how
+    often the grader is at least as close to the other humans as the annotator is; `p` is one-sided;
+    `rejected` after Benjamini-Yekutieli; `zero_variance` if all differences are the same.
     """
 
     annotators: tuple[int, ...]
@@ -521,8 +511,7 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     """Compare the grader with each human, both scored against the other humans.
 
     `humans` are codes (units, raters), `grader` the probabilities of the grader's labels
-    (units, q). The loss is the squared distance of the categories' `values` (q,); without values it
-    is 0 for equal categories and 1 for others.
+    (units, q). The loss is squared distance of the categories' `values` (q,); if None, inequality.
     """
     q = grader.shape[1]
     counts = count_labels(humans, q)
@@ -576,8 +565,7 @@ def alt_test(
     `humans` are labels (units, raters), `grader` labels (units,). Labels are scored by exact
     matches on the nominal level, and by the root mean square error of the categories' values on the
     others. The authors advise an `epsilon` of .2 for experts (the default), .15 for skilled
-    annotators and .1 for a crowd. Humans with fewer than `min_units` comparisons are not eligible.
-    A pass is not non-inferiority: a constant can pass.
+    annotators and .1 for a crowd. A pass is not non-inferiority: a constant can pass.
 
     A grader that repeats the labels of the first of three humans, who agree on three units of four:
 

@@ -47,7 +47,6 @@ from evenhand.texts import written
 
 COVERAGE = "coverage"
 ABSENT = "absent"
-"""Reason of an assigned unit that has no row."""
 
 
 def add_coverage_rows(view: RubricView) -> None:
@@ -72,7 +71,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Count a rater's unscored units by reason, in a remark; "" if there are none."""
+    """Count a rater's unscored units by reason; those without any row are absent."""
     absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
@@ -154,11 +153,7 @@ def add_disagreement_rows(
                 grader=name,
                 unit_id=units[row],
                 label=categories[codes[grader]],
-                people={
-                    labels.raters[human]: categories[codes[human]]
-                    for human in humans
-                    if codes[human] >= 0
-                },
+                people={labels.raters[k]: categories[codes[k]] for k in humans if codes[k] >= 0},
                 size=size,
                 parts={
                     column.name: column.values[column.codes[row]]
@@ -297,8 +292,7 @@ Outcome = Literal["better", "worse", "inconclusive"]
 class TrialOutcome:
     """Outcome of a trial of a wording. `size` is the number of clusters with which a trial would
     show, with a chance of 80%, whether people agree better under the new wording: None where no
-    realistic number would, 0 where none is needed. `filled` is the share of the trial's labels that
-    are complete.
+    realistic number would, 0 where none is needed. `filled` is the share of labels given.
     """
 
     outcome: Outcome
@@ -324,10 +318,8 @@ def trial_outcome(
     decided once, as its size was fixed beforehand: when its labels are complete (`filled` is 1).
     `clusters` are those of both wordings, `fewest` those of the wording that has fewer.
 
-    >>> trial_outcome(0.05, 0.2, 0.35, 30, 60, filled=1).outcome
-    'better'
-    >>> trial_outcome(0.05, 0.2, 0.35, 30, 60, filled=0.9).outcome
-    'inconclusive'
+    >>> [trial_outcome(0.05, 0.2, 0.35, 30, 60, filled).outcome for filled in (1, 0.9)]
+    ['better', 'inconclusive']
     >>> trial_outcome(-0.05, 0.1, 0.25, 30, 60, filled=1).size
     276
     """

@@ -51,9 +51,8 @@ from evenhand.errors import InputError
 SIDE_KAPPA = "side_kappa"
 MIN_GAIN = 0.1
 """Least gain of kappa within sides over that across them that is of practical interest."""
-_PERMUTATIONS = 499
-_STEPS = 20
-"""Steps that the range of numbers is divided into for distances among people."""
+_PERMUTATIONS, _STEPS = 499, 20
+"""Permutations of the test, and steps that numbers are rounded to for distances among people."""
 _MAX_PAIRS = 50_000_000
 """Pairs of people in all permutations together; more pairs have fewer permutations, at least 99."""
 BALANCED = "group_balanced_accuracy"
@@ -61,9 +60,8 @@ NO_UNITS = Remark("no_pairable_units")
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences
-    (`at` and `note` are those of the rows). Agreement is `observed_agreement`, the deciding kappa
-    and alpha at the scale's level.
+    """Add agreement of humans, of graders with them, and the ceiling differences. The statistics
+    are `observed_agreement`, the deciding kappa and alpha at the scale's level.
     """
     coded, kappa = view.coded, deciding_kappa(view.coded)
     levels = measurement_of(coded).alpha_levels
@@ -109,9 +107,8 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
         for k, grader in enumerate(graders):
             sums = view.sums(inside * is_compared[:, [k]], inside * agreement[:, [k]])
             size, agreed = np.split(sums, 2, axis=1)
-            other_agreed = agreed.sum(axis=1, keepdims=True) - agreed
-            other_size = size.sum(axis=1, keepdims=True) - size
-            difference = ratio(agreed, size) - ratio(other_agreed, other_size)
+            others = (values.sum(axis=1, keepdims=True) - values for values in (agreed, size))
+            difference = ratio(agreed, size) - ratio(*others)
             for code, value in enumerate(column.values):
                 units = view.count(inside[:, code] & (is_compared[:, k] > 0))
                 note = join_notes(few_units_note(units), column_notes[code][k])
@@ -121,12 +118,14 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
 
 
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
-    """Return a grader's mean agreement with the humans of each unit (units,), 0 where the grader or
-    all humans gave no label; and a mask of the compared units as numbers (units,). The agreement of
-    two labels is 1 or 0; of ordered labels and numbers it is 1 minus their distance as a share of
-    the largest (the linear weights of Cohen 1968).
+    """Return a grader's mean agreement with the humans of each unit (units,), and 1 for compared
+    units, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus
+    their distance as a share of the largest (the linear weights of Cohen 1968).
     """
-    counts, grades = label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
+    counts, grades = (
+        label_counts(coded, coded.people_beside(grader)),
+        coded.codes[:, grader],
+    )
     if coded.is_number:
         values = np.asarray(coded.values)
         distances = np.abs(values[:, None] - values)
@@ -198,8 +197,7 @@ def publics_of(
     the hypothesis that labels are unrelated to it, adjusted for all columns, is at most `level`,
     and kappa is higher within sides than across by at least `MIN_GAIN`. The column that explains
     most is taken first; others must explain labels within its sides, as two correlated columns are
-    one finding. Columns of more than `MOST_SIDES` values are left out. `seed` is of the
-    permutations.
+    one finding. Columns of more than `MOST_SIDES` values are left out.
     """
     humans, sides_by_column = list(coded.members("human")), dict[str, Codes]()
     if raters is None or "rater_id" not in raters or raters["rater_id"].duplicated().any():
@@ -224,11 +222,9 @@ def publics_of(
         orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))  # the first is the data
         for order in orders[1:]:
             order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
+        all_sides = sides_by_column.values()
         distances = np.array(
-            [
-                [_distance_by_sides(sums, pairs, side[order]) for side in sides_by_column.values()]
-                for order in orders
-            ]
+            [[_distance_by_sides(sums, pairs, side[k]) for side in all_sides] for k in orders]
         )
         gain = (distances[..., 1] - distances[..., 0]) / chance  # across minus within
         gain -= gain[1:].mean(axis=0)
@@ -246,10 +242,9 @@ def publics_of(
 
 
 def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, float]:
-    """Return sums of distances of every two people's labels, and numbers of their pairs of labels,
-    both sparse (people, people); the mean distance; and the distance expected by chance. `codes`
-    are (units, people). A pair of a unit with m labels has the weight 1 / (m - 1), and its distance
-    is taken minus the unit's mean.
+    """Return sums of distances of every two people's labels, and numbers of their pairs, sparse
+    (people, people), from codes (units, people); the mean distance; and that by chance. A pair of a
+    unit with m labels has the weight 1 / (m - 1), its distance is taken minus the unit's mean.
     """
     from scipy import sparse
 
@@ -293,8 +288,7 @@ def _distance_by_sides(sums: Any, pairs: Any, side: Codes) -> tuple[float, float
     """
     is_member = (side[:, None] == np.arange(side.max() + 1)).astype(float)
     mean = ratio(is_member.T @ (sums @ is_member), is_member.T @ (pairs @ is_member))
-    share = is_member.mean(axis=0)
-    weight = np.outer(share, share)
+    weight = np.outer(share := is_member.mean(axis=0), share)
     np.fill_diagonal(weight, 0.0)
     weight = np.where(np.isnan(mean), 0.0, weight)
     across = float(np.nansum(weight * mean) / max(weight.sum(), 1e-300))
@@ -350,13 +344,10 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
             both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
             cells = np.zeros((len(grades), q * q))
             cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
-            whole = view.sums(cells).reshape(-1, q, q)
-            groups = [(part, both & inside) for part, inside in column.parts()]
-            tables = {
-                part: (units, view.sums(cells * units[:, None]).reshape(-1, q, q))
-                for part, units in groups
-                if units.any()
-            }
+            whole, tables = view.sums(cells).reshape(-1, q, q), {}
+            for part, inside in column.parts():
+                if (units := both & inside).any():
+                    tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
                 about["note"], out = few_units_note(view.count(units)), view.on(coded.part(part))
                 out.add(BALANCED, balanced_accuracy(table), units, reason=NO_UNITS, **about)

@@ -33,7 +33,6 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def _template(name: str) -> dict[str, Any]:
-    """Read a template by its name."""
     template: dict[str, Any] = json.loads((_TEMPLATES / f"{name}.json").read_text("utf-8"))
     return template
 
@@ -54,7 +53,6 @@ _MAX_LETTERS = 30
 """Length of a name on an axis."""
 _MAX_TICKS = 6
 _ROUNDING = 1e-9
-"""Part of a step that a bound may lie beyond a tick."""
 
 
 def fill_template(name: str, **values: object) -> dict[str, Any]:

@@ -98,7 +98,6 @@ TOPICS = {
 METHODS = "methods"
 """Anchor and file name of the paragraph to paste."""
 _MAX_NAME = 110
-"""Letters of a file's name."""
 
 
 def sections_of(source: Source) -> list[ReportSection]:
@@ -184,7 +183,6 @@ PUBLISHED = "published.csv"
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCALE = 2
 """Pixels of a PNG per pixel of the figure, so that it is sharp in print."""
-# Characters with a meaning in Markdown: anywhere, in a URL, at the start of a line, in a list.
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _HTML = {"<": "&lt;", ">": "&gt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")

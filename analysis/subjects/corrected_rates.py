@@ -2,8 +2,7 @@
 of the grader that labelled the units.
 
 All three are means of values from 0 to 1, with one estimator: a verdict is 0 or 1, membership in a
-class is 0 or 1, and labels are rescaled so that the lowest is 0 and the highest 1 (rows of results
-have the original scale).
+class is 0 or 1, and labels are rescaled to 0 to 1 (result rows have the original scale).
 
 A grader's errors bias its rate, however many units it grades. Two corrections use the sample that
 people labelled and the units that only the grader labelled:
@@ -198,9 +197,8 @@ def corrected_interval(
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
     variance of the resampled rates, or as wide as the clusters allow where no resample differs.
 
-    `replicates` are the resampled rates (rows,), not clipped; `n_units` is the number of graded
-    units; `labelled` are the numbers of units and clusters that people labelled; `reach` is that of
-    PPI (`ppi_reach`).
+    `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
+    `labelled` the units and clusters that people labelled; `reach` is that of PPI (`ppi_reach`).
     """
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
@@ -215,9 +213,8 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     """Return the score reach of a PPI++ rate, from `rate_features` summed over clusters, (clusters,
     k) or (clusters, strata, k), and the weight on the grader.
 
-    Labelled units are scaled so that each stratum has its share of all units. The reach is None
-    with one labelled cluster, and with weight 0: the rate is then people's own, with the interval
-    of any share.
+    Labelled units are scaled so that each stratum has its share of all units. None with one
+    labelled cluster, and with weight 0, where the rate is people's own, with any share's interval.
     """
     if not weight > 0.0:
         return None
@@ -302,10 +299,6 @@ def rogan_gladen(
     bootstrap : Bootstrap, optional
         Number of resamples and seed of the interval; labelled and other units are resampled.
 
-    Returns
-    -------
-    RoganGladen
-
     Raises
     ------
     InputError
@@ -357,10 +350,6 @@ def ppi_plus_plus(
         Interval by resampling, with the weight estimated in each resample, or the large-sample
         interval of independent units.
 
-    Returns
-    -------
-    PredictionPowered
-
     Examples
     --------
     The units of the example of `rogan_gladen`:
@@ -392,7 +381,8 @@ def ppi_plus_plus(
         bounds = _resampled_interval(features, clusters, bootstrap, rate, used_weight)
     elif method == "normal":
         errors = np.asarray(reference, float) - used_weight * np.asarray(grades, float)
-        variance = used_weight**2 * np.var(rest) / len(rest) + np.var(errors) / len(errors)
+        grader_variance = np.var(np.asarray(rest, float)) / len(rest)
+        variance = used_weight**2 * grader_variance + np.var(errors) / len(errors)
         half = Z * math.sqrt(variance)
         bounds = Interval(estimate, *clip_rates(estimate + np.array([-half, half])).tolist())
     else:
@@ -821,8 +811,8 @@ class _CorrectedRates:
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
         for group, name, member in self.groups:
             if (in_part := self.graded & member).any():
-                has_unlabelled = (in_part & ~self.labelled).any()
-                reason = unusable_reason if has_unlabelled else NOTHING_UNLABELLED
+                is_needed = (in_part & ~self.labelled).any()
+                reason = unusable_reason if is_needed else NOTHING_UNLABELLED
                 self._add_corrected("rate_rogan_gladen", rates[:, group], name, in_part, reason)
 
     def add_raw_and_ppi(self) -> None:
@@ -971,8 +961,7 @@ def _paired_differences(
     means, labelled = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
     separate = [intervals.interval(means[:, k], n) for k, n in enumerate(clusters.tolist())]
     ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
-    defined = np.flatnonzero(~np.isnan(ends[:, 1]))
-    if len(defined):
+    if len(defined := np.flatnonzero(~np.isnan(ends[:, 1]))):
         sample = means[1:, defined], labelled[defined], clusters[defined], alpha
         reach = paired_reach(*sample, is_rate=is_rate)
         estimates = np.clip(ends[defined, :1], -1.0, 1.0)

@@ -109,8 +109,7 @@ def add_preference_rows(out: RatedView) -> None:
     `win_rate` and `strength` are on all units that a rater compared. `win_rate_ppi` estimates
     people's win rate on all units that a grader compared.
     """
-    compared = ComparedSubjects.of(out.labels, out.facts)
-    if compared is None:
+    if (compared := ComparedSubjects.of(out.labels, out.facts)) is None:
         return
     scores = rater_scores(out.labels, out.ratings, out.facts)
     for name, score in scores.items():
@@ -173,8 +172,7 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
     for model in labels.models:
         name, score = labels.raters[model], label_scores[:, model].copy()
-        is_missing = np.isnan(score)
-        if is_missing.any():
+        if (is_missing := np.isnan(score)).any():
             score[is_missing] = _mean_of_orders(ratings, name, labels.scale, facts)[is_missing]
         scores[name] = score
     return scores
@@ -199,8 +197,7 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
 
 def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score: Array) -> None:
     """Add a rater's `win_rate` and `strength` rows, from its scores for side a (units,)."""
-    scored = compared.comparable & ~np.isnan(score)
-    if not scored.any():
+    if not (scored := compared.comparable & ~np.isnan(score)).any():
         return
     n, wins_of_a = len(compared.subjects), score[scored]
     a, b = compared.a[scored], compared.b[scored]
@@ -219,18 +216,17 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     if len(present) > MAX_SUBJECTS:
         return
     table = table[:, present][:, :, present]
-    reason = undefined_reason(table[0])
+    about = About(a=name)
     for (subject, units), strength in zip(units_of.items(), strengths(table).T, strict=True):
-        about = About(a=name, at=compared.subjects[subject])
-        out.add("strength", strength, units, reason=reason, **about)
+        about["at"] = compared.subjects[subject]
+        out.add("strength", strength, units, reason=undefined_reason(table[0]), **about)
 
 
 def _add_corrected_win_rates(
     out: Writer, compared: ComparedSubjects, grader: str, people: Array, graded: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all units that the grader compared."""
-    scored = compared.comparable & ~np.isnan(graded)
-    if not scored.any():
+    if not (scored := compared.comparable & ~np.isnan(graded)).any():
         return
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
     both_sides = (
@@ -240,8 +236,7 @@ def _add_corrected_win_rates(
     twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
     sums = corrected_rates.RateSums(*cells)
-    weight = sums.ppi_weight
-    rates = sums.ppi(weight)
+    rates = sums.ppi(weight := sums.ppi_weight)
     for subject in np.unique(subjects):
         pairs = scored & compared.with_subject(subject)
         about = About(a="humans", b=grader, at=compared.subjects[subject])

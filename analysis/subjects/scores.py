@@ -124,9 +124,8 @@ def add_overall_rows(out: RubricView) -> None:
         scored = ~np.isnan(score) & (labels.subject >= 0)
         (mean,), subjects = _subject_means(out, labels, scored, score)
         for column, subject in enumerate(subjects):
-            about = About(a=name, at=labels.subjects[subject])
             units = scored & (labels.subject == subject)
-            out.add("subject_score", mean[:, column], units, **about)
+            out.add("subject_score", mean[:, column], units, a=name, at=labels.subjects[subject])
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (labels.subject >= 0)
         (x, y), subjects = _subject_means(out, labels, shared, scores[first], scores[second])
@@ -171,8 +170,7 @@ _BLOCK = 1_000
 class Measure(NamedTuple):
     """Names of the statistics of a rate or mean: people's own, the grader's (`raw`), the corrected
     one by PPI++ (`powered`), differences between subjects and between `sides`, and the `least` of
-    several sides. `onto` is the start and the span of the scale that values from 0 to 1 are moved
-    onto.
+    several sides. `onto` is the start and the span of the scale that 0 to 1 is moved onto.
     """
 
     people: str
@@ -253,9 +251,8 @@ def all_differences(
 
     `rates` (rows, subjects) are those of the data in row 0, then of the resamples, which all
     subjects share; `clusters` (subjects,) are the numbers of clusters that people labelled. The
-    variance includes one more affirmed and one more other case of each subject (Agresti & Caffo
-    2000), as it is too small with few clusters or a rate near 0 or 1. With other means than rates
-    it is increased only if no resample differs.
+    variance has one affirmed and one other case more of each subject (Agresti & Caffo 2000), as it
+    is too small for few clusters or rates near 0 or 1; for other means only if no resample differs.
 
     >>> drawn = np.random.default_rng(5).normal(size=(4000, 3)) * 0.1 + [0.2, 0.5, 0.9]
     >>> differences = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))

@@ -81,9 +81,8 @@ at 1.96, and in 95% at 1.56. Coverage is lower at moderate n (benchmarks/results
 
 _CACHED_CELLS = 40_000
 """Outcomes counted at a time, so that they stay in the processor's cache."""
-_TOLERANCE = 1e-12
-_DECIMALS = 12
-"""Decimals of objectives of weighted outcomes: more differ by rounding errors."""
+_TOLERANCE, _DECIMALS = 1e-12, 12
+"""Tolerance and decimals of objectives: smaller differences are rounding errors."""
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
@@ -821,6 +820,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
     is_declared = default != labels.scale.threshold
     origin = "declared_threshold" if is_declared else "default_threshold"
     default_name = "the declared one" if is_declared else "the default"
+    keep = f"keep {default_name}"
     tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
     objectives_at = {default: list(AT_THRESHOLD)}
     for objective, calibration in tuned.items():
@@ -831,8 +831,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         add("threshold", interval, objective, note)
         if gain is not None:
             wins = "the tuned threshold wins on held-out items"
-            note = wins if gain.low > 0 else f"keep {default_name}"
-            add("threshold_held_out_gain", gain, objective, note)
+            add("threshold_held_out_gain", gain, objective, wins if gain.low > 0 else keep)
         coarse = tuple(
             Remark("coarse_draws", (draws, value, draws_needed(value)))
             for value in dict.fromkeys((threshold, default))

@@ -54,15 +54,13 @@ TUNED_FOR = "kappa"
 
 @dataclass(frozen=True)
 class GraderView:
-    """One view of the labels of a grader (its column) and of other raters. `at` distinguishes views
-    of a subset. `shares_level` is False for a second view of the same labels, which takes no part
-    of the error rate.
-    """
+    """One view of a grader's labels, with other raters'; `at` distinguishes views of a subset."""
 
     coded: Coded
     grader: int
     at: str = ""
     shares_level: bool = True
+    """False for a second view of the same labels, which takes no part of the error rate."""
 
     @property
     def name(self) -> tuple[str, str, str]:
@@ -182,9 +180,8 @@ class ScoreBounds:
 
     def negated(self) -> ScoreBounds:
         """Return the bounds of the negative statistic, whose lower bound is the upper one here."""
-        statistic = self.statistic
-        negative = replace(statistic, sign=-statistic.sign, linear=-statistic.linear)
-        return ScoreBounds(negative, replace(self.sample, estimate=-self.sample.estimate))
+        old, sample = self.statistic, replace(self.sample, estimate=-self.sample.estimate)
+        return ScoreBounds(replace(old, sign=-old.sign, linear=-old.linear), sample)
 
     def chance_above(self, null: float) -> float:
         """Return the approximate probability that the statistic is above the value `null`."""

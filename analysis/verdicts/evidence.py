@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import itemgetter
 
 import numpy as np
 from scipy.special import stdtrit
@@ -324,9 +323,8 @@ def evidence_on(
 
     def rows_with(statistic: str, subset: str) -> list[ResultRow]:
         """The grader's rows of a statistic with any raters and any `at`."""
-        key = statistic, grader, subset
-        fields = itemgetter("statistic", "rater_b", "subset")
-        return [row for row in rows.rows.values() if fields(row) == key]
+        with_name = (row for row in rows.rows.values() if row["statistic"] == statistic)
+        return [row for row in with_name if (row["rater_b"], row["subset"]) == (grader, subset)]
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
@@ -437,7 +435,7 @@ def add_deciding_rows(
             comparisons.append(comparison)
     if not comparisons:
         return
-    sharing = [comparison for comparison in comparisons if comparison.view.shares_level]
+    sharing = (comparison for comparison in comparisons if comparison.view.shares_level)
     influences = [comparison.difference_influence for comparison in sharing]
     level, bounds = shared_level(influences, len(comparisons), rule, look, error), {}
     for comparison in comparisons:
@@ -516,13 +514,12 @@ def _add_bounds(
     )
     if worst_case is None:
         return bounds
-    margin, share = worst_case.margin, worst_case.margin_share
+    at_margin = replace(level, margin=worst_case.margin, margin_share=worst_case.margin_share)
     difference = worst_case.difference_bounds.interval_or_remark(worst_case.difference, level.alpha)
     if rule.scope == "like_these":
         difference = _interval_like_these(worst_case, difference, level.alpha) or difference
-    held = difference.held(replace(level, margin=margin, margin_share=share))
-    row = rows.added(IF_WRONG, held, worst_case.counts, **worst_case.view.row_key)
-    return replace(bounds, if_wrong=row)
+    key, held = worst_case.view.row_key, difference.held(at_margin)
+    return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst_case.counts, **key))
 
 
 def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:

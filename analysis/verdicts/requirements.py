@@ -284,9 +284,7 @@ def add_reference_rows(
 
 @dataclass(frozen=True)
 class AgainstReference(ViewEvidence):
-    """A view against the reference: rows of figures with a limit (`deciding.bar`), and of the
-    numbers of clusters with a minority label and of effective clusters (`sizes`).
-    """
+    """A view against the reference: rows of figures with a limit (`deciding.bar`), and of sizes."""
 
     figures: tuple[ResultRow, ...] = ()
     sizes: tuple[ResultRow, ...] = ()

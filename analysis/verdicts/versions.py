@@ -180,9 +180,7 @@ def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
 
 @dataclass(frozen=True)
 class VersionComparison:
-    """Comparisons of both versions with people, on one label view and the units that both labelled.
-    `columns` are the versions' columns in `coded`, the earlier one first.
-    """
+    """Comparisons of both versions, `columns` of `coded`, with people, on the units in both."""
 
     coded: Coded
     jackknife: Resamples
@@ -218,8 +216,7 @@ class VersionComparison:
         counts, sample = self.after.counts, self.after.sample
         at_margin = replace(_LEVEL, margin=self.margin)
         change_row = rows.added(DRIFT, change.held(at_margin), counts, **key)
-        # The best baseline's kappa is 0 here, so that the difference from it is kappa.
-        estimate, influences = self.before.baseline_difference, influence(self.before.kappas)
+        estimate, influences = float(self.before.kappas[0]), influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
         if not math.isnan(estimate) and np.ptp(influences) > 0:
             below, above = reach(influences, LEVEL), reach(-influences, LEVEL)
@@ -709,9 +706,8 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     unknown = Gain("not_shown", (), nan, nan, nan, nan, nan, alpha, look, 0, 0)
     if not alpha:
         return replace(unknown, why=(written("improve.no_level", look=look),))
-    paired = None
-    if {old, new} <= set(labels.raters):
-        paired = VersionComparison.of(*labels.folded(), Versions(old, new), margin=0.0)
+    has_both = {old, new} <= set(labels.raters)
+    paired = VersionComparison.of(*labels.folded(), Versions(old, new), 0.0) if has_both else None
     if paired is None:
         return replace(unknown, why=(written("improve.few_shared", least=MIN_SHARED_UNITS),))
     values = paired.after.kappas - paired.before.kappas

@@ -60,7 +60,7 @@ TITLES: dict[Judgement, Title] = {
     for code, icon in zip(JUDGEMENTS, "✓✓✓±?✕✕", strict=True)
 }
 HoldsFor = Literal["", "labels", "binary"]
-"""The labels that a pass holds for, if not for all: categories, or binary labels."""
+"""Labels that a pass holds for, if not for all: categories, or binary labels."""
 
 
 class NextStep(TypedDict):
@@ -116,9 +116,8 @@ class Decision:
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
         if self.judgement == "inconclusive":
             # The advice is last. "Label more to rule it out" needs the first reason why it fails.
-            *others, step = shorts or [""]
-            rules_out = step == written("short.label_to_rule_out")
-            shorts = [*others[:1], step] if rules_out else [step]
+            rules_out = shorts[-1:] == [written("short.label_to_rule_out")]
+            shorts = [*shorts[:-1][:1], shorts[-1]] if rules_out else shorts[-1:]
         return "; ".join(shorts[:2])
 
 

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING
 from evenhand.analysis import distributions
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
-from evenhand.analysis.people.disagreements import (
-    ALPHA,
-    CLEAR_AGREEMENT,
-    DIFFERENCE,
-    FILLED,
-    trial_outcome,
-)
+from evenhand.analysis.people import disagreements
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
 from evenhand.analysis.report.source import (
@@ -62,7 +56,8 @@ def clarity_part(figures: RubricFigures) -> Part:
     if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
         tables = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
-        for best in largest_first(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
+        agreement = figures.select(disagreements.CLEAR_AGREEMENT, ALL + COLLAPSED)
+        for best in largest_first(agreement)[:1]:
             best_grader = in_pieces("report.clear_best", grader=best.grader, share=best)
             answer = join_sentences(answer, best_grader)
     return Part(answers=[answer], folded=[*tables, *figures.table("clarity.graders")])
@@ -150,8 +145,7 @@ def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
         if above := _above_cut(figures, cut):
             share, agreement = (row.bounds[1] for row in above)
             below = 1.0 - cut.bounds[1]
-            # So many decimal places that a cut below 1, such as 0.99996, is not rounded to 1.
-            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3
+            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
             fields = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - tuning.ERROR}
             fields |= {"target": target, "agreement": agreement, "share": share}
             yield cut, written("confidence.trust", **fields)
@@ -208,7 +202,8 @@ def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
 def rewording_part(figures: RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
     alphas, differences, filled = (
-        {row.at: row for row in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
+        {row.at: row for row in figures.select(name)}
+        for name in (disagreements.ALPHA, disagreements.DIFFERENCE, disagreements.FILLED)
     )
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
@@ -216,7 +211,7 @@ def rewording_part(figures: RubricFigures) -> Part:
         old = next(row for wording, row in alphas.items() if wording not in differences)
         new, share = alphas[name], filled[name].bounds[1]
         n_clusters = min(old.n_clusters, new.n_clusters)
-        outcome = trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
+        outcome = disagreements.trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
         numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
         answers.append(join_sentences([outcome.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
@@ -283,8 +278,7 @@ def render_thresholds_text(
         tables = _tuned_table(figures, [objective])
         tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
         thresholds = _recommended(figures, objective)
-        sentences = [_threshold_sentence(figures, threshold) for threshold in thresholds]
-        by_rubric.append((tables, sentences))
+        by_rubric.append((tables, [_threshold_sentence(figures, row) for row in thresholds]))
     return by_rubric
 
 
@@ -426,8 +420,7 @@ def _marks_note(values: Sequence[charts.Datum]) -> str:
 
 def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     """Draw the affirmative share at each stated probability by the isotonic curve, with the band of
-    a calibrated grader, a panel for each grader; nothing without graders that have probabilities on
-    units with reference labels.
+    a calibrated grader, a panel for each grader; nothing without probabilities and a reference.
     """
     pairs = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
     if not pairs:

@@ -1,7 +1,5 @@
 """Sections on graders: verdicts, agreement compared with human agreement and with price, audits of
-bias and prompt injection, and the panel of figures for a terminal.
-
-Each `*_part` function makes a section's part on one rubric.
+bias and prompt injection (`*_part` makes a part on one rubric); and the panel for a terminal.
 """
 
 from __future__ import annotations
@@ -111,8 +109,7 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
     for verdict in source.analysis.verdicts:
         evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
-        cells = [kappa.cell if kappa else None for kappa in kappas]
-        grader, people = [*cells, None, None][:2]
+        grader, people = [*(kappa.cell if kappa else None for kappa in kappas), None, None][:2]
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
@@ -227,8 +224,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda candidate: candidate.agreement, reverse=True)
     priced = [grader for grader in ranked if math.isfinite(grader.usd + grader.agreement)]
-    drawn = priced[: charts.MAX_LISTED]
-    if len(drawn) < 2:
+    if len(drawn := priced[: charts.MAX_LISTED]) < 2:
         return []
     values: list[charts.Datum] = []
     rows = []

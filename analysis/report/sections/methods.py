@@ -92,7 +92,6 @@ def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
 
 # The paragraphs to paste
 
-# Citations in texts.toml, such as " [liu1988, rao1982]", and fields and entries of BibTeX.
 _CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")
 _FIELD = re.compile(r"\b(author|year) = \{(.*?)\}(?:,|$)", re.MULTILINE)
 _ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
@@ -239,8 +238,7 @@ def _decisions(source: Source) -> Iterator[str]:
     """Yield the levels at which verdicts were given."""
     levels: dict[str, Deciding] = {}
     for row in source.analysis.rows:
-        bounds = row["deciding"]
-        if bounds and bounds.alpha > 0:
+        if (bounds := row["deciding"]) and bounds.alpha > 0:
             levels.setdefault(row["rubric"], bounds)  # the level for all items comes first
     if levels:
         uses_holm = source.analysis.decision.across_rubrics == "holm"

@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import PublishedFigure
 
 _REPEATED = "repeat"
-"""Column of repeated answers to the same prompt."""
 Match = tuple["PublishedFigure", Figure | None]
 """A published figure and one of the study's own; None where the study has none yet."""
 
 
 def section(source: Source) -> ReportSection | None:
     """Make the section from the figures that the study declares; None where it declares none."""
-    declared = source.context.replication
-    if declared is None:
+    if (declared := source.context.replication) is None:
         return None
     published, matches = declared.published, list(_matches(source, declared))
     defined = (quoted for quoted, figure in matches if figure and not isnan(figure.bounds[1]))
@@ -130,8 +128,8 @@ def _study_figures(source: Source, declared: Replication, quoted: PublishedFigur
         raters = _grader_pairs(source, declared, quoted)
     # Where single responses were labelled, the published figure is of the verdict on the pair.
     pair_statistic = f"pair_{quoted.statistic}"
-    has_pairs = quoted.subset in figures.by_subset(pair_statistic)
-    name = pair_statistic if has_pairs else quoted.statistic
+    is_on_pairs = quoted.subset in figures.by_subset(pair_statistic)
+    name = pair_statistic if is_on_pairs else quoted.statistic
     statistics = [(name, quoted.at)]
     if quoted.threshold:
         statistics.append((f"{name}_at_threshold", repr(quoted.threshold)))

@@ -73,8 +73,8 @@ def label_part(figures: RubricFigures) -> Part:
     folded: list[Block] = [*tables]
     if not lists_all_raters:
         folded.append(Paragraph(written("raters.not_listed")))
-    work_rows = [(rater, (rater, "")) for rater in dict.fromkeys(row.rater for row in work)]
-    folded += figures.table("raters.work", work_rows)
+    raters = dict.fromkeys(row.rater for row in work)
+    folded += figures.table("raters.work", [(rater, (rater, "")) for rater in raters])
     return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
 
 
@@ -292,7 +292,7 @@ def disagreement_part(figures: RubricFigures) -> Part:
     disagreements = figures.analysis.disagreements
     of_rubric = [item for item in disagreements if item.rubric == figures.rubric]
     units = []
-    for item in _select_largest(figures, of_rubric):
+    for item in _largest(figures, of_rubric):
         size = figures.by_key(item.key) if item.key else None
         cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
         units.append((_unit([item], figures.context), (cell,) if cell else ()))
@@ -310,9 +310,7 @@ def disagreement_part(figures: RubricFigures) -> Part:
     return Part(answers, folded=[*to_read, *sums], about=about)
 
 
-def _select_largest(
-    figures: RubricFigures, items: list[GraderDisagreement]
-) -> list[GraderDisagreement]:
+def _largest(figures: RubricFigures, items: list[GraderDisagreement]) -> list[GraderDisagreement]:
     """Return the largest on different units; ties go to the grader that agrees best with people."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))

@@ -413,9 +413,8 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
 
 
 def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
-    """Add a table of the rates of all subjects on all rubrics, with published rates that the study
-    declares. On each rubric the rates are those of the grader that agrees most with people. The
-    table is left out for one subject, and folded for many.
+    """Add a table of subjects' rates on all rubrics, each by the grader that agrees most with
+    people, with published rates that the study declares: none for one subject, folded for many.
     """
     columns: dict[str, dict[str, blocks.Cell]] = {}
     rubrics_by_source: dict[str, list[str]] = {}
