@@ -194,7 +194,7 @@ def add_contested_rows(view: View) -> None:
         counts = label_counts(coded, coded.people_beside(grader))
         n_others, grades = counts.sum(axis=1) - 1.0, coded.codes[:, grader].astype(np.intp)
         units = (n_others >= 2) & (grades >= 0)
-        size, of_annotators, of_grader = np.zeros((3, len(CONTESTED), len(units)))
+        size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
@@ -203,11 +203,11 @@ def add_contested_rows(view: View) -> None:
             weight = np.where(units, counts[:, code] / np.maximum(n_others + 1.0, 1.0), 0.0)
             n = np.maximum(n_others, 1.0)
             size[cells] += weight
-            of_annotators[cells] += weight * (others @ agreement[code] / n)
-            of_grader[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n)
+            annotator_sums[cells] += weight * (others @ agreement[code] / n)
+            grader_sums[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n)
         for k, at in enumerate(CONTESTED):
             if (inside := size[k] > 0).any():
-                sums = view.sums(of_annotators[k], of_grader[k], size[k])
+                sums = view.sums(annotator_sums[k], grader_sums[k], size[k])
                 means = ratio(*np.split(sums, [2], axis=1))
                 for column, name in enumerate((f"{at}: annotators", at)):
                     about = About(a="humans", b=coded.raters[grader], at=name)

@@ -929,7 +929,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         graded = ~np.isnan(grader_difference)
         labelled = graded & ~np.isnan(people_difference)
         pairs = [graded & (subject == k) for k in range(len(groups.names))]
-        n_labelled = [out.count(labelled & of_subject) for of_subject in pairs]
+        n_labelled = [out.count(labelled & subject_pairs) for subject_pairs in pairs]
         features = rate_features(people_difference, grader_difference)
         clusters, alpha = np.array([n for _, n in n_labelled]), 0.05 / request.rubrics
         differences = _paired_differences(out, features, subject, clusters, alpha, measure.is_rate)

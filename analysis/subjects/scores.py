@@ -155,9 +155,9 @@ def _subject_means(
     subjects) each, and the numbers of these subjects.
     """
     subjects = np.unique(labels.subject[scored])
-    of_subject = scored[:, None] & (labels.subject[:, None] == subjects)
-    count = out.sums(of_subject)
-    sums = (out.sums(np.where(of_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
+    in_subject = scored[:, None] & (labels.subject[:, None] == subjects)
+    count = out.sums(in_subject)
+    sums = (out.sums(np.where(in_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
     return tuple(ratio(total, count) for total in sums), subjects
 
 

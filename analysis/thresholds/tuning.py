@@ -515,7 +515,7 @@ class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
 
 @dataclass(frozen=True)
 class Reference:
-    """Verdicts (units,) that graders are compared with, -1 for none, by a rater or "humans"."""
+    """Verdicts (units,) of a rater or "humans" to compare graders with: 1, 0, or -1 for none."""
 
     name: str
     verdicts: Labels
@@ -1005,8 +1005,8 @@ def reliability_curve(
         drawn = np.bincount(index, weights=counts * (uniform < positive)) / weights
         curves[draw] = isotonic_regression(drawn, weights=weights).x[ends]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
-    of_unit = np.asarray(step[index], dtype=np.intp)
-    return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, of_unit)
+    step_of_unit = np.asarray(step[index], dtype=np.intp)
+    return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, step_of_unit)
 
 
 def recalibrated(

@@ -447,8 +447,8 @@ def add_deciding_rows(
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
     rows.compared |= {
-        name: ViewEvidence(bounds=bounds.get(name), parts=of_view)
-        for name, of_view in by_view.items()
+        name: ViewEvidence(bounds=bounds.get(name), parts=part_rows)
+        for name, part_rows in by_view.items()
     }
 
 

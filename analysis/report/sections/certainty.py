@@ -72,9 +72,9 @@ def distribution_part(figures: RubricFigures) -> Part:
         rows += [(rater_title(row.grader), ("humans", row.grader)) for row in squared if row.grader]
         tables += figures.table("distributions.distances", rows, on=subset, reading=name)
     distances = figures.select(distributions.TOTAL_VARIATION)
-    of_graders = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
+    grader_distances = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
-    for nearest in of_graders[-1:]:
+    for nearest in grader_distances[-1:]:
         # The grader's distance minus that of other people.
         excess = figures.get(distributions.EXCESS, *nearest.raters)
         excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
@@ -177,8 +177,8 @@ def stability_part(figures: RubricFigures) -> Part:
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [(subject_title(name), row.key._replace(subset=name)) for name in subsets]
         tables += figures.table("stability.answers", rows, columns, column=column)
-    of_rubric = [row for row in on_all if row.at == REWORDED]
-    reworded = rows_of(of_rubric, lambda row: rater_title(row.rater))
+    rubric_kappas = [row for row in on_all if row.at == REWORDED]
+    reworded = rows_of(rubric_kappas, lambda row: rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
     return Part(answers=_stability_answer(kappas), folded=tables)
 
@@ -186,14 +186,14 @@ def stability_part(figures: RubricFigures) -> Part:
 def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
     by_size = [row for row in largest_first(kappas) if row.interval]
-    of_rubric = [row for row in by_size if row.at == REWORDED]
-    of_subjects = [row for row in by_size if row.at != REWORDED and row.subset != ALL]
-    of_prompt = [row for row in of_subjects if row.rater == "humans"] or of_subjects
+    rubric_kappas = [row for row in by_size if row.at == REWORDED]
+    subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != ALL]
+    prompt_kappas = [row for row in subject_kappas if row.rater == "humans"] or subject_kappas
     answers = []
-    for least in of_rubric[-1:]:
+    for least in rubric_kappas[-1:]:
         rater = rater_title(least.rater)
         answers.append(in_pieces("report.reworded", rater=rater, kappa=least))
-    for least in of_prompt[-1:]:
+    for least in prompt_kappas[-1:]:
         subject = subject_title(least.subset)
         answers.append(in_pieces("report.answers_vary", at=least.at, subject=subject, kappa=least))
     return [join_sentences(*answers)]

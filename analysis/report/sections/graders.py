@@ -179,9 +179,9 @@ def forest(
     bounds = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     x = charts.axis_through_zero(datum[name] for datum in values for name in bounds)
     panels = []
-    for title, of_plot in group_by(values, lambda datum: datum["reading"]).items():
+    for title, plot_values in group_by(values, lambda datum: datum["reading"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
-        names = [datum["who"] for datum in of_plot if datum["kind"] != _PEOPLE]
+        names = [datum["who"] for datum in plot_values if datum["kind"] != _PEOPLE]
         panel = charts.fill_template("forest_panel", reading=title, x=x, names=names)
         panels.append(panel["spec"])
     return figures.chart(

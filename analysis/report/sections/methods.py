@@ -324,5 +324,5 @@ def _interval(figure: Figure) -> str:
 def _estimated(source: Source) -> set[str]:
     """Return the statistics with an estimate, without those of baselines and people's own rates."""
     figures = (figure for figure in source.figures.values() if not figure.reason)
-    of_raters = (figure for figure in figures if not {*BASELINES} & {*figure.raters})
-    return {figure.statistic for figure in of_raters if not figure.has_remark("peoples_own")}
+    rater_figures = (figure for figure in figures if not {*BASELINES} & {*figure.raters})
+    return {figure.statistic for figure in rater_figures if not figure.has_remark("peoples_own")}

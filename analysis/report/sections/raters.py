@@ -101,9 +101,9 @@ def pair_part(figures: RubricFigures) -> Part:
     groups: list[Table] = []
     missing = []
     for subset, name in SUBSET_NAMES.items():
-        of_subset = figures.table("pairs.groups", on=subset, reading=name)
-        groups += of_subset
-        if of_subset and not figures.pairs(figures.general_statistic(subset), subset):
+        group_tables = figures.table("pairs.groups", on=subset, reading=name)
+        groups += group_tables
+        if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
             reason = written("pairs.not_listed", rubric=figures.title, reading=name)
             missing.append(Paragraph(reason))
     tables = figures.table("pairs.caption")
@@ -234,8 +234,8 @@ def _slice_tables(figures: RubricFigures) -> list[Block]:
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
     tables: list[Block] = []
-    for column, of_column in group_by(on_categories, attrgetter("column")).items():
-        rows = rows_of(of_column, attrgetter("value"), lambda row: pair_title(row.raters))
+    for column, column_figures in group_by(on_categories, attrgetter("column")).items():
+        rows = rows_of(column_figures, attrgetter("value"), lambda row: pair_title(row.raters))
         tables += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*tables, Paragraph(written("pairs.about_parts"))] if tables else []
 
@@ -248,14 +248,14 @@ def group_part(figures: RubricFigures) -> Part:
     has_binary = any(row.is_binary for row in balanced)
     tables: list[Table] = []
     differences: list[Table] = []
-    for column, of_column in group_by(balanced, attrgetter("column")).items():
-        groups = {row.subset: row.value for row in of_column if row.is_binary == has_binary}
-        of_graders = {row.raters: row for row in of_column}.values()
+    for column, column_figures in group_by(balanced, attrgetter("column")).items():
+        groups = {row.subset: row.value for row in column_figures if row.is_binary == has_binary}
+        grader_figures = {row.raters: row for row in column_figures}.values()
         group_columns = [(value, {"subset": subset}) for subset, value in groups.items()]
-        by_grader = rows_of(of_graders, attrgetter("grader"))
+        by_grader = rows_of(grader_figures, attrgetter("grader"))
         tables += figures.table("groups.caption", by_grader, group_columns, column=column)
         rows: list[RowSpec] = []
-        for row in of_graders:
+        for row in grader_figures:
             keys = ((value, row.key._replace(subset=name)) for name, value in groups.items())
             rows += [(row.grader, None), *keys]
         differences += figures.table("groups.differences", rows, column=column)
@@ -290,14 +290,14 @@ def with_page(source: Source, section: blocks.ReportSection) -> blocks.ReportSec
 def disagreement_part(figures: RubricFigures) -> Part:
     """Make the part on the largest disagreements, and their number by the lead's sorting."""
     disagreements = figures.analysis.disagreements
-    of_rubric = [item for item in disagreements if item.rubric == figures.rubric]
+    on_rubric = [item for item in disagreements if item.rubric == figures.rubric]
     units = []
-    for item in _largest(figures, of_rubric):
+    for item in _largest(figures, on_rubric):
         size = figures.by_key(item.key) if item.key else None
         cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
         units.append((_unit([item], figures.context), (cell,) if cell else ()))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
-    graders = figures.by_agreement(dict.fromkeys(item.grader for item in of_rubric))
+    graders = figures.by_agreement(dict.fromkeys(item.grader for item in on_rubric))
     names = join_listed([[grader] for grader in graders])
     counts = figures.select("disagreement_sorted")
     by_grader = {figure.grader: figure for figure in counts}
@@ -305,7 +305,7 @@ def disagreement_part(figures: RubricFigures) -> Part:
     kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({row.at for row in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
     has_texts = has_page(disagreements, figures.context)
-    answers = [in_pieces("report.disagreements", graders=names)] if of_rubric else []
+    answers = [in_pieces("report.disagreements", graders=names)] if on_rubric else []
     about = [] if has_texts else [written("disagreement.no_texts")]
     return Part(answers, folded=[*to_read, *sums], about=about)
 
@@ -316,7 +316,7 @@ def _largest(figures: RubricFigures, items: list[GraderDisagreement]) -> list[Gr
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))
     by_unit = group_by(sort_disagreements(with_size), attrgetter("unit_id"))
-    return [of_unit[0] for of_unit in by_unit.values()][:_MAX_UNITS]
+    return [on_unit[0] for on_unit in by_unit.values()][:_MAX_UNITS]
 
 
 @dataclass(frozen=True)
@@ -361,9 +361,9 @@ def sort_disagreements(items: Iterable[GraderDisagreement]) -> list[GraderDisagr
     return sorted(items, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people)))
 
 
-def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
-    """Collect labels, texts and reasons of a unit; texts with marked words are in pieces."""
-    first = of_unit[0]
+def _unit(items: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
+    """Collect labels, texts and reasons of the disagreements on one unit."""
+    first = items[0]
     key = (first.rubric, first.unit_id)
     names = context.label_names.get(first.rubric, {})
     reasons, texts = context.remarks.get(key, {}), context.texts.get(key, {})
@@ -372,7 +372,7 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
         for rater, label in sorted(first.people.items())
     ]
     graders = []
-    for item in of_unit:
+    for item in items:
         replies = context.replies.get((*key, item.grader), ())
         kind, note = context.sorted.get((*key, item.grader), (NOT_SORTED, ""))
         title, name = kind_title(kind) if kind else "", names.get(item.label, "")
@@ -381,8 +381,8 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
     marks = context.marks.get(key, ())
     titles = {title.lower().replace(" ", "_"): title for title in texts}
     for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
-        of_text = [(rater, mark) for rater, mark in marks if mark.text == variable]
-        marked[titles[variable]] = pieces(texts[titles[variable]], of_text)
+        text_marks = [(rater, mark) for rater, mark in marks if mark.text == variable]
+        marked[titles[variable]] = pieces(texts[titles[variable]], text_marks)
     about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
     return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts, marked), marked)
 

@@ -69,10 +69,10 @@ def _correlation_answer(figures: RubricFigures) -> list[object]:
     with_people = largest_first(figure for figure in correlations if figure.rater == "humans")
     if not with_people:
         scored = {row.rater for row in figures.select("subject_score", ALL_BINARY)}
-        if "humans" in scored or not (of_graders := largest_first(correlations)):
+        if "humans" in scored or not (others := largest_first(correlations)):
             return in_pieces("report.scores_unknown")
-        first, second = of_graders[0].raters
-        return in_pieces("report.scores_of_graders", first=first, second=second, rho=of_graders[0])
+        first, second = others[0].raters
+        return in_pieces("report.scores_of_graders", first=first, second=second, rho=others[0])
     best, worst = with_people[0], with_people[-1]
     highest = in_pieces("report.scores", grader=best.grader, rho=best)
     lowest = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
@@ -171,8 +171,8 @@ def _direction_answer(net: list[Figure]) -> list[list[object]]:
     intervals = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in intervals]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
-    of_rater = [figure for figure in intervals if figure.rater == rater]
-    candidates = [figure for figure in of_rater if figure.column == "subject"] or of_rater
+    rater_figures = [figure for figure in intervals if figure.rater == rater]
+    candidates = [figure for figure in rater_figures if figure.column == "subject"] or rater_figures
     if not candidates:
         return [in_pieces("report.direction_unknown")] if net else []
     title, everywhere = rater_title(rater), written("direction.everywhere")
@@ -194,12 +194,12 @@ def _direction_table(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
     """Tabulate net direction: every subject or group in a row, every rater in a column."""
-    of_column = [figure for figure in net if figure.column == column]
+    column_figures = [figure for figure in net if figure.column == column]
     rows: list[RowSpec] = []
-    if column == "subject" and of_column:
-        rows.append((_sides_title(of_column[0]), None))
-    rows += rows_of({figure.subset: figure for figure in of_column}.values(), title)
-    columns = _rater_columns(figure.rater for figure in of_column)
+    if column == "subject" and column_figures:
+        rows.append((_sides_title(column_figures[0]), None))
+    rows += rows_of({figure.subset: figure for figure in column_figures}.values(), title)
+    columns = _rater_columns(figure.rater for figure in column_figures)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
@@ -370,10 +370,10 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     graders, folded = measure.distinct_graders, []
     by_column = group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
-        of_sides = figures.select_all(statistics.powered, statistics.sides)
+        side_figures = figures.select_all(statistics.powered, statistics.sides)
         titles = {
             (row.statistic, row.subset): _annotator_side_title(row)
-            for row in of_sides
+            for row in side_figures
             if row.column == column
         }
         columns: list[str | tuple[str, Column]] = [
@@ -483,8 +483,8 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
             return in_pieces("report.rates_raw", raw=raw, **fields)
         if raw and shown and not (shown.reason or shown.has_remark("peoples_own")):
             both = in_pieces("report.rates", raw=raw, corrected=shown, **fields)
-            of_people = in_pieces("report.rates_people", rate=people) if people else []
-            return join_sentences(both, of_people)
+            people_sentence = in_pieces("report.rates_people", rate=people) if people else []
+            return join_sentences(both, people_sentence)
         if len(by_size := largest_first(rows.values())) > 1:
             highest, lowest = by_size[0], by_size[-1]
             ends = {"first": highest.at, "highest": highest, "last": lowest.at, "lowest": lowest}
@@ -505,11 +505,11 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     ]
     for name, plain in (("parts", "parts_plain"), ("parts_by_side", "parts_by_side_plain")):
         is_by_side, key = name == "parts_by_side", name if is_corrected else plain
-        of_name = [row for row in rows if (row.column in single_answers) == is_by_side]
-        tables = _part_table(rates, of_name, written(f"rates.{key}", what=rates.label))
+        part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
+        tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
         drawn = (
-            _part_chart(rates, grader, of_name, tables, caption)
+            _part_chart(rates, grader, part_rows, tables, caption)
             for grader in figures.by_agreement(graders, ALL_BINARY)
         )
         folded += next(filter(None, drawn), tables)
@@ -531,15 +531,15 @@ def _part_table(measure: _SubjectFigures, rows: Sequence[Figure], caption: str) 
     if len(subjects) > charts.MAX_LISTED:  # they are in results.csv
         return []
 
-    def of_subject(key: Key, *, at: str) -> Figure | None:
+    def cell_of(key: Key, *, at: str) -> Figure | None:
         return by_key.get(key._replace(at=at))
 
-    columns = [(at or written("rates.all_units"), partial(of_subject, at=at)) for at in subjects]
+    columns = [(at or written("rates.all_units"), partial(cell_of, at=at)) for at in subjects]
     parts = {row.part: row.key for row in rows}
     table_rows: list[RowSpec] = []
     for grader in measure.distinct_graders:
-        of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
-        table_rows += [(measure.heading(grader), None), *of_grader]
+        grader_rows = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
+        table_rows += [(measure.heading(grader), None), *grader_rows]
     return measure.figures.table("rates.parts", table_rows, columns, caption=caption)
 
 
@@ -552,7 +552,7 @@ def _part_chart(
     by_cell = {(row.part, row.at): row for row in rows if row.grader == grader}
     all_subjects = list(dict.fromkeys(subject for _, subject in by_cell))
     subjects = all_subjects[: charts.MAX_LISTED]
-    first_parts = {part for of_column in by_column.values() for part in of_column[:_MAX_PARTS]}
+    first_parts = {part for entries in by_column.values() for part in entries[:_MAX_PARTS]}
     drawn = [part for part in parts if part in first_parts]
     cells = [by_cell[cell] for cell in product(drawn, subjects) if cell in by_cell]
     if all(figure.reason for figure in cells):
@@ -567,8 +567,8 @@ def _part_chart(
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = []
-    for column, of_column in group_by(values, lambda datum: datum["column"]).items():
-        order = [*heads, *charts.unique_values(of_column, "b")]
+    for column, entries in group_by(values, lambda datum: datum["column"]).items():
+        order = [*heads, *charts.unique_values(entries, "b")]
         grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
         panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
@@ -577,7 +577,7 @@ def _part_chart(
         few if any(figure.has_remark("few_labelled") for figure in cells) else "",
         undefined if any(figure.reason for figure in cells) else "",
         charts.omitted_note(all_subjects, subjects, "subjects"),
-        *(charts.omitted_note(same, drawn, "values", _MAX_PARTS) for same in by_column.values()),
+        *(charts.omitted_note(group, drawn, "values", _MAX_PARTS) for group in by_column.values()),
         caption=caption, by=rates.label_source(grader), subjects=heads, parts=drawn, panels=panels,
     )  # fmt: skip
 
