@@ -218,15 +218,12 @@ def publics_of(
     sums, pairs, mean_distance, chance = _distances_among(codes, coded)
     while sides_by_column:
         n_permutations = int(np.clip(_MAX_PAIRS // max(sums.nnz, 1), 99, _PERMUTATIONS))
-        rng = np.random.default_rng(seed)
-        orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))  # the first is the data
-        for order in orders[1:]:
-            order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
-        all_sides = sides_by_column.values()
+        orders, all_sides = _orders(stratum, n_permutations, seed), sides_by_column.values()
         distances = np.array(
             [[_distance_by_sides(sums, pairs, side[k]) for side in all_sides] for k in orders]
         )
-        gain = (distances[..., 1] - distances[..., 0]) / chance  # across minus within
+        within, across = distances[..., 0], distances[..., 1]
+        gain = (across - within) / chance
         gain -= gain[1:].mean(axis=0)
         spread = gain[1:].std(axis=0)
         score = gain / np.where(spread > 1e-12, spread, np.inf)
@@ -239,6 +236,17 @@ def publics_of(
         both = np.stack([stratum, sides_by_column.pop(name)])
         stratum = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
     return publics
+
+
+def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
+    """Return orders of people (1 + permutations, people), permuted within each `stratum` (people,);
+    the first is that of the data.
+    """
+    rng = np.random.default_rng(seed)
+    orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
+    for order in orders[1:]:
+        order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
+    return orders
 
 
 def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, float]:

@@ -143,8 +143,10 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
         part_title = written("naming.about", whom=title, what=part.rubric)
         if part.appendix:
             appendix.append(Part(folded=part.appendix, title=part_title, rubric=part.rubric))
-    lists = tuple(answers), parts, all_about, tuple(appendix)
-    return topic.finish(source, ReportSection(anchor, title, (), *lists))
+    section = ReportSection(
+        anchor, title, (), tuple(answers), parts, about=all_about, appendix=tuple(appendix)
+    )
+    return topic.finish(source, section)
 
 
 def _set_names(sections: Sequence[ReportSection]) -> None:

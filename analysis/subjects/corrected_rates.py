@@ -288,24 +288,13 @@ def rogan_gladen(
 ) -> RoganGladen:
     """Return Rogan & Gladen's estimate (1978) of people's rate.
 
-    Parameters
-    ----------
-    reference, grades : sequences (labelled units,)
-        People's verdicts, 0, 1 or between the two where they disagree, and the grader's, 0 or 1.
-    rest : sequence (other units,)
-        The grader's verdicts on the units that no person labelled.
-    clusters : sequence, optional
-        Hashable id of each unit's cluster, labelled units first; without it, units are resampled.
-    bootstrap : Bootstrap, optional
-        Number of resamples and seed of the interval; labelled and other units are resampled.
+    `reference` (labelled units,) are people's verdicts: 0, 1, or between the two where they
+    disagree. `grades` (labelled units,) are the grader's verdicts on these units, `rest` (other
+    units,) those on the units that no person labelled, 0 or 1. `clusters` are hashable ids of the
+    units' clusters, labelled units first; without them, units are resampled. `bootstrap` has the
+    number of resamples and the seed of the interval; labelled and other units are resampled.
+    Raises InputError where verdicts are missing or out of range.
 
-    Raises
-    ------
-    InputError
-        Where verdicts are missing or out of range.
-
-    Examples
-    --------
     80 units that people affirm, of which the grader affirms 70, and 120 others with 20 false
     alarms; it affirms 480 of 1,000 units elsewhere:
 
@@ -340,18 +329,11 @@ def ppi_plus_plus(
     """Return people's rate by prediction-powered inference (Angelopoulos et al. 2023, arXiv
     2311.01453).
 
-    The other parameters and errors are those of `rogan_gladen`.
+    `weight`, from 0 to 1, is that on the grader: 1 is PPI, 0 the sample alone; without it, it is
+    estimated (PPI++). `method` is "bootstrap" for an interval by resampling, with the weight
+    estimated in each resample, or "normal" for the large-sample interval of independent units. The
+    other parameters and errors are those of `rogan_gladen`.
 
-    Parameters
-    ----------
-    weight : float from 0 to 1, optional
-        Weight on the grader; without it, estimated (PPI++). 1 is PPI, 0 the sample alone.
-    method : "bootstrap" or "normal"
-        Interval by resampling, with the weight estimated in each resample, or the large-sample
-        interval of independent units.
-
-    Examples
-    --------
     The units of the example of `rogan_gladen`:
 
     >>> people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T

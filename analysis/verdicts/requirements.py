@@ -284,7 +284,9 @@ def add_reference_rows(
 
 @dataclass(frozen=True)
 class AgainstReference(ViewEvidence):
-    """A view against the reference: rows of figures with a limit (`deciding.bar`), and of sizes."""
+    """A view against the reference: rows of `figures` with a limit (`deciding.bar`), and of two
+    `sizes`: the number of clusters with a minority label, and the effective number of clusters.
+    """
 
     figures: tuple[ResultRow, ...] = ()
     sizes: tuple[ResultRow, ...] = ()
