@@ -105,9 +105,10 @@ def sections_of(source: Source) -> list[ReportSection]:
     by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
     leading = graders.verdicts_section(source), published.section(source)
     first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
-    keys = (f"{TOPICS[name].prefix}.none" for name, section in by_topic.items() if section is None)
-    if reasons := " ".join(written(key) for key in keys if key in texts()):
-        omissions = Paragraph(written("report.left_out", reasons=reasons))
+    prefixes = [TOPICS[name].prefix for name, section in by_topic.items() if section is None]
+    keys = texts()
+    if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in keys]:
+        omissions = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, omissions))
     sections = [first, *others]
     if appendix := tuple(part for section in sections for part in section.appendix):
@@ -122,8 +123,8 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     """Make the section of a topic by its anchor; None where it has no content. An answer that is
     the same for all rubrics is given once.
     """
-    topic = TOPICS[anchor]
-    title, about_key = written(f"{topic.prefix}.title"), f"{topic.prefix}.about"
+    topic, prefix = TOPICS[anchor], TOPICS[anchor].prefix
+    title = written(f"{prefix}.title")
     rubrics = source.rubrics
     all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in rubrics]
     answers = []
@@ -136,7 +137,9 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
-    about = [written(about_key, **topic.fields(source))] if about_key in texts() else []
+    about = []
+    if f"{prefix}.about" in texts():
+        about.append(written(f"{prefix}.about", **topic.fields(source)))
     all_about = tuple(dict.fromkeys(chain(about, *(part.about for part in all_parts))))
     appendix = []
     for part in all_parts:
