@@ -184,7 +184,7 @@ def _add_side_rows(view: RatedView) -> None:
 def _add_bias_rows(view: RatedView) -> None:
     """Add the bias audit; also of verdicts at tuned thresholds that may be advised."""
     at_tuned = {}
-    for grader, labels in thresholds.tuned_on_others(view.labels).items():
+    for grader, labels in thresholds.labels_tuned_on_others(view.labels).items():
         advised = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
         if advised and not says(advised["remarks"], "default"):
             at_tuned[grader] = labels
@@ -548,7 +548,7 @@ class LabelCounts:
         people = list(labels.humans)
         given, assigned = labels.scored[:, people], labels.assigned[:, people]
         times = np.ones(len(given), dtype=np.int64) if times is None else times
-        n_labels, is_unknown = given.sum(axis=1), selection.how == "unknown"
+        n_labels, is_unknown = given.sum(axis=1), selection.rule == "unknown"
         return cls(
             annotators=len(people), items=int(times[n_labels >= 1].sum()),
             clusters=len(np.unique(labels.clusters[n_labels >= 1])),
@@ -704,7 +704,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
         result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
-    labels = thresholds.judged_out_of_sample(
+    labels = thresholds.with_held_out_thresholds(
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     times = annotators.label_times(counted, readings.units, labels.raters)
@@ -768,7 +768,7 @@ def _with_selection(
     rng = np.random.default_rng(request.seed)
     is_random = request.settings.overlap == "random" or request.facts.assigned
     selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
-    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if selection.note:
         result.note(selection.note)
     if len(labels.raters) > (limit := pairs.MAX_LISTED_RATERS):

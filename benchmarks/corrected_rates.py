@@ -42,11 +42,11 @@ from evenhand.analysis.bootstrap.intervals import (
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
-    clipped,
+    clip_rates,
     corrected_interval,
-    invert,
     ppi_reach,
     rate_features,
+    rogan_gladen_rate,
 )
 from evenhand.analysis.subjects.scores import MEANS, all_differences
 
@@ -138,8 +138,8 @@ def replicates(
         "people": own.reference_rate,
         "people_all": pooled.reference_rate,
         "raw": own.grader_rate,
-        "rogan_gladen": invert(own.grader_rate, *errors),
-        "rogan_gladen_fixed": invert(np.full(len(sums), own.grader_rate[0]), *errors),
+        "rogan_gladen": rogan_gladen_rate(own.grader_rate, *errors),
+        "rogan_gladen_fixed": rogan_gladen_rate(np.full(len(sums), own.grader_rate[0]), *errors),
         "ppi": own.ppi(weight),
         "ppi_fixed": own.reference_rate + weight * (known - own.grader_rate_labelled),
     }
@@ -283,12 +283,14 @@ def run_cell(
         reach = reach_of(people, grader)
         for name, values in replicates(people, grader, resamples, rng).items():
             found = interval_of(name, values, labelled, reach)
-            count(Key(labelled, kind, name), *clipped(np.array([found.low, found.high])).tolist())
+            count(
+                Key(labelled, kind, name), *clip_rates(np.array([found.low, found.high])).tolist()
+            )
             if name in JUDGED:
                 defined = values[1:][~np.isnan(values[1:])]
                 # Where the analysis gives no interval there is nothing to compare.
                 alone = percentile_bounds(defined) if found.low >= 0 else (math.nan, math.nan)
-                count(Key(labelled, kind, name, alone=True), *clipped(np.array(alone)).tolist())
+                count(Key(labelled, kind, name, alone=True), *clip_rates(np.array(alone)).tolist())
     return tallies
 
 

@@ -48,7 +48,7 @@ from evenhand.analysis.people.comparison import (
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.tuning import add_threshold_rows, judged_out_of_sample
+from evenhand.analysis.thresholds.tuning import add_threshold_rows, with_held_out_thresholds
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.writer import RubricView
@@ -253,7 +253,7 @@ def analysed(
     units = units.assign(cluster_id=units["pair"].astype(str))[["unit_id", "cluster_id"]]
     scale = replace(SCALE, thresholds=by)
     valid = validate_ratings(ratings.drop(columns="pair"))
-    labels = judged_out_of_sample(encode(combine_readings(valid, scale), scale, units))
+    labels = with_held_out_thresholds(encode(combine_readings(valid, scale), scale, units))
     folded, frequency = labels.folded()
     shared = Resamples(frequency, resamples, np.random.default_rng(look))
     rows = ResultRows(scale.name)

@@ -26,7 +26,7 @@ from evenhand.analysis.bootstrap.intervals import Reach, wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
-    clipped,
+    clip_rates,
     corrected_interval,
     paired_reach,
     ppi_reach,
@@ -199,7 +199,7 @@ def _interval(
     """The interval of a corrected rate as the analysis has it."""
     found = drawn.interval(values, labelled)
     within = corrected_interval(found, values[1:], units, (labelled, labelled), reach)
-    low, high = clipped(np.array([within.low, within.high])).tolist()
+    low, high = clip_rates(np.array([within.low, within.high])).tolist()
     return low, high
 
 

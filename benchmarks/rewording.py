@@ -29,7 +29,12 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.people.disagreements import ALPHA as AGREEMENT
-from evenhand.analysis.people.disagreements import DIFFERENCE, MIN_TRIAL, add_trial_rows, moved
+from evenhand.analysis.people.disagreements import (
+    DIFFERENCE,
+    MIN_TRIAL,
+    add_trial_rows,
+    trial_outcome,
+)
 from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings
@@ -181,7 +186,7 @@ def trial(cell: Cell, resamples: int, rng: np.random.Generator) -> Tally:
     fewest = min(each["n_clusters"] if each else 0 for each in alphas)
     if row is None:
         return Tally(runs=1)
-    found = moved(row["low"], row["estimate"], row["high"], fewest, row["n_clusters"], 1)
+    found = trial_outcome(row["low"], row["estimate"], row["high"], fewest, row["n_clusters"], 1)
     return Tally(1, int(found.outcome == "better"), int(found.outcome == "worse"), row["estimate"])
 
 

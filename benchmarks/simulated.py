@@ -104,13 +104,13 @@ def verdicts(study: Study, scale: Scale, *, is_random: bool = False) -> tuple[li
     rng = np.random.default_rng(SEED)
     selection = selection_of(labels, once, rng, times, is_random=is_random)
     nothing = ["inconclusive"] * len(labels.models)
-    if selection.how == "unknown":
-        return nothing, selection.how
-    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if selection.rule == "unknown":
+        return nothing, selection.rule
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if not _may_pass(labels.in_agreement):
-        return nothing, selection.how
+        return nothing, selection.rule
     copies = copies_among(labels.codes, labels.humans, labels.models)
-    return _judged(replace(labels, copies=copies)), selection.how
+    return _judged(replace(labels, copies=copies)), selection.rule
 
 
 def _may_pass(labels: LabelMatrix) -> bool:

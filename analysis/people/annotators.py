@@ -1,24 +1,24 @@
-"""Checks of labels that graders are judged by: selected labels, reversed scales, gross errors.
+"""Checks of the labels of annotators and graders: selected labels, reversed scales, gross errors.
 
-*Selected labels* (`selection_of`). Agreement on units with several labels is that on all units only
-if these were chosen without regard to labels. A third label where two differ, or a second one on
-hard units, lowers people's agreement and makes a grader look as good as people. The test compares a
-unit's number of labels with people's distances from one another and from each grader, and with
+*Selected labels* (`selection_of`). Units with several labels show the agreement on all units only
+if they were chosen without regard to labels. A third label where two differ, or a second one on
+hard units, lowers people's agreement and makes a grader look as good as people. The test correlates
+a unit's number of labels with people's distances from one another and from each grader, and with
 people's and graders' labels, within a person or a pair of people, so that strict people are not
-taken for hard units. Scores by cluster, studentised; the largest is compared with those under
-random signs (Liu 1988; Westfall & Young 1993). One label against several is tested at the level
-.20, as a selection that is missed lets graders pass; two against more, which biases little, at .05.
-`python -m benchmarks.designs` shows how often verdicts are wrong under selective designs.
+taken for hard units. Each correlation gives a studentised sum of scores by cluster; the largest sum
+is compared with those under random signs (Liu 1988; Westfall & Young 1993). One label against
+several is tested at the level .20, as a missed selection lets graders pass; two labels against more
+bias little and are tested at .05. `python -m benchmarks.designs` shows the rates of wrong verdicts.
 
-*Reversed scales* (`add_annotator_rows`). Where the covariance of an annotator's labels with the
-others' mean label is clearly negative, by a normal bound with clusters as units, these labels are
-reversed, and all are tested again. Of three or more categories without order those are exchanged
-with which labels clearly agree better. Annotators are named only if their kappas confirm it.
-`add_recoded_rows` compares a grader's labels with the humans' once more, reversed, a category lower
-or higher, or exchanged: such a grader has a low kappa and is easily fixed.
+*Reversed scales* (`add_annotator_rows`). Labels of an annotator whose covariance with the others'
+mean label is clearly negative (normal bound, clusters as units) are reversed, and all annotators
+are tested again. Three or more categories without order cannot be reversed: they are exchanged if
+labels then clearly agree better. Annotators are reported only if their kappas confirm it.
+`add_recoded_rows` compares a grader's labels with the humans' again, reversed, a category lower or
+higher, or exchanged: a grader that recoding improves has a low kappa and is easily fixed.
 
-*Gross errors* (`add_gross_error_rows`): labels further from every person's than theirs are from
-each other. One in a hundred hardly changes a kappa, which averages over units.
+*Gross errors* (`add_gross_error_rows`) are labels further from every person's label than people's
+labels are from each other. One in a hundred hardly changes a kappa, which averages over units.
 """
 
 from __future__ import annotations
@@ -58,41 +58,41 @@ NEARLY_ALL = 0.95
 """An annotator who labelled this share of the units counts as having labelled all."""
 BY_LABELS = "agreement_by_labels"
 CONTESTED = ("unanimous", "majority", "split")
-_DRAWS = 999
-_SIGNS_AT_ONCE = 4_000_000
+"""Classes of items, by how far annotators agree on them."""
+_DRAWS, _SIGNS_AT_ONCE = 999, 4_000_000
+"""Draws of random signs in the test for selected labels, and signs held in memory at a time."""
 
 Distance = Callable[[Codes, Codes], Array]
 """Function that returns distances of labels from two arrays of codes."""
-How = Literal["all", "first", "nearly_all", "tie_break", "unknown"]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Result of the test for selected labels, and the labels that agreement is computed of.
+    """Result of the test for selected labels, and the labels that agreement is computed from.
 
-    `number` is the least number of labels of a unit. `how` is "all" where labels were not selected;
-    "first" for this number of first labels of each unit; "nearly_all" without the labels of the
-    people in `left_out`; "tie_break" where third labels were given because two differ; "unknown"
-    where no choice shows agreement on all units. `counted` (units, raters) are the labels that
-    count, None for all. `fewer` and `more` (units,) tell units with few labels from others.
+    `min_labels` is the least number of labels of a unit. `rule` is "all" where labels were not
+    selected; "first" if the first `min_labels` labels of each unit count; "nearly_all" if those of
+    `excluded_people` do not; "tie_break" where third labels were given because two differ; else
+    "unknown", where `has_min_labels` and `has_more_labels` (units,) mark the units with
+    `min_labels` labels and with more. `counted` (units, raters) marks what counts, None for all.
     """
 
-    how: How = "all"
-    number: int = 0
-    left_out: tuple[str, ...] = ()
+    rule: Literal["all", "first", "nearly_all", "tie_break", "unknown"] = "all"
+    min_labels: int = 0
+    excluded_people: tuple[str, ...] = ()
     counted: Mask | None = None
-    fewer: Mask | None = None
-    more: Mask | None = None
+    has_min_labels: Mask | None = None
+    has_more_labels: Mask | None = None
 
     @property
     def note(self) -> str:
-        """The labels that agreement is computed of, in a sentence; empty where it is all, or where
-        the verdicts say that it is not known.
+        """Sentence on the labels that agreement is computed from; empty if all labels count, or if
+        the rule is "unknown", which the verdicts explain.
         """
-        if self.how in ("all", "unknown"):
+        if self.rule in ("all", "unknown"):
             return ""
-        people = listed(self.left_out or ("",))
-        return written(f"selection.{self.how}", number=self.number, people=people)
+        people = listed(self.excluded_people or ("",))
+        return written(f"selection.{self.rule}", number=self.min_labels, people=people)
 
 
 def selection_of(
@@ -103,62 +103,60 @@ def selection_of(
     *,
     is_random: bool = False,
 ) -> Selection:
-    """Test whether labels were selected, and return which labels agreement is computed of.
+    """Test whether labels were selected, and return which labels agreement is computed from.
 
     Of the `resamples` only the clusters and their frequencies are used. `times` (units, raters) are
-    when labels were given, NaN where unknown. Nothing is tested where overlap `is_random` by
-    declaration or design, where all units have equally many labels or are fewer than 30, or where
-    everybody labelled nearly all.
+    the times of labels in seconds, NaN where unknown. Nothing is tested where overlap `is_random`
+    by declaration or design, where labels are weighted, where all units have equally many labels or
+    are fewer than 30, or where everybody labelled nearly all.
     """
     coded = _comparable_view(labels)
-    people = [at for at in coded.members("human") if coded.labelled[:, at].any()]
-    inside = coded.labelled_by_any(people) & coded.labelled_by_any(coded.members("model"))
-    is_labelled = coded.labelled[:, people] & inside[:, None]
+    people = [human for human in coded.members("human") if coded.labelled[:, human].any()]
+    is_shared = coded.labelled_by_any(people) & coded.labelled_by_any(coded.members("model"))
+    is_labelled = coded.labelled[:, people] & is_shared[:, None]
     n_labels = is_labelled.sum(axis=1)
-    numbers = np.unique(n_labels[inside])
     frequency = resamples.frequency[coded.clusters]
     unit, person = np.nonzero(is_labelled)
     labels_by_person = np.bincount(person, frequency[unit], len(people))
-    labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ inside))
-    has_few_units = resamples.count(coded.clusters, inside)[0] < MIN_SHARED_UNITS  # no verdict
-    is_weighted = labels.weight is not None
-    if is_random or has_few_units or is_weighted or len(numbers) < 2 or labelled_nearly_all.all():
+    labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
+    has_few_units = resamples.count(coded.clusters, is_shared)[0] < MIN_SHARED_UNITS  # no verdict
+    is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
+    if is_random or labels.weight is not None or has_few_units or is_uniform:
         return Selection()
     codes = np.where(is_labelled, coded.codes[:, people], -1)
-    # Do units with several labels differ from those with one, or units with more from those with
-    # two?
-    of_several = np.where((n_labels >= 2)[:, None], codes, -1)
-    if not (
-        ((n_labels == 1).any() and selection_p(coded, codes, resamples, rng, 2) <= LEVEL_SINGLE)
-        or selection_p(coded, of_several, resamples, rng) <= LEVEL_MORE
-    ):
+    # Test units with one label against those with more, then those with two against more.
+    p_single = selection_p(coded, codes, resamples, rng, 2) if (n_labels == 1).any() else 1.0
+    codes_of_several = np.where((n_labels >= 2)[:, None], codes, -1)
+    is_selected = p_single <= LEVEL_SINGLE
+    if not is_selected and selection_p(coded, codes_of_several, resamples, rng) > LEVEL_MORE:
         return Selection()
-    least = int(numbers[0])
+    min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
-    if times is not None and least >= 2:
-        is_first = _first_labels(is_labelled, times[:, people], least)
+    if times is not None and min_labels >= 2:
+        is_first = _first_labels(is_labelled, times[:, people], min_labels)
         if is_first is not None:
             counted[:, people] = is_first
-            return Selection("first", least, counted=counted)
+            return Selection("first", min_labels, counted=counted)
     if labelled_nearly_all.sum() >= 2:
         counted[:, people] = labelled_nearly_all
-        others = tuple(labels.raters[people[at]] for at in np.flatnonzero(~labelled_nearly_all))
-        return Selection("nearly_all", left_out=others, counted=counted)
-    agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes])
-    agree_of_two, agree_of_three = (agree[inside & (n_labels == n)] for n in (2, 3))
-    if numbers.tolist() == [2, 3] and agree_of_two.all() and not agree_of_three.any():
+        names = (labels.raters[human] for human in people)
+        excluded = (name for name, keep in zip(names, labelled_nearly_all, strict=True) if not keep)
+        return Selection("nearly_all", excluded_people=tuple(excluded), counted=counted)
+    agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
+    if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
         return Selection("tie_break")
-    fewer = inside & (n_labels == least)
-    return Selection("unknown", least, fewer=fewer, more=inside & ~fewer)
+    has_min = is_shared & (n_labels == min_labels)
+    has_more = is_shared & ~has_min
+    return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)
 
 
 def add_selection_rows(view: RubricView, selection: Selection) -> None:
-    """Add `agreement_by_labels` of graders where selected labels leave agreement on all units open:
-    with people's labels on units with few of them (`at` their number) and with more, each unit
-    counting once. On an ordered scale agreement is 1 minus the distance, as a share of the scale's
-    length.
+    """Add `agreement_by_labels` of graders with people where the rule of the selection is
+    "unknown", on the units with the least number of labels (`at` this number) and on those with
+    more. Each unit counts once. On an ordered scale agreement is 1 minus the distance, as a share
+    of the scale's length.
     """
-    if selection.fewer is None or selection.more is None:
+    if selection.has_min_labels is None or selection.has_more_labels is None:
         return
     coded = _comparable_view(view.labels)
     distance, out = _distance_of(coded), view.seen_as(coded)
@@ -167,12 +165,13 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
     codes = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        both = grades[unit] >= 0
-        agreement = 1.0 - distance(codes[both], grades[unit[both]])
-        sums = np.bincount(unit[both], agreement, len(grades))
-        mean = sums / np.maximum(np.bincount(unit[both], minlength=len(grades)), 1)
-        least = selection.number
-        for at, units in ((f"{least}", selection.fewer), (f"{least + 1}+", selection.more)):
+        is_graded = grades[unit] >= 0
+        graded_unit = unit[is_graded]
+        agreement = 1.0 - distance(codes[is_graded], grades[graded_unit])
+        sums = np.bincount(graded_unit, agreement, len(grades))
+        mean = sums / np.maximum(np.bincount(graded_unit, minlength=len(grades)), 1)
+        few, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
+        for at, units in ((few, selection.has_min_labels), (more, selection.has_more_labels)):
             compared = units & (grades >= 0)
             about = About(a="humans", b=coded.raters[grader], at=at)
             values = out.share(mean, compared)
@@ -180,13 +179,13 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
 
 
 def add_contested_rows(view: View) -> None:
-    """Add `agreement_by_labels` of every grader with the annotators of items by how far these agree
-    (at): unanimous, majority (more than half) or split. "unanimous: annotators" is one annotator's
-    with the others on the same items.
+    """Add `agreement_by_labels` of every grader with the annotators, by class of item (at):
+    unanimous, majority (more than half agree) or split. The row "unanimous: annotators" is the
+    agreement of one annotator with the others on the same items.
 
-    Each annotator is left out in turn and compared, as the grader is, with the others, who alone
-    settle the class: else annotators would agree on all that is unanimous by definition. Items with
-    three labels or more count, once each. On an ordered scale agreement is as in `_distance_of`.
+    Each annotator is left out in turn and compared, as the grader is, with the others. Only the
+    others determine the class: else annotators would always agree on unanimous items. Items with
+    three labels or more count, once each. On an ordered scale agreement is 1 minus `_distance_of`.
     """
     coded, distance = view.coded, _distance_of(view.coded)
     categories = np.arange(coded.q)
@@ -195,28 +194,29 @@ def add_contested_rows(view: View) -> None:
         counts = label_counts(coded, coded.people_beside(grader))
         n_others, grades = counts.sum(axis=1) - 1.0, coded.codes[:, grader].astype(np.intp)
         units = (n_others >= 2) & (grades >= 0)
-        sums = np.zeros((3, 3, len(units)))  # size, people and grader, by class of unit
+        size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
             unit_class = np.where(largest == n_others, 0, np.where(2.0 * largest > n_others, 1, 2))
+            cells = unit_class, np.arange(len(units))
             weight = np.where(units, counts[:, code] / np.maximum(n_others + 1.0, 1.0), 0.0)
-            with_annotator = others @ agreement[code]
-            with_grader = (others * agreement[grades]).sum(axis=1)
             n = np.maximum(n_others, 1.0)
-            for k, mean in enumerate((1.0, with_annotator / n, with_grader / n)):
-                sums[k, unit_class, np.arange(len(units))] += weight * mean
-        for at, (size, people, graded) in zip(CONTESTED, sums.swapaxes(0, 1), strict=True):
-            if (inside := size > 0).any():
-                means = ratio(*np.split(view.sums(people, graded, size), [2], axis=1))
+            size[cells] += weight
+            annotator_sums[cells] += weight * (others @ agreement[code] / n)
+            grader_sums[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n)
+        for k, at in enumerate(CONTESTED):
+            if (inside := size[k] > 0).any():
+                sums = view.sums(annotator_sums[k], grader_sums[k], size[k])
+                means = ratio(*np.split(sums, [2], axis=1))
                 for column, name in enumerate((f"{at}: annotators", at)):
                     about = About(a="humans", b=coded.raters[grader], at=name)
                     view.add(BY_LABELS, means[:, column], inside, **about)
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
-    """Return when each label was given, (units, raters) in seconds, NaN where unknown; None where
-    no time is known. Of several labels of a rater the first counts.
+    """Return the times of labels (units, raters) in seconds, NaN where unknown; None where no time
+    is known. Of several labels of a rater for one unit the first counts.
     """
     import pandas as pd
 
@@ -235,8 +235,8 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
 
 
 def _distance_of(coded: Coded) -> Distance:
-    """Return the distance of labels, from 0 to 1: of numbers their difference as a share of the
-    range, of categories the distance in the kappa that verdicts use.
+    """Return the function for distances of labels, from 0 to 1: for numbers their difference as a
+    share of the range, for categories the distance in the kappa that verdicts use.
     """
     if coded.is_number:
         values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
@@ -253,14 +253,14 @@ def _comparable_view(labels: LabelMatrix) -> Coded:
 
 
 def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
-    """Return a mask (units, people) of each unit's first labels; None if order is unknown."""
-    label_times = np.where(is_labelled, times, np.inf)
-    if np.isnan(label_times).any():
+    """Return each unit's first `number` labels (units, people); None if their order is unknown."""
+    times = np.where(is_labelled, times, np.inf)
+    if np.isnan(times).any():
         return None
-    order = np.argsort(label_times, axis=1, kind="stable")
-    sorted_times = np.take_along_axis(label_times, order, axis=1)
-    last, following = sorted_times[:, number - 1], sorted_times[:, number]
-    if (np.isfinite(following) & (last >= following)).any():
+    order = np.argsort(times, axis=1, kind="stable")
+    sorted_times = np.take_along_axis(times, order, axis=1)
+    last_first, next_label = sorted_times[:, number - 1], sorted_times[:, number]
+    if (np.isfinite(next_label) & (last_first >= next_label)).any():
         return None
     rank = np.argsort(order, axis=1, kind="stable")
     return np.asarray(is_labelled & (rank < number))
@@ -272,7 +272,7 @@ def selection_p(
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
     `codes` (units, people) are people's labels. Numbers of labels above `cap` count as `cap`,
-    unless it is 0. 1 where all units have the same number, or nothing varies.
+    unless it is 0. The p value is 1 where all units have the same number, or no score varies.
     """
     n_labels = np.minimum((codes >= 0).sum(axis=1), cap or codes.shape[1])
     if len(np.unique(n_labels[n_labels > 0])) < 2:
@@ -293,8 +293,8 @@ def selection_p(
 
 
 def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> Iterator[Array]:
-    """Yield scores (units,): the covariance of a unit's number of labels, `n_labels` (units,), with
-    labels and their distances. Each unit occurs in the data with its `frequency` (units,).
+    """Yield scores (units,), whose sums are covariances of a unit's number of labels, `n_labels`
+    (units,), with labels and their distances. Each unit has its `frequency` (units,) in the data.
     """
     n, units = len(codes), np.flatnonzero(n_labels > 0)
     unit, person = np.nonzero(codes >= 0)
@@ -307,72 +307,78 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
         values = np.eye(coded.q)[:, int(coded.q == 2) :]
     weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
 
-    def within(group: Codes, unit: Codes, x: Array, weight: Array) -> Array:
-        """Return scores of entries x of units, both centred within each group."""
+    def covariance_scores(group: Codes, unit: Codes, entries: Array, weight: Array) -> Array:
+        """Return scores of `n_labels` with entries of units, both centred within each group."""
         mass = weight * frequency[unit]
         total = np.maximum(np.bincount(group, mass), 1e-300)
-        centred = [v - (np.bincount(group, mass * v) / total)[group] for v in (n_labels[unit], x)]
-        return np.asarray(np.bincount(unit, weight * centred[0] * centred[1], n), dtype=float)
+        product = weight
+        for factor in (n_labels[unit], entries):
+            product = product * (factor - (np.bincount(group, mass * factor) / total)[group])
+        return np.asarray(np.bincount(unit, product, n), dtype=float)
 
     for column in values.T:
-        yield within(group, unit, column[label_codes], weight)
+        yield covariance_scores(group, unit, column[label_codes], weight)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        both = grades[unit] >= 0
-        if both.any():
-            distances = distance(label_codes[both], grades[unit[both]])
-            yield within(group[both], unit[both], distances, weight[both])
+        is_graded = grades[unit] >= 0
+        if is_graded.any():
+            graded_unit = unit[is_graded]
+            distances = distance(label_codes[is_graded], grades[graded_unit])
+            yield covariance_scores(group[is_graded], graded_unit, distances, weight[is_graded])
             graded = units[grades[units] >= 0]
+            one_group, ones = np.zeros(len(graded), dtype=np.intp), np.ones(len(graded))
             for column in values.T:
-                one_group, ones = np.zeros(len(graded), dtype=np.intp), np.ones(len(graded))
-                yield within(one_group, graded, column[grades[graded]], ones)
-    yield _scores_of_pairs((unit, label_codes, group), n_labels, frequency, distance)
+                yield covariance_scores(one_group, graded, column[grades[graded]], ones)
+    yield _scores_of_pairs(unit, label_codes, group, n_labels, frequency, distance)
 
 
 def _scores_of_pairs(
-    labels: tuple[Codes, Codes, Codes], n_labels: Array, frequency: Array, distance: Distance
+    unit: Codes, codes: Codes, group: Codes, n_labels: Array, frequency: Array, distance: Distance
 ) -> Array:
     """Return scores (units,) of the number of labels with people's distance from one another,
-    within each pair of groups of people, from labels with their unit, code and group.
+    within each pair of groups of people, from labels with their unit, code and group (labels,).
     """
-    unit, codes, group = labels
     n, n_groups = len(n_labels), int(group.max(initial=0)) + 1
     labels_of_unit = np.bincount(unit, minlength=n)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
         """Yield the group pair, unit, distance and weight of all pairs of labels of one unit."""
-        for i, j in label_pairs(unit):
-            a, b, m = group[i], group[j], labels_of_unit[unit[i]]
-            group_pair = np.minimum(a, b) * n_groups + np.maximum(a, b)
-            yield group_pair, unit[i], distance(codes[i], codes[j]), 2.0 / (m * (m - 1.0))
+        for first, second in label_pairs(unit):
+            groups = group[first], group[second]
+            group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
+            m = labels_of_unit[unit[first]]
+            distances = distance(codes[first], codes[second])
+            yield group_pair, unit[first], distances, 2.0 / (m * (m - 1.0))
 
-    total, sums = np.zeros(n_groups**2), np.zeros((2, n_groups**2))
-    for group_pair, at, apart, weight in pairs():
-        mass = weight * frequency[at]
+    total, sum_labels, sum_distances = np.zeros((3, n_groups**2))
+    for group_pair, pair_unit, distances, weight in pairs():
+        mass = weight * frequency[pair_unit]
         total += np.bincount(group_pair, mass, n_groups**2)
-        for k, values in enumerate((n_labels[at], apart)):
-            sums[k] += np.bincount(group_pair, mass * values, n_groups**2)
-    means = sums / np.maximum(total, 1e-300)
+        sum_labels += np.bincount(group_pair, mass * n_labels[pair_unit], n_groups**2)
+        sum_distances += np.bincount(group_pair, mass * distances, n_groups**2)
+    total = np.maximum(total, 1e-300)
+    mean_labels, mean_distance = sum_labels / total, sum_distances / total
     scores = np.zeros(n)
-    for group_pair, at, apart, weight in pairs():
-        centred = (n_labels[at] - means[0][group_pair]) * (apart - means[1][group_pair])
-        scores += np.bincount(at, weight * centred, n)
+    for group_pair, pair_unit, distances, weight in pairs():
+        centred_labels = n_labels[pair_unit] - mean_labels[group_pair]
+        centred = centred_labels * (distances - mean_distance[group_pair])
+        scores += np.bincount(pair_unit, weight * centred, n)
     return scores
 
 
-def best_match(together: Numbers) -> Codes:
-    """Match each category (column) with a class (row), one to one. The match maximises the sum of
-    the matched counts of `together` (q, q).
+def best_match(counts: Numbers) -> Codes:
+    """Match each category (column) with a class (row), one to one, and return the classes (q,). The
+    match maximises the sum of the matched `counts` (q, q).
 
     >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
     [1, 0, 2]
     """
-    best = np.asarray(together).argmax(axis=0)
+    best = np.asarray(counts).argmax(axis=0)
     if len(np.unique(best)) == len(best):  # the best class of each category is another one
         return np.asarray(best)
     from scipy.optimize import linear_sum_assignment  # slow to import, seldom needed
 
-    classes, categories = linear_sum_assignment(together, maximize=True)
+    classes, categories = linear_sum_assignment(counts, maximize=True)
     return np.asarray(classes[np.argsort(categories)])
 
 
@@ -384,18 +390,18 @@ GAIN = 0.2
 
 
 def add_recoded_rows(view: View) -> None:
-    """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded.
-    Without an interval: it is a hint, on which no verdict rests.
+    """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded. The
+    rows have no interval: they are hints, on which no verdict rests.
     """
-    coded, data = view.coded, _data_alone(view)
+    coded, data = view.coded, _without_resamples(view)
     kappas = KappaMeans(coded, data, [deciding_kappa(coded)])
     for grader in coded.members("model"):
-        _, mean, _ = with_and_among_humans(kappas, coded, grader)
+        mean = with_and_among_humans(kappas, coded, grader).with_humans
         if mean is None:
             continue
         for name, new_codes in _recodings(coded, grader, data):
             recoded = _recoded(coded, grader, new_codes)
-            _, recoded_mean, _ = with_and_among_humans(kappas, recoded, grader)
+            recoded_mean = with_and_among_humans(kappas, recoded, grader).with_humans
             if recoded_mean is not None and recoded_mean.values[0] - mean.values[0] >= GAIN:
                 by_people = coded.labelled_by_any(coded.people_beside(grader))
                 units = view.count(coded.labelled[:, grader] & by_people)
@@ -415,8 +421,8 @@ def _recoded(coded: Coded, rater: int, new_codes: Codes) -> Coded:
     return replace(coded, codes=codes)
 
 
-def _data_alone(view: View) -> Resamples:
-    """Return the clusters of the data, without resamples."""
+def _without_resamples(view: View) -> Resamples:
+    """Return the data's clusters with no resample of them."""
     resamples, rng = view.resamples, np.random.default_rng(0)
     return Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
 
@@ -440,47 +446,49 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
 ANNOTATOR_KAPPA = "annotator_kappa"
 AS_GIVEN, PERHAPS = "as_given", "perhaps_"
 LEVEL = 0.001
-"""Chance that an annotator is named although labels are unrelated to the others'."""
+"""Chance that any annotator is reported although labels are unrelated to the others'."""
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
+"""Score of an annotator's covariance with the others above which they clearly agree."""
 MIN_SHARED_WITH_OTHERS = 10
 """Units that an annotator must share with others than the one with whom they share most."""
 
 
 @dataclass(frozen=True)
 class Opposed:
-    """An annotator whose labels contradict those of the `others` (names): the mean kappa with them
-    as it is (`given`) and with the labels reversed or exchanged (`recoded`: `how`). Unless
-    `is_sure`, the others are equally many, and it may be they who reverse the scale.
+    """An annotator whose labels contradict those of the `others` (names): the rows with the mean
+    kappa with them `as_given` and `recoded`. `recoding` is reversed or exchanged. Unless `is_sure`,
+    the others are equally many, and may be the ones who reverse the scale.
     """
 
     annotator: str
     others: str
-    given: ResultRow
+    as_given: ResultRow
     recoded: ResultRow
-    how: str
+    recoding: str
     is_sure: bool
 
 
 def opposed_in(rows: ResultRows) -> list[Opposed]:
     """Return the annotators who reverse or exchange labels, from the rows of a rubric."""
-    opposed, given = [], None
+    opposed, as_given = list[Opposed](), None
     for row in rows.rows.values():
         if row["statistic"] != ANNOTATOR_KAPPA:
             continue
         if row["at"] == AS_GIVEN:
-            given = row
-        elif given is not None:
-            how, others = row["at"].removeprefix(PERHAPS), text_of(row["remarks"])
-            opposed.append(Opposed(row["rater_a"], others, given, row, how, how == row["at"]))
+            as_given = row
+        elif as_given is not None:
+            recoding, others = row["at"].removeprefix(PERHAPS), text_of(row["remarks"])
+            is_sure = recoding == row["at"]
+            opposed.append(Opposed(row["rater_a"], others, as_given, row, recoding, is_sure))
     return opposed
 
 
 def add_annotator_rows(view: View) -> None:
     """Add `annotator_kappa` of annotators who reverse the scale or exchange categories: the mean
-    kappa with the others, as it is and with the labels reversed or exchanged. Without an interval:
-    it is a hint, though one that a verdict waits for.
+    kappa with the others, as given and with the labels reversed or exchanged. It has no interval:
+    it is a hint, though one that must be settled before a grader passes.
     """
-    coded, data = view.coded, _data_alone(view)
+    coded, data = view.coded, _without_resamples(view)
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
@@ -492,11 +500,10 @@ def add_annotator_rows(view: View) -> None:
         if not scores or not median(scores.values()) > CLEARLY_AGREE:
             return
     elif not _has_direction(coded):
-        return  # two can be exchanged to agree by chance
+        return  # an exchange can make two annotators agree by chance
     name = deciding_kappa(coded)
     before, after = (KappaMeans(labels, data, [name]) for labels in (coded, recoded))
     min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
-    how = REVERSED if _has_direction(coded) else EXCHANGED
     names = ", ".join(coded.raters[person] for person in others)
     for annotator in opposed:
         shared = coded.labelled[:, annotator] & coded.labelled_by_any(others)
@@ -505,7 +512,8 @@ def add_annotator_rows(view: View) -> None:
             for means in (before, after)
         )
         if kappa_after - kappa_before >= GAIN and kappa_after >= min_kappa:
-            recoding = how if is_sure else PERHAPS + how
+            recoding = REVERSED if _has_direction(coded) else EXCHANGED
+            recoding = recoding if is_sure else PERHAPS + recoding
             for at, kappa in ((AS_GIVEN, kappa_before), (recoding, kappa_after)):
                 about = About(a=coded.raters[annotator], b="humans", at=at, note=names)
                 view.add(ANNOTATOR_KAPPA, kappa, shared, **about)
@@ -515,16 +523,16 @@ def _opposed_annotators(
     coded: Coded, people: Sequence[int], data: Resamples
 ) -> tuple[list[int], Coded]:
     """Return annotators who contradict the others, and the labels with theirs recoded."""
-    view, opposed = coded, list[int]()
+    recoded, opposed = coded, list[int]()
     bound = NormalDist().inv_cdf(1.0 - LEVEL / max(len(people), 1))
     while True:
-        scores = _agreement_scores(view, people, data)
-        found = [person for person in scores if scores[person] < -bound and person not in opposed]
-        if not found:
-            return opposed, view
-        worst = min(found, key=scores.__getitem__)
-        new_codes = _recoding(view, worst, label_counts(view, people), data)
-        view = _recoded(view, worst, new_codes)
+        scores = _agreement_scores(recoded, people, data)
+        scores = {person: score for person, score in scores.items() if person not in opposed}
+        worst = min(scores, key=scores.__getitem__, default=None)
+        if worst is None or not scores[worst] < -bound:
+            return opposed, recoded
+        new_codes = _recoding(recoded, worst, label_counts(recoded, people), data)
+        recoded = _recoded(recoded, worst, new_codes)
         opposed.append(worst)
 
 
@@ -548,9 +556,9 @@ def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> C
 def _shared_with_others(
     coded: Coded, people: Sequence[int], data: Resamples
 ) -> Iterator[tuple[int, Codes, Array, Codes]]:
-    """Yield each annotator's codes (units,), the others' mean scores (units, columns) and the
-    clusters of the units that they share; without annotators who share fewer than 30 clusters, or
-    nearly all units with one other alone.
+    """Yield each annotator's codes (units,), the others' mean scores (units, columns) and clusters,
+    on the units that others labelled, too. Annotators who share fewer than 30 clusters, or nearly
+    all units with one other person only, are left out.
     """
     labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
     n_labels, total = labelled.sum(axis=1), np.zeros((len(labelled), category_scores.shape[1]))
@@ -582,17 +590,17 @@ def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> 
 
 
 def _agreement_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
-    """Return a score of each annotator, below 0 where labels contradict the others': that of
-    `_covariance_scores`, or, where categories have no direction, the agreement that is lost
-    compared with the best exchange of categories, over its standard error.
+    """Return a score of each annotator, below 0 where labels contradict the others'. It is that of
+    `_covariance_scores`; where categories have no direction, it is the agreement as given minus
+    that after the best exchange of categories, over its standard error.
     """
     if _has_direction(coded):
         return _covariance_scores(coded, people, data)
     scores, category_scores, counts = {}, _category_scores(coded), label_counts(coded, people)
     for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
         exchanged = _recoding(coded, annotator, counts, data)[codes]
-        lost = ((category_scores[codes] - category_scores[exchanged]) * others).sum(axis=1)
-        scores[annotator] = _over_standard_error(lost, clusters, data)
+        difference = ((category_scores[codes] - category_scores[exchanged]) * others).sum(axis=1)
+        scores[annotator] = _over_standard_error(difference, clusters, data)
     return scores
 
 
@@ -619,8 +627,8 @@ QUANTILE = 0.99
 
 def add_gross_error_rows(view: View) -> None:
     """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
-    every person's than 99% of people's labels of one unit from each other; `at` is that distance.
-    `low` and `high` are Clopper & Pearson's (1934) on the effective sample size.
+    every person's label than the threshold `at`. This is the 99% quantile of the distances between
+    people's labels of one unit. Bounds are Clopper & Pearson's (1934) on the effective sample size.
     """
     coded, resamples = view.coded, view.resamples
     if coded.level == "nominal":
@@ -648,10 +656,10 @@ def _distance_quantile(unit: Codes, codes: Codes, values: Array, mass: Array) ->
     """Return the 99% quantile of distances of labels of one unit, each unit counting once."""
     q, n_labels = len(values), np.bincount(unit, minlength=len(mass)).astype(float)
     weights = np.zeros(q * q)
-    for i, j in label_pairs(unit):
-        at = unit[i]
-        weight = mass[at] / (n_labels[at] * (n_labels[at] - 1.0))
-        weights += np.bincount(codes[i] * q + codes[j], weight, q * q)
+    for first, second in label_pairs(unit):
+        n = n_labels[unit[first]]
+        weight = mass[unit[first]] / (n * (n - 1.0))
+        weights += np.bincount(codes[first] * q + codes[second], weight, q * q)
     distances = np.abs(values[:, None] - values).ravel()
     order = np.argsort(distances, kind="stable")
     cumulative = weights[order].cumsum()

@@ -1,16 +1,16 @@
 """Comparisons of graders with humans, with baselines and with each other, from a view of labels.
 
-*Human ceiling*: does a grader agree with humans as well as they do with each other? Two baselines
-that any grader has to beat always give the humans' most frequent category, or random labels at the
-humans' prevalence. Other rows say which grader is closer to humans, and which is more lenient.
+*Human ceiling*: does a grader agree with humans as well as they do with each other? Every grader
+has to beat two baselines: one always gives the humans' most frequent category, the other random
+labels at the humans' prevalence. Other rows compare graders, and the leniency of raters.
 
-*Rates*: of the units whose majority label (or that of the one rater who is declared the reference)
-is affirmative, the share that the grader affirms is its true positive rate; of the others, the
-share that it does not affirm is the true negative rate. Ties are left out. The interval is that of
-every share (`analysis.bootstrap.intervals`).
+*Rates*: the true positive rate is the share of units with an affirmative reference label that the
+grader affirms; the true negative rate is the share of the other units that it does not affirm. The
+reference label is the humans' majority label, or that of the one rater who is declared the
+reference. Ties are left out. The interval is that of every share (`analysis.bootstrap.intervals`).
 
-The alternative annotator test asks whether a grader would be as good a choice as one of the humans
-(Calderon, Reichart & Dror 2025, "The alternative annotator test for LLM-as-a-judge"). A pass is not
+*Alternative annotator test*: would a grader be as good a choice as one of the humans (Calderon,
+Reichart & Dror 2025, "The alternative annotator test for LLM-as-a-judge")? A pass is not
 non-inferiority, and a constant can pass: no verdict rests on it, and the baselines are reported
 with it.
 """
@@ -22,12 +22,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from scipy.special import stdtr
 
-from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
@@ -69,6 +69,16 @@ TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
 TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
+class CeilingMeans(NamedTuple):
+    """Mean kappas that `human_ceiling_difference` is made of, on the same `units` (units,): a
+    grader's with humans, and the humans' with one another. A mean on too few units is None.
+    """
+
+    units: Mask
+    with_humans: MeanOverTables | None
+    among_humans: MeanOverTables | None
+
+
 def add_ceiling_rows(view: View) -> None:
     """Add `human_ceiling_difference` of every grader. The difference is the grader's kappa with
     humans minus the humans' kappa with one another, both on the units with labels of the grader and
@@ -77,12 +87,12 @@ def add_ceiling_rows(view: View) -> None:
     coded, kappas = view.coded, view.once(KappaMeans)
     for grader in coded.members("model"):
         if coded.people_beside(grader):
-            name, means = coded.raters[grader], with_and_among_humans(kappas, coded, grader)
-            _add_difference(view, name, *means)
+            means = with_and_among_humans(kappas, coded, grader)
+            _add_difference(view, coded.raters[grader], means)
 
 
 def add_baseline_ceiling_rows(view: View) -> None:
-    """Add `human_ceiling_difference` of the baselines, on all units that two humans labelled."""
+    """Add `human_ceiling_difference` of the baselines, on all units with labels of two humans."""
     coded, humans, kappa = view.coded, view.coded.members("human"), deciding_kappa(view.coded)
     if not humans:
         return
@@ -92,13 +102,13 @@ def add_baseline_ceiling_rows(view: View) -> None:
     statistics = {kappa: measurement_of(coded).statistics()[kappa]}
     for name, shares in view.once(baselines).items():
         mean = _baseline_means(view, units, shares, statistics)[kappa] if has_enough else None
-        _add_difference(view, name, units, mean, among)
+        _add_difference(view, name, CeilingMeans(units, mean, among))
 
 
 def add_baseline_rows(view: View) -> None:
-    """Add observed agreement and kappa of the two baselines with the humans. A baseline's labels do
-    not depend on the unit, so that its table with a human is the product of the human's counts and
-    the baseline's shares: expected values, with no random labels drawn.
+    """Add observed agreement and kappa of the two baselines with the humans. No random labels are
+    drawn: as a baseline's labels do not depend on the unit, its expected table with a human is the
+    product of the human's counts and the baseline's shares.
     """
     coded, humans = view.coded, view.coded.members("human")
     n_humans = coded.labelled[:, list(humans)].sum(axis=1)
@@ -111,7 +121,7 @@ def add_baseline_rows(view: View) -> None:
     for baseline, shares in view.once(baselines).items():
         means = _baseline_means(view, units, shares, statistics)
         n_raters = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
-        over = "1 human" if n_raters == 1 else f"mean over {n_raters} humans"
+        panel_note = "1 human" if n_raters == 1 else f"mean over {n_raters} humans"
         if shares.max() == 1.0:
             labels = f"always {coded.categories[int(shares.argmax())]}"
         elif coded.is_number:
@@ -122,31 +132,30 @@ def add_baseline_rows(view: View) -> None:
             labels = f"expected value at {prevalence}"
         for statistic, mean in means.items():
             is_constant = baseline == BASELINES[0] and entry_for(statistic).own_margins
-            note = join_notes(Remark("constant_rater") if is_constant else "", labels, over)
+            note = join_notes(Remark("constant_rater") if is_constant else "", labels, panel_note)
             about = About(a="humans", b=baseline, note=note)
             view.add(statistic, mean.values, units, undefined=mean.undefined, **about)
 
 
 def with_and_among_humans(
     kappas: KappaMeans, coded: Coded, grader: int, min_people: int = 2
-) -> tuple[Mask, MeanOverTables | None, MeanOverTables | None]:
-    """Return the compared units (units,), the grader's mean kappa with humans, and the humans' with
-    one another.
+) -> CeilingMeans:
+    """Return a grader's mean kappa with humans, and the humans' with one another, on the units with
+    labels of the grader and `min_people` humans.
 
     `coded` are the labels of `kappas`, except that this grader's may differ, on the same units: the
-    humans' mean is taken from `kappas`, which may have it already. The grader's mean is None on
-    fewer than 30 units, the humans' too where few units have two humans' labels, or with
-    `min_people` = 1.
+    humans' mean is taken from `kappas`, where it may be cached. Both means are None on fewer than
+    30 units; the humans' is also None where few units have two humans' labels.
     """
     resamples, kappa = kappas.resamples, deciding_kappa(coded)
     people = coded.people_beside(grader)
     units, has_two = compared_units(coded, resamples, people, grader, min_people)
     if resamples.count(coded.clusters, units)[0] < MIN_SHARED_UNITS:
-        return units, None, None
+        return CeilingMeans(units, None, None)
     overlap = Overlap.of(coded, resamples, people, units)
     statistics = {kappa: measurement_of(coded).statistics()[kappa]}
     mean = means_with(overlap, coded.codes[:, grader], resamples, statistics)[kappa]
-    return units, mean, kappas.among(people, units)[kappa] if has_two else None
+    return CeilingMeans(units, mean, kappas.among(people, units)[kappa] if has_two else None)
 
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
@@ -157,7 +166,8 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
         return {}
-    prevalence = c.category_shares(c.label_counts(coded, humans), coded, resamples)[0]
+    counts = coefficients.label_counts(coded, humans)
+    prevalence = coefficients.category_shares(counts, coded, resamples)[0]
     label = prevalence.argmax()
     if coded.is_number:
         label = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
@@ -167,7 +177,7 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
 
 
 def _baseline_means(
-    view: View, units: Mask, shares: Array, statistics: dict[str, c.PairStatistic]
+    view: View, units: Mask, shares: Array, statistics: dict[str, coefficients.PairStatistic]
 ) -> dict[str, MeanOverTables]:
     """Return means over the humans of statistics of the tables expected with a baseline."""
     coded, resamples, measurement = view.coded, view.resamples, measurement_of(view.coded)
@@ -178,20 +188,18 @@ def _baseline_means(
     return means_of(overlap, expected, resamples, statistics)
 
 
-def _add_difference(
-    view: View, grader: str, units: Mask, mean: MeanOverTables | None, among: MeanOverTables | None
-) -> None:
+def _add_difference(view: View, grader: str, means: CeilingMeans) -> None:
     """Add a grader's mean kappa with humans minus that among humans; undefined without either."""
-    counts, coded = view.count(units), view.coded
+    counts, coded = view.count(means.units), view.coded
+    mean, among = means.with_humans, means.among_humans
     if mean is None or among is None:
         reason = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
         view.add(CEILING, Interval.undefined(reason), counts, a="humans", b=grader)
         return
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
-    kappas = "; ".join(
-        ", ".join(filter(None, (f"{side} humans {kappa.values[0]:.4g}", kappa.pairs_in_words)))
-        for side, kappa in (("with", mean), ("between", among))
-    )
+    with_humans = f"with humans {mean.values[0]:.4g}", mean.pairs_in_words
+    between_humans = f"between humans {among.values[0]:.4g}", among.pairs_in_words
+    kappas = "; ".join(", ".join(filter(None, part)) for part in (with_humans, between_humans))
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {kappas}")
     difference, undefined = mean.values - among.values, max(mean.undefined, among.undefined)
     view.add(CEILING, difference, counts, a="humans", b=grader, note=note, undefined=undefined)
@@ -202,7 +210,7 @@ class CeilingDifference(Interval):
     """A grader's mean kappa with humans minus the humans' among themselves, with its 95% interval:
     where `low` lies above -margin, the grader is not inferior to humans by that margin.
 
-    `note` explains any NaN, and names the kappas that the difference is of.
+    `note` explains any NaN, and gives the two kappas.
     """
 
     n_units: int
@@ -218,13 +226,11 @@ def human_ceiling(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> CeilingDifference:
-    """Estimate `human_ceiling_difference` from a grader's and humans' plain labels.
+    """Estimate `human_ceiling_difference` from labels of humans (units, raters) and a grader.
 
-    The grader's are (units,), the humans' (units, raters).
-
-    Unweighted kappa on the nominal level, linear weights on the others; each unit with labels of
-    the grader and two humans counts once (`analysis.agreement.pairs`). The interval resamples
-    `clusters` (units,), or else units, jointly for all raters.
+    Kappa is unweighted on the nominal level, and has linear weights on the others. Each unit with
+    labels of the grader and two humans counts once (`analysis.agreement.pairs`). The interval
+    resamples `clusters` (units,), or else units, jointly for all raters.
 
     >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
     >>> difference = human_ceiling(humans, [row[0] for row in humans], categories="ab")
@@ -249,9 +255,9 @@ def human_ceiling(
 
 
 def add_grader_comparison_rows(view: View) -> None:
-    """Add `kappa_difference` and `mcnemar_p` of every two graders. Above 12 graders, of the best
-    one and every other. The difference is the first's mean kappa with humans minus the second's, on
-    the units that both labelled and in the same resamples, so that it is paired.
+    """Add `kappa_difference` and `mcnemar_p` of every two graders; above 12 graders, only of the
+    best one with each other. The difference is the first's mean kappa with humans minus the
+    second's, on the units that both labelled and in the same resamples, so that it is paired.
     """
     coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
     graders = coded.members("model")
@@ -265,21 +271,20 @@ def add_grader_comparison_rows(view: View) -> None:
         best = max(graders, key=estimated_kappa)
         pairs = [(min(best, other), max(best, other)) for other in graders if other != best]
     humans = coded.members("human")
-    majority = c.majority_codes(c.label_counts(coded, humans))
+    majority = coefficients.majority_codes(coefficients.label_counts(coded, humans))
     for first, second in pairs:
         both = coded.labelled[:, first] & coded.labelled[:, second]
         units = both & coded.labelled_by_any(humans)
         if view.count(units)[0] < MIN_SHARED_UNITS:
             continue
-        means = [kappas.with_rater(humans, grader, units)[name] for grader in (first, second)]
-        difference = means[0].values - means[1].values
-        undefined = max(mean.undefined for mean in means)
+        mean, other_mean = (kappas.with_rater(humans, k, units)[name] for k in (first, second))
+        difference = mean.values - other_mean.values
+        undefined = max(mean.undefined, other_mean.undefined)
         about = About(a=coded.raters[first], b=coded.raters[second])
         view.add("kappa_difference", difference, units, undefined=undefined, **about)
         if coded.is_number:
             continue
-        # Do the two equally often match the humans' majority? Ties take no part; signs are flipped
-        # for whole clusters.
+        # Do both match the humans' majority equally often? Signs are flipped by cluster.
         compared = both & (majority >= 0)
         matches = coded.codes[:, [first, second]] == majority[:, None]
         only_first, only_second = (compared & matches[:, k] & ~matches[:, 1 - k] for k in (0, 1))
@@ -294,9 +299,9 @@ def add_grader_comparison_rows(view: View) -> None:
 
 
 def add_leniency_rows(view: View) -> None:
-    """Add `stuart_maxwell_p` of humans with graders: do they use categories equally often? Where
-    there are too many humans to list, the rows are of each grader and all humans together, who then
-    count as often as they label. The note adds Holm's correction over the rows of one rubric.
+    """Add `stuart_maxwell_p`, the p value that a human and a grader use categories equally often.
+    Where there are too many humans to list, each grader is compared with all humans together, who
+    then count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
     coded, humans = view.coded, view.coded.members("human")
     members_by_name = {"humans": humans}
@@ -304,7 +309,7 @@ def add_leniency_rows(view: View) -> None:
         members_by_name = {coded.raters[human]: (human,) for human in humans}
     tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
-        counts = c.label_counts(coded, members)
+        counts = coefficients.label_counts(coded, members)
         both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
         if both.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
@@ -339,8 +344,8 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
         if not people:
             continue
         compared_with = coded.raters[coded.members("human")[0]] if reference else "humans"
-        counts = c.label_counts(coded, people)
-        tied, majority = c.is_tied(counts), c.majority_codes(counts)
+        counts = coefficients.label_counts(coded, people)
+        tied, majority = coefficients.is_tied(counts), coefficients.majority_codes(counts)
         has_one_label = ~tied & (counts.sum(axis=1) == 1)
         for code, name in enumerate(REFERENCE if reference else MAJORITY):
             units, rate = (majority == code) & (grades >= 0), Interval.undefined("no_labels")
@@ -369,7 +374,7 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
             ends = (row["estimate"], row["low"], row["high"])
             estimate, low, high = (None if np.isnan(end) else end for end in ends)
             rate = Rate(estimate=estimate, low=low, high=high, n=row["n_units"])
-            rates[name.partition("_")[0]] = rate
+            rates[name.partition("_")[0]] = rate  # "tpr" or "tnr"
     return rates
 
 
@@ -377,17 +382,19 @@ EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
 FALSE_DISCOVERY_RATE = 0.05
 PASSING_RATE = 0.5
+"""Winning rate from which a grader passes the alternative annotator test."""
 NO_ELIGIBLE = "no_eligible_annotator"
 _ROUNDING = 1e-9
+"""Differences of losses and of shares up to this size count as 0."""
 
 
 @dataclass(frozen=True)
 class AltTest:
-    """Result of the test; the arrays have one entry per eligible annotator.
+    """Result of the alternative annotator test; arrays have one entry per eligible annotator.
 
-    `annotators` are columns of the humans' labels; `advantage` is how often the grader is at least
-    as close to the other humans as the annotator is; `p` is one-sided; `rejected` after
-    Benjamini-Yekutieli; `zero_variance` marks annotators whose differences are all the same.
+    `annotators` are columns of the humans' labels, `n` their numbers of units; `advantage` is how
+    often the grader is at least as close to the other humans as the annotator is; `p` is one-sided;
+    `rejected` after Benjamini-Yekutieli; `zero_variance` if all differences are the same.
     """
 
     annotators: tuple[int, ...]
@@ -410,35 +417,36 @@ class AltTest:
 
     @property
     def passed(self) -> bool:
-        """True if the winning rate reaches one half. Never a verdict by itself."""
+        """True if the winning rate is at least one half; never a verdict by itself."""
         return bool(self.winning_rate >= PASSING_RATE)
 
 
 @dataclass(frozen=True)
 class _Comparisons:
     """Comparisons of the grader with each human on each unit, expected over the grader's labels:
-    `unit` and `human` (comparisons,), and the `values` (3, comparisons) of wins (grader at least as
-    close to the others), of the difference (human's win minus grader's) and of its square.
+    `unit` and `human` (comparisons,), and three `outcomes` (3, comparisons): the grader's win (it
+    is at least as close to the other humans), the human's win minus the grader's, and its square.
     """
 
     unit: Codes
     human: Codes
-    values: Array
+    outcomes: Array
 
     def with_humans(self, humans: Sequence[int]) -> _Comparisons:
         """Return the comparisons with some of the humans, numbered in this order."""
         position = np.full(int(self.human.max(initial=-1)) + 1, -1)
         position[list(humans)] = np.arange(len(humans))
         inside = position[self.human] >= 0
-        return _Comparisons(self.unit[inside], position[self.human[inside]], self.values[:, inside])
+        human = position[self.human[inside]]
+        return _Comparisons(self.unit[inside], human, self.outcomes[:, inside])
 
 
 def add_alt_test_rows(view: RubricView) -> None:
     """Add `alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
 
-    Baselines' labels do not depend on the unit, so that expected comparisons replace random labels.
-    The advantage has a bootstrap interval; the winning rate counts rejections of a test that takes
-    units as independent, so it has none.
+    Comparisons with a baseline are expected values, without random labels. The advantage has a
+    bootstrap interval. The winning rate has none: it counts rejections of a test that takes units
+    as independent.
     """
     coded, epsilon = view.coded, view.request.settings.epsilon
     members = list(coded.members("human"))
@@ -447,8 +455,8 @@ def add_alt_test_rows(view: RubricView) -> None:
     humans = coded.codes[:, members]
     one_hot = np.vstack([np.eye(coded.q), np.zeros(coded.q)])
     graders = {coded.raters[g]: one_hot[coded.codes[:, g]] for g in coded.members("model")}
-    of_baselines = view.once(baselines)
-    graders |= {name: np.tile(share, (len(humans), 1)) for name, share in of_baselines.items()}
+    for name, shares in view.once(baselines).items():
+        graders[name] = np.tile(shares, (len(humans), 1))
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = view.resamples.frequency[coded.clusters].astype(float)
     for name, labels in graders.items():
@@ -481,11 +489,11 @@ def _alt_test(
     n = n[eligible]
     advantage, mean, square = (
         np.bincount(comparisons.human, values * weight, n_humans)[eligible] / n
-        for values in comparisons.values
+        for values in comparisons.outcomes
     )
     variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
     is_flat, excess = variance < _ROUNDING, mean - epsilon
-    # A t test of a mean below epsilon; without variance 0 or 1, by the sign.
+    # A one-sided t test that the mean is below epsilon; without variance, p is 0 or 1 by the sign.
     t = excess / np.sqrt(np.where(is_flat, 1.0, variance) / n)
     p = np.where(is_flat, np.where(excess < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
     return AltTest(
@@ -503,14 +511,14 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     """Compare the grader with each human, both scored against the other humans.
 
     `humans` are codes (units, raters), `grader` the probabilities of the grader's labels
-    (units, q). The loss is squared distance of the categories' `values` (q,), or inequality.
+    (units, q). The loss is squared distance of the categories' `values` (q,); if None, inequality.
     """
     q = grader.shape[1]
     counts = count_labels(humans, q)
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     unit, human = np.nonzero((humans >= 0) & usable[:, None])
     codes = humans[unit, human].astype(np.intp)
-    # Distance of each category from all labels of a unit; the annotator's own is subtracted below.
+    # Distance of each category from all labels of a unit; the human's own is subtracted below.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = total[unit, codes]
@@ -534,7 +542,7 @@ def _mean_advantage(comparisons: _Comparisons, n_humans: int, writer: Writer) ->
     cells = (writer.clusters[comparisons.unit], comparisons.human)
     shape = (resamples.n_types, n_humans)
     wins, units = (
-        csr_array((values, cells), shape=shape) for values in (comparisons.values[0], ones)
+        csr_array((values, cells), shape=shape) for values in (comparisons.outcomes[0], ones)
     )
     means = []
     for block in resamples.blocks():
@@ -554,10 +562,10 @@ def alt_test(
 ) -> AltTest:
     """Run the alternative annotator test (Calderon, Reichart & Dror 2025); see `AltTest`.
 
-    `humans` are labels (units, raters), `grader` labels (units,). Exact matches count on the
-    nominal level, the root mean square error of the categories' values on the others. `epsilon` is
-    .2 for experts (the default), .15 for skilled annotators and .1 for a crowd, as its authors
-    advise. A pass is not non-inferiority: a constant can pass.
+    `humans` are labels (units, raters), `grader` labels (units,). Labels are scored by exact
+    matches on the nominal level, and by the root mean square error of the categories' values on the
+    others. The authors advise an `epsilon` of .2 for experts (the default), .15 for skilled
+    annotators and .1 for a crowd. A pass is not non-inferiority: a constant can pass.
 
     A grader that repeats the labels of the first of three humans, who agree on three units of four:
 

@@ -2,17 +2,17 @@
 
 *Disagreements*: humans agree with each other and a grader gives another label.
 
-*Coverage*: the share of assigned units with a label; units without one are neither wrong nor
-dropped.
+*Coverage*: the share of assigned units with a label. Units without a label are reported here, and
+count neither as errors nor as absent from the data.
 
-*Clarity*, for a rubric that marks some categories as unclear: do humans find a unit clear? It is
+*Clarity*, for a rubric that marks some categories as unclear: do humans find a unit clear? This is
 the validation of a stance grader by Feng, Park, Liu & Tsvetkov (2023, section 3 and appendix A.2).
-The other categories are first collapsed into the rubric's coarser ones, as there, and the reference
-is the majority of humans.
+As in their study, the other categories are first collapsed into the rubric's coarser ones, and the
+reference is the majority of humans.
 
 *Trial of a wording*: does another wording of a rubric raise people's agreement? Each unit of the
-trial was assigned to one wording, for all of its raters, so that agreement under each wording is
-that on its own units; the difference is resampled by cluster, both wordings in the same resamples.
+trial was assigned to one wording, for all of its raters, and agreement under a wording is that on
+its units. The difference is resampled by cluster, both wordings in the same resamples.
 `python -m benchmarks.rewording` shows how often *better* is wrong.
 """
 
@@ -53,8 +53,8 @@ def add_coverage_rows(view: RubricView) -> None:
     """Add `coverage`: the share of a rater's assigned units with a valid label or probability.
 
     Units that humans labelled count as assigned to every grader. `rater_a` is empty and `rater_b`
-    the rater; the note counts the reasons of the unscored ones. Either bound holds with 97.5%, also
-    where hardly anything or nothing is unscored.
+    the rater; the note counts unscored units by reason. Each bound has a confidence of 97.5%, even
+    where few units or none are unscored.
     """
     labels, resamples = view.labels, view.resamples
     for rater, name in enumerate(labels.raters):
@@ -71,7 +71,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Count the reasons for unscored units; those without any row are absent."""
+    """Count a rater's unscored units by reason; those without any row are absent."""
     absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
@@ -89,8 +89,8 @@ MOST_COUNTED = 5
 @dataclass(frozen=True)
 class GraderDisagreement:
     """A unit that a grader labelled differently from humans. `people` are the humans' labels by
-    rater. `parts` describes the unit by units column. `key` is that of the results row with the
-    `size` of the disagreement, None where there is none.
+    rater. `parts` has the unit's value in each column of the units. `key` is that of the results
+    row with the `size` of the disagreement, None where it has no row.
     """
 
     rubric: str
@@ -106,72 +106,77 @@ class GraderDisagreement:
 def add_disagreement_rows(
     view: RubricView, units: Sequence[str], distance: Array | None = None
 ) -> list[GraderDisagreement]:
-    """Return every grader's disagreements with humans, widest first; add rows for the widest.
-
-    The rows are `disagreement` (at = unit).
+    """Return every grader's disagreements with humans, largest first, at most `MOST_LISTED`; add
+    rows `disagreement` (at = unit) for the first `MOST_COUNTED`.
 
     The size is the mean distance from the grader's label to the humans', minus the humans' mean
     distance from each other: 1 where all humans are at one end of the scale and the grader at the
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
-    shows no agreement, so units that two or more labelled come first. Among equals, those that more
-    humans labelled come first, then those whose probability is further off. `units` names the rows
-    of the labels, which must not be folded. `distance` (q, q) is that of the categories, if not
-    the scale's.
+    shows no agreement, so units with labels of two or more come first. Of equal disagreements,
+    those with more humans come first, then those whose probability is further off. `units` are the
+    ids of the labels' rows, which must not be folded. `distance` (q, q) is between categories; by
+    default it is that of the scale.
     """
     labels, rows = view.labels, view.rows
     humans = list(labels.humans)
-    listed: list[GraderDisagreement] = []
+    disagreements: list[GraderDisagreement] = []
     if not humans:
-        return listed
+        return disagreements
     if distance is None:
-        values = np.array(labels.scale.values)
-        distance = np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12)
-        if labels.scale.level == "nominal":
-            distance = 1.0 - np.eye(len(values))
+        distance = _scale_distance(labels.scale)
     unit, person = np.nonzero(labels.codes[:, humans] >= 0)
     human_codes = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp)
     n = len(labels.codes)
     n_humans, among, n_pairs = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
-    for i, j in label_pairs(unit):
-        among += np.bincount(unit[i], distance[human_codes[i], human_codes[j]], n)
-        n_pairs += np.bincount(unit[i], minlength=n)
+    for first, second in label_pairs(unit):
+        among += np.bincount(unit[first], distance[human_codes[first], human_codes[second]], n)
+        n_pairs += np.bincount(unit[first], minlength=n)
     among /= np.maximum(n_pairs, 1)
-    affirmative, keys = people_means(labels), labels.scale.categories
+    affirmative, categories = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader in labels.models:
         grades = labels.codes[:, grader].astype(np.intp)
         with_humans = np.bincount(unit, distance[np.maximum(grades, 0)[unit], human_codes], n)
         mean = with_humans / np.maximum(n_humans, 1)
-        size = np.where((grades >= 0) & (n_humans > 0), mean - among, 0.0)
-        margin = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
-        order = np.lexsort((-margin, -n_humans, -size, n_humans < 2))
-        widest = order[size[order] > 0][:MOST_LISTED].tolist()
-        for rank, at in enumerate(widest):
-            codes, name, key = labels.codes[at], labels.raters[grader], None
+        sizes = np.where((grades >= 0) & (n_humans > 0), mean - among, 0.0)
+        probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
+        order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))
+        largest = order[sizes[order] > 0][:MOST_LISTED].tolist()
+        for rank, row in enumerate(largest):
+            codes, name, size = labels.codes[row], labels.raters[grader], float(sizes[row])
+            key = None
             if rank < MOST_COUNTED:
-                view.add("disagreement", float(size[at]), (1, 1), a="humans", b=name, at=units[at])
-                key = (rows.rubric, "disagreement", "humans", name, "all", units[at])
+                view.add("disagreement", size, (1, 1), a="humans", b=name, at=units[row])
+                key = (rows.rubric, "disagreement", "humans", name, "all", units[row])
             disagreement = GraderDisagreement(
                 rubric=rows.rubric,
                 grader=name,
-                unit_id=units[at],
-                label=keys[codes[grader]],
-                people={labels.raters[h]: keys[codes[h]] for h in labels.humans if codes[h] >= 0},
-                size=float(size[at]),
+                unit_id=units[row],
+                label=categories[codes[grader]],
+                people={labels.raters[k]: categories[codes[k]] for k in humans if codes[k] >= 0},
+                size=size,
                 parts={
-                    column.name: column.values[column.codes[at]]
+                    column.name: column.values[column.codes[row]]
                     for column in columns
-                    if column.values and column.codes[at] >= 0
+                    if column.values and column.codes[row] >= 0
                 },
                 key=key,
             )
-            listed.append(disagreement)
-    return listed
+            disagreements.append(disagreement)
+    return disagreements
+
+
+def _scale_distance(scale: Scale) -> Array:
+    """Return the distances (q, q) of a scale's categories, from 0 to 1."""
+    if scale.level == "nominal":
+        return 1.0 - np.eye(len(scale.values))
+    values = np.array(scale.values)
+    return np.asarray(np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12))
 
 
 def add_sorted_rows(view: RubricView) -> None:
-    """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted.
-    `n_units` is the number of all sorted disagreements of the grader.
+    """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted into
+    kinds. `n_units` is the number of all sorted disagreements of the grader.
     """
     counts = {
         (grader, kind): count
@@ -190,33 +195,35 @@ def add_clarity_rows(view: RubricView) -> None:
     """Add `clear_share`, and graders' `clear_agreement` and `mean_confidence`.
 
     All are on the collapsed categories. `clear_share`: the share of units on which the humans'
-    majority is clear. `clear_agreement`: on those, how often the grader gives the same label;
-    finding a clear unit unclear counts against it. `mean_confidence` (at = clear or unclear): the
-    grader's probability of its likeliest category. The panel of humans with each other and with
-    graders is added too, with unclear labels left out.
+    majority is clear. `clear_agreement`: the share of those units on which the grader gives the
+    majority's label; the label "unclear" counts as wrong. `mean_confidence` (at = clear or
+    unclear): the grader's probability of its likeliest category. The statistics of agreement of
+    humans with each other and with graders are added too, with unclear labels left out.
     """
     labels, scale = view.labels, view.labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):
         return
-    coded, as_sorted = labels.on_collapsed(), labels.on_sorted()
+    coded, with_unclear = labels.on_collapsed(), labels.on_sorted()
     out = view.seen_as(coded)
     add_group_rows(out, ["humans"])
     add_humans_rows(out)
     add_ceiling_rows(out)
 
     add = partial(out.add, a="humans", reason="no_pairable_units")
-    majority = majority_codes(label_counts(as_sorted, labels.humans))
+    majority = majority_codes(label_counts(with_unclear, labels.humans))
     is_clear, is_unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
     has_majority = is_clear | is_unclear
     add("clear_share", out.share(is_clear, has_majority), has_majority)
     for grader in labels.models:
-        name, grades = labels.raters[grader], as_sorted.codes[:, grader]
+        name, grades = labels.raters[grader], with_unclear.codes[:, grader]
         units = is_clear & (grades >= 0)
         add(CLEAR_AGREEMENT, out.share(grades == majority, units), units, b=name)
         confidence = labels.confidence[:, grader]
-        is_known = ~np.isnan(confidence)
-        for at, part in (("clear", is_clear), (UNCLEAR, is_unclear)) if is_known.any() else ():
-            units = is_known & part
+        has_confidence = ~np.isnan(confidence)
+        if not has_confidence.any():
+            continue
+        for at, part in (("clear", is_clear), (UNCLEAR, is_unclear)):
+            units = has_confidence & part
             mean = out.share(np.nan_to_num(confidence), units)
             add("mean_confidence", mean, units, b=name, at=at)
 
@@ -224,7 +231,7 @@ def add_clarity_rows(view: RubricView) -> None:
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
 FILLED = "rewording_filled"
 MIN_TRIAL = 30
-"""Clusters with two labels under each wording, below which there is no outcome."""
+"""Fewest clusters with two labels under each wording for which there is an outcome."""
 
 
 def add_trial_rows(
@@ -234,11 +241,11 @@ def add_trial_rows(
     trial: TriedWording,
     request: Request,
 ) -> None:
-    """Add `rewording_alpha`, people's alpha at the scale's level under each wording,
+    """Add `rewording_alpha`, people's alpha at the scale's level under each wording (at = wording),
     `rewording_difference`, new minus old, and `rewording_filled`, the share of the trial's labels
-    that are in: `at` is the wording, of the latter two the new one.
+    that are complete (both at = new wording).
 
-    `by_wording` has the ratings under the old wording and the new one, in this order. People's
+    `by_wording` has the ratings under the old wording and the new one, in this order. Only people's
     ratings of the units that were assigned to the wording count.
     """
     import pandas as pd
@@ -261,16 +268,18 @@ def add_trial_rows(
     out = View.of(rows, coded, resamples)
     alphas, pairable = [], []
     for name in by_wording:
-        members = [at for at, rater in enumerate(coded.raters) if rater.startswith(f"{name}|")]
+        members = [k for k, rater in enumerate(coded.raters) if rater.startswith(f"{name}|")]
         counts = label_counts(coded, members)
-        pairable.append(counts.sum(axis=1) >= 2)
-        panel = group_panel(counts * pairable[-1][:, None], coded, resamples)
-        alphas.append(panel[f"krippendorff_alpha_{coded.level}"])
-        if pairable[-1].any():
-            out.add(ALPHA, alphas[-1], pairable[-1], a="humans", at=name)
+        has_pair = counts.sum(axis=1) >= 2
+        panel = group_panel(counts * has_pair[:, None], coded, resamples)
+        alpha = panel[f"krippendorff_alpha_{coded.level}"]
+        if has_pair.any():
+            out.add(ALPHA, alpha, has_pair, a="humans", at=name)
+        alphas.append(alpha)
+        pairable.append(has_pair)
     n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording
-    share, counts_of_trial = n_filled / (trial.raters * n_units), (n_units, labels.n_clusters)
-    out.add(FILLED, share, counts_of_trial, a="humans", at=new_name)
+    share = n_filled / (trial.raters * n_units)
+    out.add(FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
     if all(units.any() for units in pairable):
         old, new = alphas
         out.add(DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
@@ -280,10 +289,10 @@ Outcome = Literal["better", "worse", "inconclusive"]
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Outcome of a trial, and the `size` in clusters at which a trial would show with a chance of
-    80% whether people agree better under the new wording: None where no realistic number would, 0
-    where there is no need. `filled` is the share of the trial's labels that are in.
+class TrialOutcome:
+    """Outcome of a trial of a wording. `size` is the number of clusters with which a trial would
+    show, with a chance of 80%, whether people agree better under the new wording: None where no
+    realistic number would, 0 where none is needed. `filled` is the share of labels given.
     """
 
     outcome: Outcome
@@ -291,7 +300,7 @@ class Moved:
     filled: float = 1.0
 
     def sentence(self, new: str, noun: str) -> str:
-        """Return the outcome for the wording `new` in words; `noun` is what a cluster is called."""
+        """Return the outcome for the wording `new` in words; `noun` is the word for clusters."""
         sentences = [written(f"rewording.{self.outcome}", new=new)]
         if self.filled < 1:
             sentences.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
@@ -302,25 +311,25 @@ class Moved:
         return " ".join(sentences)
 
 
-def moved(
+def trial_outcome(
     low: float, estimate: float, high: float, fewest: int, clusters: int, filled: float
-) -> Moved:
-    """Decide from the difference with its 95% interval, once the trial's labels are all in;
-    `fewest` is the number of clusters under the wording that has fewer, `filled` the share that is
-    in. The size was fixed beforehand, so there is one decision.
+) -> TrialOutcome:
+    """Return the outcome of a trial, from the difference in alpha with its 95% interval. A trial is
+    decided once, as its size was fixed beforehand: when its labels are complete (`filled` is 1).
+    `clusters` are those of both wordings, `fewest` those of the wording that has fewer.
 
-    >>> moved(0.05, 0.2, 0.35, 30, 60, 1).outcome, moved(0.05, 0.2, 0.35, 30, 60, 0.9).outcome
-    ('better', 'inconclusive')
-    >>> moved(-0.05, 0.1, 0.25, 30, 60, 1).size
+    >>> [trial_outcome(0.05, 0.2, 0.35, 30, 60, filled).outcome for filled in (1, 0.9)]
+    ['better', 'inconclusive']
+    >>> trial_outcome(-0.05, 0.1, 0.25, 30, 60, filled=1).size
     276
     """
     if filled < 1:
-        return Moved("inconclusive", 0, filled)
+        return TrialOutcome("inconclusive", 0, filled)
     if fewest < MIN_TRIAL:
-        return Moved("inconclusive", 2 * MIN_TRIAL)
+        return TrialOutcome("inconclusive", 2 * MIN_TRIAL)
     if low > 0 or high < 0:
-        return Moved("better" if low > 0 else "worse", 0)
+        return TrialOutcome("better" if low > 0 else "worse", 0)
     if math.isnan(low):
-        return Moved("inconclusive", None)
+        return TrialOutcome("inconclusive", None)
     more = clusters_to_decide(clusters, [Bound(low, estimate, high, 0.0)], 0)
-    return Moved("inconclusive", clusters + more + (clusters + more) % 2 if more else None)
+    return TrialOutcome("inconclusive", clusters + more + (clusters + more) % 2 if more else None)

@@ -5,13 +5,13 @@ of a units column there are the main figures and their difference from the other
 balanced accuracy against the majority of humans (as in Tables 4 and 12 of Feng, Park, Liu &
 Tsvetkov 2023) and its difference from the other groups.
 
-*Publics* (`publics_of`): annotators of two sides may read items in their own ways, and kappa among
-all of them is then low although the rubric is clear. A column of annotators explains their labels
-where labels of two sides lie further apart than both sides' own: the component between groups of
-Rao's quadratic entropy (1982), to which a side that is merely noisier adds nothing. Each pair of
-labels counts by how far it differs from the mean pair of its item, as sides may have labelled other
-items. The columns of annotators are permuted together; the largest standardised component adjusts
-for the number of columns, and of values in each (Westfall & Young 1993).
+*Publics* (`publics_of`): annotators of two sides may read items differently, and kappa among all of
+them is then low although the rubric is clear. A column of a table of annotators explains their
+labels if labels of two sides are further apart than labels of one side. The measure is the
+component between groups of Rao's quadratic entropy (1982), which a noisier side does not raise. As
+sides may have labelled different items, the distance of a pair of labels is taken minus the mean
+distance on its item. The columns are permuted together, and the largest standardised component is
+tested, which adjusts for the number of columns and of values in each (Westfall & Young 1993).
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement.coefficients import (
+    agreement_weights,
+    balanced_accuracy,
+    label_counts,
+    majority_codes,
+)
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.pairs import (
     KappaMeans,
@@ -45,8 +50,9 @@ from evenhand.errors import InputError
 
 SIDE_KAPPA = "side_kappa"
 MIN_GAIN = 0.1
-"""Gain of kappa within sides over that across them below which it is of no practical interest."""
+"""Least gain of kappa within sides over that across them that is of practical interest."""
 _PERMUTATIONS, _STEPS = 499, 20
+"""Permutations of the test, and steps that numbers are rounded to for distances among people."""
 _MAX_PAIRS = 50_000_000
 """Pairs of people in all permutations together; more pairs have fewer permutations, at least 99."""
 BALANCED = "group_balanced_accuracy"
@@ -54,21 +60,21 @@ NO_UNITS = Remark("no_pairable_units")
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences. The
-    statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level.
+    """Add agreement of humans, of graders with them, and the ceiling differences. The statistics
+    are `observed_agreement`, the deciding kappa and alpha at the scale's level.
     """
     coded, kappa = view.coded, deciding_kappa(view.coded)
     levels = measurement_of(coded).alpha_levels
     metric = "ordinal" if "ordinal" in levels else levels[0]
-    main = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
+    main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
     rows = ResultRows(view.rows.rubric, chance=view.rows.chance)
     main_view = View.of(rows, coded, view.resamples)
     main_view.known[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
-    add_humans_rows(main_view, names=main[:2])
+    add_humans_rows(main_view, names=main_names[:2])
     add_ceiling_rows(main_view)
     for row in rows.rows.values():
-        if row["statistic"] in main:
+        if row["statistic"] in main_names:
             interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
             counts = row["n_units"], row["n_clusters"]
             notes = join_notes(few_units_note(counts), note)
@@ -79,16 +85,17 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
 def add_slice_rows(view: RubricView) -> None:
     """Add the main figures in every slice of the units, and `slice_difference` of every grader."""
     coded, columns = view.coded, view.labels.columns(view.request.settings.slices)
-    for part, units in (part for column in columns for part in column.parts()):
-        resamples = view.resamples.only(np.unique(coded.clusters[units]))
-        add_main_rows(View.of(view.rows, coded.only(units, coded.part(part)), resamples))
+    for column in columns:
+        for part, units in column.parts():
+            resamples = view.resamples.only(np.unique(coded.clusters[units]))
+            add_main_rows(View.of(view.rows, coded.only(units, coded.part(part)), resamples))
     add_slice_difference_rows(view, columns)
 
 
 def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
-    that over the rest (see `unit_agreement`). All slices, columns and graders of the view are
-    tested together (see `max_t`).
+    that over the other units (see `unit_agreement`). All slices, columns and graders of the view
+    are tested together (see `max_t`).
     """
     coded, graders = view.coded, view.coded.members("model")
     agreement, is_compared = np.zeros((2, len(coded.codes), len(graders)))
@@ -100,8 +107,8 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
         for k, grader in enumerate(graders):
             sums = view.sums(inside * is_compared[:, [k]], inside * agreement[:, [k]])
             size, agreed = np.split(sums, 2, axis=1)
-            rest = (values.sum(axis=1, keepdims=True) - values for values in (agreed, size))
-            difference = ratio(agreed, size) - ratio(*rest)
+            others = (values.sum(axis=1, keepdims=True) - values for values in (agreed, size))
+            difference = ratio(agreed, size) - ratio(*others)
             for code, value in enumerate(column.values):
                 units = view.count(inside[:, code] & (is_compared[:, k] > 0))
                 note = join_notes(few_units_note(units), column_notes[code][k])
@@ -111,18 +118,21 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
 
 
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
-    """Return a grader's mean agreement with the humans of each unit (units,), and 1 where there is
-    any, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their
-    distance as a share of the largest, the linear weights of Cohen (1968).
+    """Return a grader's mean agreement with the humans of each unit (units,), and 1 for compared
+    units, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus
+    their distance as a share of the largest (the linear weights of Cohen 1968).
     """
-    counts, grades = c.label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
+    counts, grades = (
+        label_counts(coded, coded.people_beside(grader)),
+        coded.codes[:, grader],
+    )
     if coded.is_number:
         values = np.asarray(coded.values)
         distances = np.abs(values[:, None] - values)
         weights = 1.0 - distances / max(float(distances.max(initial=0.0)), 1e-300)
     else:
         ordered = coded.level != "nominal"
-        weights = c.agreement_weights(coded.q, "linear" if ordered else "identity")
+        weights = agreement_weights(coded.q, "linear" if ordered else "identity")
     n_labels, agreed = counts.sum(axis=1), (counts * weights[np.maximum(grades, 0)]).sum(axis=1)
     is_compared = (n_labels > 0) & (grades >= 0)
     agreement = np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0)
@@ -132,10 +142,10 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
 def members_of(
     raters: DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
-    """Return the raters of every `column=value` of a table of `raters`.
+    """Return the ids of the raters of every `column=value` of the `columns` of a table of `raters`.
 
     `units` are the columns that units are sliced by. Raises InputError where the table or a column
-    is missing, a rater is listed twice, or a column is among those of the units, too.
+    is missing, a rater is listed twice, or a column is also one of the units.
     """
     if not columns:
         return {}
@@ -165,7 +175,7 @@ def members_of(
 
 
 def add_rater_slice_rows(view: RubricView) -> None:
-    """Add the main figures with only the humans of every subgroup."""
+    """Add the main figures for every subgroup of the humans, with the other humans left out."""
     coded = view.coded
     for name, members in view.request.people.items():
         kinds = tuple(
@@ -181,13 +191,13 @@ def add_rater_slice_rows(view: RubricView) -> None:
 def publics_of(
     coded: Coded, raters: DataFrame | None, level: float, seed: int
 ) -> dict[str, Public]:
-    """Return the columns of a table of raters that explain their labels, by name.
+    """Return the columns of a table of raters that explain the humans' labels, by name.
 
-    Sides are the values that two humans or more have. A column explains labels where p, that labels
-    are unrelated to it, adjusted for all columns, is at most `level`, and kappa is `MIN_GAIN` or
-    more higher within sides than across. Beyond the column that explains most, others must do so
-    within its sides: two columns that go together are one finding. Columns of more than
-    `MOST_SIDES` values are left out.
+    Sides are the values that at least two humans have. A column explains labels if the p value of
+    the hypothesis that labels are unrelated to it, adjusted for all columns, is at most `level`,
+    and kappa is higher within sides than across by at least `MIN_GAIN`. The column that explains
+    most is taken first; others must explain labels within its sides, as two correlated columns are
+    one finding. Columns of more than `MOST_SIDES` values are left out.
     """
     humans, sides_by_column = list(coded.members("human")), dict[str, Codes]()
     if raters is None or "rater_id" not in raters or raters["rater_id"].duplicated().any():
@@ -207,16 +217,13 @@ def publics_of(
         return publics
     sums, pairs, mean_distance, chance = _distances_among(codes, coded)
     while sides_by_column:
-        permutations = int(np.clip(_MAX_PAIRS // max(sums.nnz, 1), 99, _PERMUTATIONS))
-        rng = np.random.default_rng(seed)
-        orders = np.tile(np.arange(len(stratum)), (permutations + 1, 1))
-        for order in orders[1:]:
-            order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
-        columns = sides_by_column.values()
+        n_permutations = int(np.clip(_MAX_PAIRS // max(sums.nnz, 1), 99, _PERMUTATIONS))
+        orders, all_sides = _orders(stratum, n_permutations, seed), sides_by_column.values()
         distances = np.array(
-            [[_distance_by_sides(sums, pairs, side[order]) for side in columns] for order in orders]
+            [[_distance_by_sides(sums, pairs, side[k]) for side in all_sides] for k in orders]
         )
-        gain = (distances[..., 1] - distances[..., 0]) / chance
+        within, across = distances[..., 0], distances[..., 1]
+        gain = (across - within) / chance
         gain -= gain[1:].mean(axis=0)
         spread = gain[1:].std(axis=0)
         score = gain / np.where(spread > 1e-12, spread, np.inf)
@@ -231,16 +238,28 @@ def publics_of(
     return publics
 
 
+def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
+    """Return orders of people (1 + permutations, people), permuted within each `stratum` (people,);
+    the first is that of the data.
+    """
+    rng = np.random.default_rng(seed)
+    orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
+    for order in orders[1:]:
+        order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
+    return orders
+
+
 def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, float]:
-    """Return sums of distances of every two people's labels and numbers of pairs of labels, each
-    (people, people), sparse, from codes (units, people); the mean distance, and that by chance. A
-    pair of a unit with m labels counts 1 / (m - 1), and its distance minus the unit's mean.
+    """Return sums of distances of every two people's labels, and numbers of their pairs, sparse
+    (people, people), from codes (units, people); the mean distance; and that by chance. A pair of a
+    unit with m labels has the weight 1 / (m - 1), its distance is taken minus the unit's mean.
     """
     from scipy import sparse
 
-    (unit, person), m = np.nonzero(codes >= 0), (codes >= 0).sum(axis=1).astype(float)
+    unit, person = np.nonzero(codes >= 0)
+    m = (codes >= 0).sum(axis=1).astype(float)
     code, distances = codes[unit, person].astype(np.intp), measurement_of(coded).distances
-    if coded.is_number:  # to a twentieth of their range: many points would cost much memory
+    if coded.is_number:  # rounded to steps of the range: many points would need much memory
         points, point_values = coded.grid
         code = np.rint(_STEPS * point_values[points[code]]).astype(np.intp)
         steps = np.arange(_STEPS + 1) / _STEPS
@@ -250,7 +269,7 @@ def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, floa
     unit_mean = ((counts @ distances) * counts).sum(axis=1) / (m * (m - 1.0))
     totals = counts.sum(axis=0)
     weight = sparse.diags_array(1.0 / (m - 1.0))
-    # Rows are units by categories: the labels that people gave, and their distances from each.
+    # Rows are units by categories: people's labels, and their distances from each category.
     labels = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
     rows = (unit * q)[:, None] + np.arange(q)
     weighted = (distances[code] / (m - 1.0)[unit, None]).ravel()
@@ -258,29 +277,32 @@ def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, floa
     labelled = sparse.csr_array((ones, (unit, person)), (n, people))
     sums = labels.T @ by_label
     sums -= labelled.T @ (sparse.diags_array(unit_mean) @ weight) @ labelled
-    both = sums, labelled.T @ weight @ labelled
-    off_diagonal = (
-        sparse.csr_array(matrix - sparse.diags_array(matrix.diagonal())) for matrix in both
+    pairs = labelled.T @ weight @ labelled
+    sums, pairs = (
+        sparse.csr_array(matrix - sparse.diags_array(matrix.diagonal()))  # no pair with oneself
+        for matrix in (sums, pairs)
     )
+    mean_distance = float(m @ unit_mean) / float(m.sum())
     chance = float(totals @ distances @ totals) / float(totals.sum()) ** 2
-    return (*off_diagonal, float(m @ unit_mean) / float(m.sum()), chance)
+    return sums, pairs, mean_distance, chance
 
 
 def _distance_by_sides(sums: Any, pairs: Any, side: Codes) -> tuple[float, float]:
-    """Return the mean distance of two labels of one side and of two sides, from sums of distances
-    and numbers of pairs (people, people) and people's `side` (people,).
+    """Return the mean distance of two labels of one side, and that of labels of two sides, from
+    sums of distances and numbers of pairs (people, people) and people's `side` (people,).
 
-    With shares s of the people, a side counts s (1 - s), and two sides the product of their shares,
-    so that a side that is merely noisier raises both means equally.
+    A side with the share s of the people has the weight s (1 - s), two sides the product of their
+    shares, so that a noisier side raises both means equally.
     """
     is_member = (side[:, None] == np.arange(side.max() + 1)).astype(float)
     mean = ratio(is_member.T @ (sums @ is_member), is_member.T @ (pairs @ is_member))
     weight = np.outer(share := is_member.mean(axis=0), share)
     np.fill_diagonal(weight, 0.0)
-    mean_inside, weight = np.diag(mean), np.where(np.isnan(mean), 0.0, weight)
+    weight = np.where(np.isnan(mean), 0.0, weight)
+    across = float(np.nansum(weight * mean) / max(weight.sum(), 1e-300))
+    mean_inside = np.diag(mean)
     weight_inside = np.where(np.isnan(mean_inside), 0.0, weight.sum(axis=0))
-    weighted = ((weight_inside, mean_inside), (weight, mean))
-    within, across = (float(np.nansum(w * d) / max(w.sum(), 1e-300)) for w, d in weighted)
+    within = float(np.nansum(weight_inside * mean_inside) / max(weight_inside.sum(), 1e-300))
     return within, across
 
 
@@ -298,7 +320,7 @@ def add_side_kappa_rows(view: RubricView) -> None:
 
 def add_other_cluster_rows(view: RatedView) -> None:
     """Add the main figures with intervals from resampling other clusters: at = "cluster=COLUMN".
-    Weighted labels have none, as weights are those of whole clusters of the study.
+    Weighted labels have no such rows, as their weights are those of the study's clusters.
     """
     request, labels = view.request, view.labels
     column = request.settings.sensitivity_cluster
@@ -313,16 +335,15 @@ def add_other_cluster_rows(view: RatedView) -> None:
 
 
 def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
-    """Add performance by group for every grader and column, against the majority of humans.
-
-    In each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`: this
-    minus that of all other groups' units, tested together for all groups, columns and graders (see
-    `_hits_above_mean`).
+    """Add rows of every grader for every group of the `columns`, against the majority of humans:
+    in each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`, this
+    accuracy minus that on all other groups' units. All groups, columns and graders are tested
+    together (see `_hits_above_mean`).
     """
     coded, humans = view.coded, view.coded.members("human")
     if not humans:
         return
-    reference = c.majority_codes(c.label_counts(coded, humans))
+    reference = majority_codes(label_counts(coded, humans))
     notes = max_t_notes([_hits_above_mean(view, column, reference) for column in columns])
     q = coded.q
     for k, grader in enumerate(coded.members("model")):
@@ -333,15 +354,15 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
             cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
             whole, tables = view.sums(cells).reshape(-1, q, q), {}
             for part, inside in column.parts():
-                units = both & inside
-                if units.any():
+                if (units := both & inside).any():
                     tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
                 about["note"], out = few_units_note(view.count(units)), view.on(coded.part(part))
-                out.add(BALANCED, c.balanced_accuracy(table), units, reason=NO_UNITS, **about)
-            for part, (units, table) in tables.items() if len(tables) > 1 else ():
-                rest = c.balanced_accuracy(whole - table)
-                difference = c.balanced_accuracy(table) - rest
+                out.add(BALANCED, balanced_accuracy(table), units, reason=NO_UNITS, **about)
+            if len(tables) < 2:
+                continue
+            for part, (units, table) in tables.items():
+                difference = balanced_accuracy(table) - balanced_accuracy(whole - table)
                 code = column.values.index(part.removeprefix(f"{column.name}="))
                 about["note"], out = column_notes[code][k], view.on(coded.part(part))
                 out.add("group_difference", difference, units, reason=NO_UNITS, **about)
@@ -349,11 +370,11 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
 
 def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
     """Return the outcomes that `max_t` tests: 1 where a grader repeats the majority's category on a
-    unit, else 0, minus the share of that category that it repeats in all groups.
+    unit, else 0, minus the share of the category's units in all groups on which it does so.
 
-    All categories count equally, as in balanced accuracy. So a group does not differ for having
-    more units of a harder category, or none of an easier one; single units change places only with
-    others of their category.
+    All categories count equally, as in balanced accuracy: a group with more units of a harder
+    category, or none of an easier one, does not differ for that reason. Units are permuted only
+    within their category.
     """
     coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))

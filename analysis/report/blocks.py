@@ -1,7 +1,7 @@
 """Content of a report as data, which templates render as HTML and Markdown.
 
-A `ReportSection` has a `Part` for each rubric, a part has blocks (`Table`, `Chart`, ...), whose
-cells refer to rows of results.csv by their `line`. The end writes a table as CSV and LaTeX.
+A `ReportSection` has a `Part` for each rubric. A part has blocks (`Table`, `Chart`, ...), whose
+cells refer to rows of results.csv by their `line`. `csv_of` and `tex` write tables for files.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ SYNTHETIC = " (synthetic)"
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: `text`, its `interval`, an `aside`, footnote `marks`, `reason` if undefined.
-
-    `key` and `line` identify the results row that the numbers are from; a figure that others
-    published has its source, `published`, instead.
+    """A table cell: `text`, its `interval`, an `aside` after both, footnote `marks`, and the
+    `reason` of an undefined number. `key` and `line` identify the results row that the numbers are
+    from; a published figure has its source, `published`, instead.
     """
 
     text: str = ""
@@ -64,7 +63,7 @@ class Row:
 
     @property
     def lines(self) -> str:
-        """The rows of results.csv that its numbers are from, such as "2-4, 9".
+        """The rows of results.csv that the row's numbers are from, such as "2-4, 9".
 
         >>> Row("", tuple(Cell(line=line) for line in (3, 2, 4, 9, 9, 0))).lines
         '2-4, 9'
@@ -73,8 +72,8 @@ class Row:
 
 
 def _in_runs(lines: Iterable[int]) -> str:
-    """List line numbers in order, runs as "2-4"; 0 stands for no line."""
-    # Within a run of consecutive lines, line minus position is constant.
+    """List line numbers in order, consecutive ones as "2-4"; 0 stands for no line."""
+    # Line minus position is constant within a run of consecutive lines.
     numbered = enumerate(sorted(set(lines) - {0}))
     by_run = groupby(numbered, lambda pair: pair[1] - pair[0])
     runs = [[line for _, line in run] for _, run in by_run]
@@ -97,13 +96,13 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """The name of its class."""
+        """The name of the block's class."""
         return type(self).__name__
 
 
 @dataclass
 class Table(Block):
-    """Numbers with row headings under `stub`. `name`, anchor and file name, is set at the end."""
+    """Numbers with row headings under `stub`. `name` (anchor and file) is set at the end."""
 
     caption: str
     stub: str
@@ -140,14 +139,14 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Items(Block):
-    """A list of sentences under a title."""
+    """A list of texts under a title."""
 
     title: str
     items: tuple[str, ...]
 
 
 def items(title: str, sentences: Iterable[str]) -> list[Items]:
-    """Return sentences as a list under a title; nothing if there are none."""
+    """Return sentences as a block with a title, in a list; an empty list if there are none."""
     texts = tuple(sentences)
     return [Items(title, texts)] if texts else []
 
@@ -172,8 +171,8 @@ class Definitions(Block):
 
 @dataclass(frozen=True)
 class Card:
-    """A `verdict` with its `title` and that of its `rubric`, grader-human and human-human kappa
-    (None where unknown), the price of 1,000 units, and the figures that it rests on.
+    """A `verdict` with its `title`, the title of its `rubric`, grader-human and human-human kappa
+    (None where unknown), the price of 1,000 units, and the titles and cells of its evidence.
     """
 
     verdict: Verdict
@@ -185,7 +184,7 @@ class Card:
 
     @property
     def lines(self) -> list[int]:
-        """The rows of results.csv that its cells are from."""
+        """The rows of results.csv that the kappas and the price are from."""
         return [cell.line for cell in (*self.kappas, self.price) if cell]
 
     @property
@@ -249,9 +248,9 @@ class GivenLabel:
 
 @dataclass(frozen=True)
 class DisagreedUnit:
-    """A unit, the labels of people, and those of the graders that differ. `columns` are its texts,
-    with a pair's two sides in two columns; `marked` are the texts in which people marked words, in
-    pieces with the raters who marked each.
+    """A unit with the labels of people and of the graders that differ from them. `columns` are its
+    texts, with a pair's two sides in two columns. `marked` are the texts in which people marked
+    words, in pieces with the raters who marked each piece. `parts` are its values of columns.
     """
 
     rubric: str
@@ -266,7 +265,7 @@ class DisagreedUnit:
 
 @dataclass(frozen=True)
 class UnitsToRead(Block):
-    """Units to read, each with the figures that it is an example of."""
+    """Units to read, each with the titles and cells of figures that it is an example of."""
 
     title: str
     units: tuple[tuple[DisagreedUnit, tuple[tuple[str, Cell], ...]], ...]
@@ -274,7 +273,7 @@ class UnitsToRead(Block):
 
 @dataclass(frozen=True)
 class Answer:
-    """A sentence with a finding, in pieces; `rubric` is a rubric's title, or empty for all."""
+    """A sentence with a finding, in pieces of text and cells; `rubric` is a title, "" for all."""
 
     pieces: tuple[str | Cell, ...]
     rubric: str = ""
@@ -290,7 +289,7 @@ class Answer:
 
     @property
     def lines(self) -> str:
-        """The rows of results.csv that its numbers are from, such as "2-4, 9"."""
+        """The rows of results.csv that the sentence's numbers are from, such as "2-4, 9"."""
         return _in_runs(piece.line for piece in self.pieces if isinstance(piece, Cell))
 
     @property
@@ -301,11 +300,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a section on one rubric (its title; empty for all rubrics), by importance.
+    """Part of a section on one `rubric` (its title; empty for all rubrics).
 
-    Its `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` blocks
-    are always visible; `folded` blocks, the evidence, unfold below the `title`, or else the rubric;
-    the `appendix` has what no decision needs. `about` explains how to read them.
+    The `answers` are sentences in pieces (`in_pieces`), with figures among the text. `open` blocks
+    are always visible; `folded` blocks, the evidence, unfold below the `title` or the rubric; the
+    `appendix` has what no decision needs. `about` explains how to read the blocks.
     """
 
     answers: Sequence[Sequence[object]] = ()
@@ -324,9 +323,9 @@ class Part:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of the report; `id` is its anchor. Its `answers` come first, then `blocks` on all
-    rubrics and the `parts` on each; `about` explains how to read them. The `appendix` has what no
-    decision needs, and moves to the end of the report.
+    """A section of the report; `id` is its anchor. The `answers` come first, then `blocks` on all
+    rubrics and the `parts` on each rubric. `about` explains how to read the section. The `appendix`
+    has what no decision needs, and moves to the end of the report.
     """
 
     id: str
@@ -338,11 +337,11 @@ class ReportSection:
     appendix: tuple[Part, ...] = ()
 
     def every_part(self) -> tuple[Part, ...]:
-        """All parts, with what is on all rubrics first, without the appendix."""
+        """Return all parts, with the blocks on all rubrics first, without the appendix."""
         return (Part(folded=self.blocks), *self.parts)
 
     def every_block(self) -> Iterator[Block]:
-        """All blocks, open or folded, in reading order; without the appendix."""
+        """Return all blocks, open or folded, in reading order; without the appendix."""
         return (block for part in self.every_part() for block in part.blocks)
 
 
@@ -358,7 +357,8 @@ _TEX = {
     "—": "---", "…": r"\ldots{}", "·": r"$\cdot$", "’": "'", "“": "``", "”": "''",
     "‹": r"$\langle$", "›": r"$\rangle$",
 }  # fmt: skip
-"""A row that begins with [ or * would be read as an option of the line break before it."""
+"""LaTeX of characters. [ and * are in braces, as at the beginning of a row they would be read as an
+option of the line break before it."""
 _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 

@@ -1,10 +1,10 @@
 """Make the report's charts as Vega-Lite specs, and draw them as SVG.
 
-`fill_template` fills in `templates/NAME.json`, `chart_spec` adds the data, whose every datum names
-its `row` of results.csv, and the frame that all charts share (`templates/frame.json`); `inline_svg`
-and `vega_svg` draw. Colours are named by role: the page's style sheet has their values for light,
-dark and print, `frame.json` the light ones for viewers without it. Series colours are from the
-palette of Okabe & Ito (2008), made for all kinds of colour vision.
+`fill_template` fills in `templates/NAME.json`. `chart_spec` adds the frame that all charts share
+(`templates/frame.json`) and the data; each datum has the number of its `row` in results.csv.
+`inline_svg` and `vega_svg` draw. Colours have the names of their roles. The page's style sheet has
+their values for light, dark and print; `frame.json` has the light ones for viewers without a style
+sheet. Series colours are from the palette of Okabe & Ito (2008), for all kinds of colour vision.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _ROUNDING = 1e-9
 def fill_template(name: str, **values: object) -> dict[str, Any]:
     """Fill in a template: return a chart's (or part's) `spec`, its `caption`, `alt` and `note`.
 
-    A string "$name" stands for a value, for a role's colour or, with a dot, for a sentence of
-    texts.toml, whose fields are values as well (a list's items are joined). The key "$" of an
-    object names a value whose entries are the object's defaults. `let` gives names to parts that a
-    template repeats. Raise KeyError for a name without value.
+    A string "$name" stands for a value or for a role's colour; with a dot, for a sentence of
+    texts.toml, whose fields are values as well. The key "$" of an object names a value whose
+    entries are the object's defaults. `let` names parts that a template repeats. Raises KeyError
+    for a name without a value.
 
     >>> made = fill_template("forest", caption="Kappa", alt="", panels=[{"$": "not replaced"}])
     >>> made["spec"]["vconcat"]
@@ -86,6 +86,7 @@ def _fill(node: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _sentence(key: str, values: Mapping[str, object]) -> str:
+    """Return the sentence of texts.toml with this key, filled in; a list's items are joined."""
     fields = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else value
         for name, value in values.items()
@@ -99,7 +100,7 @@ def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
 
 
 def unique_values(data: Iterable[Datum], name: str) -> list[str]:
-    """Return the values of a field in the order of the data, where Vega-Lite would sort them.
+    """Return the distinct values of a field in the order of the data (Vega-Lite would sort them).
 
     >>> unique_values([{"grader": "b"}, {"grader": "a"}, {"grader": "b"}], "grader")
     ['b', 'a']
@@ -110,13 +111,13 @@ def unique_values(data: Iterable[Datum], name: str) -> list[str]:
 def heat_cells(
     order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False
 ) -> Spec:
-    """Return the spec of cells shaded by the step that their estimate reaches, with the number in a
-    legible colour. `order` is that of rows and columns, whose titles are `y` and `x`.
+    """Return the spec of cells shaded by the highest of `steps` that their estimate reaches, each
+    with its number. `order` has the values of rows and columns, `y` and `x` are their titles.
     """
     across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
     axes = {"order": order, "x": x, "y": y, "across": across}
-    dark = f"datum.estimate >= {steps[3]}"
-    spec: Spec = fill_template("grid", **axes, steps=steps, heat=HEAT, dark=dark)["spec"]
+    is_dark = f"datum.estimate >= {steps[3]}"  # where the number is in a light colour
+    spec: Spec = fill_template("grid", **axes, steps=steps, heat=HEAT, dark=is_dark)["spec"]
     return spec
 
 
@@ -135,11 +136,11 @@ def omitted_note(
     ''
     """
     notes = []
-    if beyond := names[max_drawn:]:
-        what, rest = written(f"chart.{kind}"), join_first(beyond)
-        notes.append(written("chart.only_first", most=max_drawn, what=what, names=rest))
-    if lacking := [name for name in names[:max_drawn] if name not in drawn]:
-        notes.append(written("chart.no_figure", names=join_first(lacking)))
+    if others := names[max_drawn:]:
+        fields = {"what": written(f"chart.{kind}"), "names": join_first(others)}
+        notes.append(written("chart.only_first", most=max_drawn, **fields))
+    if without_figure := [name for name in names[:max_drawn] if name not in drawn]:
+        notes.append(written("chart.no_figure", names=join_first(without_figure)))
     return " ".join(notes)
 
 
@@ -155,7 +156,7 @@ def bounds_of(data: Iterable[Datum]) -> list[float | None]:
 
 
 def axis_through_zero(bounds: Iterable[float | None]) -> Spec:
-    """Return an axis that includes all of `bounds` and 0, with ticks at 0 and few other values.
+    """Return an axis that includes all of `bounds` and 0, with a tick at 0 and few others.
 
     >>> axis_through_zero([-0.11, None, 0.09])["axis"]["values"]
     [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
@@ -203,6 +204,7 @@ _ATTRIBUTES = {
     "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
 }  # fmt: skip
 _VARIABLES = {colour: f"var(--chart-{role})" for role, colour in ROLES.items()}
+"""CSS variables of colours, by their values in a spec."""
 _DEFAULTS = {
     ("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal"),
     ("transform", "translate(0,0)"),
@@ -241,16 +243,16 @@ def inline_svg(spec: Spec, alt: str) -> str:
 
 
 def vega_svg(spec: Spec) -> str:
-    """Draw a spec with Vega. Vega shortens texts that are too long, and fails if that splits a
-    surrogate pair: then such characters are replaced by their code points.
+    """Draw a spec with Vega. Vega shortens long texts, and fails if that splits a surrogate pair;
+    the spec is then drawn with code points in place of such characters.
     """
     import vl_convert
 
-    shown = visible_in(spec)
+    visible_spec = visible_in(spec)
     try:
-        return str(vl_convert.vegalite_to_svg(shown))
+        return str(vl_convert.vegalite_to_svg(visible_spec))
     except ValueError:
-        text = json.dumps(shown, ensure_ascii=False)
+        text = json.dumps(visible_spec, ensure_ascii=False)
         return str(vl_convert.vegalite_to_svg(json.loads(_SURROGATE_PAIRS.sub(mark_of, text))))
 
 
@@ -298,7 +300,7 @@ def standalone_spec(chart: Chart, mark: str = "") -> Spec:
 
 
 def svg_in_scheme(svg: str, scheme: str) -> str:
-    """Return a picture of `inline_svg` as a separate file in the colours of a scheme."""
+    """Return a drawing of `inline_svg` as a separate file, in the colours of a scheme."""
     colours = _colours(scheme)
     for role in ROLES:
         svg = svg.replace(f"var(--chart-{role})", colours[f"chart-{role}"])
@@ -312,4 +314,4 @@ def _colours(scheme: str) -> dict[str, str]:
     values = dict(_DECLARATION.findall(light))
     if scheme == "dark":
         values |= _DECLARATION.findall(dark)
-    return {name: _REFERENCE.sub(lambda m: values[m[1]], text) for name, text in values.items()}
+    return {name: _REFERENCE.sub(lambda var: values[var[1]], text) for name, text in values.items()}

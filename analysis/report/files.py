@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 class Topic(NamedTuple):
     """Declaration of a section: `make_part` makes its part on one rubric.
 
-    `texts` is the prefix of its keys in texts.toml: its title is `TEXTS.title`, how to read it
-    `TEXTS.about`, and why it was left out `TEXTS.none`, if readers may miss it. `fields` returns
-    the fields of `TEXTS.about`; `finish` adds content on all rubrics.
+    `prefix` is that of the section's keys in texts.toml: `PREFIX.title` is the title,
+    `PREFIX.about` explains how to read the section, and `PREFIX.none`, if there is one, why it is
+    left out. `fields` returns the fields of `PREFIX.about`; `finish` adds content on all rubrics.
     """
 
-    texts: str
+    prefix: str
     make_part: Callable[[RubricFigures], Part]
     fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
     finish: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
@@ -101,15 +101,15 @@ _MAX_NAME = 110
 
 
 def sections_of(source: Source) -> list[ReportSection]:
-    """List the sections that have content; the first names those left out, and why."""
-    known = texts()
+    """List the sections that have content; the first states which are left out, and why."""
     by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
-    before = graders.verdicts_section(source), published.section(source)
-    first, *others = filter(None, (*before, *by_topic.values(), methods.section(source)))
-    rooms = [topic.texts for anchor, topic in TOPICS.items() if by_topic[anchor] is None]
-    if reasons := [written(f"{room}.none") for room in rooms if f"{room}.none" in known]:
-        left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
-        first = replace(first, blocks=(*first.blocks, left_out))
+    leading = graders.verdicts_section(source), published.section(source)
+    first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
+    prefixes = [TOPICS[name].prefix for name, section in by_topic.items() if section is None]
+    keys = texts()
+    if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in keys]:
+        omissions = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
+        first = replace(first, blocks=(*first.blocks, omissions))
     sections = [first, *others]
     if appendix := tuple(part for section in sections for part in section.appendix):
         sections = [replace(section, appendix=()) for section in sections]
@@ -123,44 +123,47 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     """Make the section of a topic by its anchor; None where it has no content. An answer that is
     the same for all rubrics is given once.
     """
-    topic, room, known = TOPICS[anchor], TOPICS[anchor].texts, texts()
-    title = written(f"{room}.title")
+    topic, prefix = TOPICS[anchor], TOPICS[anchor].prefix
+    title = written(f"{prefix}.title")
     rubrics = source.rubrics
     all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in rubrics]
-    answers = [
-        Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), part.rubric)
-        for part in all_parts
-        for pieces in part.answers
-        if pieces
-    ]
+    answers = []
+    for part in all_parts:
+        for pieces in filter(None, part.answers):
+            cells = (piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces)
+            answers.append(Answer(tuple(cells), part.rubric))
     parts = tuple(part for part in all_parts if part.blocks)
     if not (answers or parts):
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
-    about = [written(f"{room}.about", **topic.fields(source))] if f"{room}.about" in known else []
+    about = []
+    if f"{prefix}.about" in texts():
+        about.append(written(f"{prefix}.about", **topic.fields(source)))
     all_about = tuple(dict.fromkeys(chain(about, *(part.about for part in all_parts))))
-    appendix = tuple(
-        Part(folded=part.appendix, title=later, rubric=part.rubric)
-        for part in all_parts
-        if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
+    appendix = []
+    for part in all_parts:
+        part_title = written("naming.about", whom=title, what=part.rubric)
+        if part.appendix:
+            appendix.append(Part(folded=part.appendix, title=part_title, rubric=part.rubric))
+    section = ReportSection(
+        anchor, title, (), tuple(answers), parts, about=all_about, appendix=tuple(appendix)
     )
-    section = ReportSection(anchor, title, (), tuple(answers), parts, all_about, appendix)
     return topic.finish(source, section)
 
 
 def _set_names(sections: Sequence[ReportSection]) -> None:
     """Name every figure and table by its caption, with a number if the name is taken."""
-    # Other anchors on the page.
-    taken = {"main", "overview", "appendix", METHODS} | {section.id for section in sections}
-    taken |= {f"{section.id}-title" for section in sections}
-    for block in (block for section in sections for block in section.every_block()):
+    # Begin with the other anchors on the page.
+    anchors = {"main", "overview", "appendix", METHODS} | {section.id for section in sections}
+    anchors |= {f"{section.id}-title" for section in sections}
+    for block in chain.from_iterable(section.every_block() for section in sections):
         for item in (block, *block.data) if isinstance(block, Chart) else (block,):
             if isinstance(item, Chart | Table):
                 stem = plain_name(item.caption)
                 candidates = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
-                item.name = next(name for name in candidates if name not in taken)
-                taken.add(item.name)
+                item.name = next(name for name in candidates if name not in anchors)
+                anchors.add(item.name)
 
 
 def plain_name(text: str) -> str:
@@ -179,6 +182,7 @@ def plain_name(text: str) -> str:
 # Files
 
 SCHEMA = 1
+"""Version of the fields of report.json."""
 PUBLISHED = "published.csv"
 """File with published figures and the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -200,12 +204,12 @@ def prepare_report() -> None:
 def write_report(
     analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
 ) -> None:
-    """Write report.html, report.md, report.json and results.csv into a folder, made if needed;
-    disagreements.html where the texts of units that graders and people differ on are known,
-    published.csv where the study declares published figures. A `full` page is all unfolded.
+    """Write report.html, report.md, report.json and results.csv into a folder, which is made if
+    needed; disagreements.html if texts of units with disagreements are known; and published.csv if
+    the study declares published figures. A `full` page is all unfolded.
 
-    A synthetic study is marked in all files: `study.synthetic` in the JSON, and the word at the end
-    of each row's note in the JSON and the CSV, whose columns are fixed.
+    A synthetic study is marked in all files: by `study.synthetic` in the JSON, and by "synthetic"
+    at the end of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     source = Source(analysis, context)
@@ -224,8 +228,8 @@ def write_report(
             "report.json": _json(source, sections, rows),
             "report.md": text.render(context=context, sections=sections),
         }
-        if context.beside and context.beside.published.figure:
-            published_rows = published.published_rows(source, context.beside)
+        if context.replication and context.replication.published.figure:
+            published_rows = published.published_rows(source, context.replication)
             contents[PUBLISHED] = _csv(published_rows, list(published_rows[0]))
         if raters.has_page(analysis.disagreements, context):
             page = raters.page_of(analysis.disagreements, context)
@@ -241,7 +245,7 @@ def write_report(
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
-    """Return the results as rows for files: ids for display names, None for undefined numbers."""
+    """Return the results as rows for files, with ids for names and None for undefined numbers."""
     rows, ids = [], analysis.ids
     for row in analysis.rows:
         note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))
@@ -254,6 +258,7 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
 
 
 def _csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
+    """Write rows as CSV under the names of the columns, without numbers that are not finite."""
     return blocks.csv_text([columns, *(map(_finite, row.values()) for row in rows)])
 
 
@@ -263,7 +268,7 @@ def _finite(value: object) -> object:
 
 
 def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, Any]]) -> str:
-    """Write report.json: the study, the paragraphs to paste, the verdicts and the results."""
+    """Return report.json: the study, the paragraphs to paste, the verdicts and the results."""
     analysis, context, ids = source.analysis, source.context, source.analysis.ids
 
     def id_of(name: str) -> str:
@@ -395,6 +400,7 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
 
 
 def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of a block's files."""
     if isinstance(block, Chart):
         import vl_convert
 
@@ -417,9 +423,8 @@ def tex_of(table: Table, *, synthetic: bool) -> str:
 
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
-    """Render a notebook's cell as HTML: the verdicts with the notes needed to read them, the panel,
-    and one figure of graders compared with people. It has its own colours, no script, and loads
-    nothing.
+    """Render a notebook's cell as HTML: the verdicts with their notes, the panel, and one figure of
+    graders compared with people. The HTML has its own colours, no script, and loads nothing.
     """
     source = Source(analysis, context)
     forests = chain.from_iterable(map(graders.forest, source.rubrics))

@@ -1,9 +1,9 @@
-"""Collect what the report's sections are written from, and make tables and charts of it.
+"""Figures and facts for the report's sections, and the tables and charts made of them.
 
-A `Figure` is a results row rounded for display, which keeps the number of its row in results.csv. A
-`Source` holds the figures of an analysis with its verdicts and facts about the study; a section
-works on the `RubricFigures` of one rubric at a time, which selects figures (`get`, `select`, ...)
-and makes blocks of them (`table`, `chart`).
+A `Figure` is a results row rounded for display, with the number of its row in results.csv. A
+`Source` holds the figures of an analysis, its verdicts, and facts about the study. A section works
+on the `RubricFigures` of one rubric at a time, which selects figures (`get`, `select`, ...) and
+makes blocks of them (`table`, `chart`).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Key(NamedTuple):
 class Figure:
     """A results row, rounded for display.
 
-    `rater` and `grader` are the first and the second rater; `line` is the number of its row in
-    results.csv as a spreadsheet counts. `bounds` are low, estimate, high, unrounded, NaN where
-    undefined; `estimate` and `interval` are text, the interval empty where there is none. `reason`
-    is the remark why the estimate is undefined, None if it is defined; `remarks` are the others.
+    `rater` and `grader` are the first and the second rater. `line` is the number of the row in
+    results.csv, where the header is row 1. `bounds` are low, estimate and high, not rounded, NaN
+    where undefined; `estimate` and `interval` are texts, the interval empty where there is none.
+    `reason` is the remark on an undefined estimate, else None; `remarks` are the others.
     """
 
     rubric: str
@@ -78,7 +78,7 @@ class Figure:
 
     @cached_property
     def key(self) -> Key:
-        """The key of its row."""
+        """The key of the results row."""
         return Key(self.rubric, self.statistic, *self.raters, self.subset, self.at)
 
     @property
@@ -88,12 +88,12 @@ class Figure:
 
     @property
     def is_binary(self) -> bool:
-        """True if it is on the binary label."""
+        """True for a figure of the binary label."""
         return self.subset.endswith(BINARY)
 
     @property
     def part(self) -> str:
-        """The part of the sample that it is on, as "column=value"; "all" for everything."""
+        """The part of the sample, as "column=value"; "all" for the whole sample."""
         return self.subset.removesuffix(BINARY)
 
     @property
@@ -103,27 +103,27 @@ class Figure:
 
     @property
     def value(self) -> str:
-        """The value of `part`, "" for everything."""
+        """The value of `part`; "" for the whole sample."""
         return self.part.partition("=")[2]
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The two sides that it compares, ("a", "b") at "a>b"."""
+        """The two sides that are compared: ("a", "b") at "a>b"."""
         first, _, second = self.at.partition(">")
         return first, second
 
     @property
     def is_clear(self) -> bool:
-        """True if its interval excludes zero."""
+        """True if the interval excludes zero."""
         return not self.bounds[0] <= 0 <= self.bounds[2]
 
     @property
     def text(self) -> str:
-        """The estimate, with its interval if it has one."""
+        """The estimate with the interval, if there is one."""
         return f"{self.estimate} {self.interval}".strip()
 
     def has_remark(self, code: str) -> bool:
-        """Return True if one of its remarks has this code."""
+        """Return True if one of the remarks has this code."""
         return says(self.remarks, code)
 
     def without(self, code: str) -> Figure:
@@ -188,7 +188,7 @@ def largest_first(figures: Iterable[Figure | None]) -> list[Figure]:
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Group items by a key, in the order in which they come.
+    """Group items by a key, in the order of the items.
 
     >>> group_by(["ab", "c", "de"], len)
     {2: ['ab', 'de'], 1: ['c']}
@@ -235,28 +235,28 @@ def make_table(
     caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
 ) -> list[Table]:
     """Make a table of figures with shared footnotes; nothing if it has no rows. Empty columns, rows
-    without any figure, and headings without rows are left out. A cell on another number of units
-    than its row's first cell states it.
+    without any figure, and headings without rows are left out. The first column has the number of
+    units of a row's first figure; a figure on another number of units states its own.
     """
-    kept = [row for row in rows if row[1] is None or any(row[1])]
-    filled = [figures for _, figures in kept if figures is not None]
-    used = [n for n in range(len(columns)) if any(figures[n] for figures in filled)]
-    if not used:
+    rows = [row for row in rows if row[1] is None or any(row[1])]
+    figure_rows = [figures for _, figures in rows if figures is not None]
+    used_columns = [n for n in range(len(columns)) if any(figures[n] for figures in figure_rows)]
+    if not used_columns:
         return []
     notes: dict[str, str] = {}
     count = label_text(spec.count)
     table_rows = []
-    for (title, figures), (_, next_figures) in pairwise([*kept, ("", None)]):
+    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
         if figures is None:
             table_rows += [Row(title)] if next_figures is not None else []
             continue
-        used_figures = [figures[n] for n in used]
-        first = next(figure for figure in used_figures if figure)
+        row_figures = [figures[n] for n in used_columns]
+        first = next(figure for figure in row_figures if figure)
         is_clustered = first.n_clusters != first.n_units
         aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
         number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
         cells = [number] if count else []
-        for figure in used_figures:
+        for figure in row_figures:
             if figure is None:
                 cells.append(Cell())
                 continue
@@ -264,15 +264,15 @@ def make_table(
             units = f"{figure.n_units} {count.lower()}" if differs else ""
             cells.append(_table_cell(figure, units, notes, asides=spec.asides))
         table_rows.append(Row(title, tuple(cells)))
-    heads = (*([count] if count else []), *(columns[n] for n in used))
+    heads = (*([count] if count else []), *(columns[n] for n in used_columns))
     footnotes = tuple((mark, text) for text, mark in notes.items())
     return [Table(caption, stub, heads, tuple(table_rows), footnotes)]
 
 
 def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
-    """Make a cell of a figure. A short reason and the number of `units` go into the cell, a long
-    reason and remarks below the table, where `notes` has each text's mark; `asides` puts all into
-    the cell.
+    """Make a cell of a figure. A short reason and the number of `units` go into the cell; a long
+    reason and remarks go below the table, where `notes` has the mark of each text. With `asides`
+    all go into the cell.
     """
     reason = figure.reason.words if figure.reason else ""
     inside, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
@@ -299,7 +299,7 @@ def footnote_mark(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class BesidePublished:
+class Replication:
     """Published figures that a study declares, the graders whose figures are compared with them,
     and sentences on how the study differs from the published one.
     """
@@ -315,12 +315,12 @@ class ReportContext:
 
     `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin),
     `notes` warnings such as labels that were set aside. `rubric_titles` are by rubric,
-    `label_names` the options' names by rubric and category, `beside` the published figures that the
-    study declares. By (rubric, unit id), `texts` are the texts that raters read by name, `remarks`
-    people's reasons by rater, `marks` pairs of rater and marked words. By (rubric, unit id,
-    grader), `replies` are the grader's replies, and `sorted` is (kind, note), how the lead sorted
-    its disagreement with people. `answered` is the number of replies of each model by grader. A
-    `synthetic` report is marked so in all of its files.
+    `label_names` the options' names by rubric and category. By (rubric, unit id), `texts` are the
+    texts that raters read by name, `remarks` people's reasons by rater, `marks` pairs of rater and
+    marked words. By (rubric, unit id, grader), `replies` are the grader's replies, and `sorted` is
+    (kind, note): how the lead sorted its disagreement with people. `answered` is the number of
+    replies of each model by grader, `replication` has the declared published figures. A `synthetic`
+    report is marked as such in all of its files.
     """
 
     name: str
@@ -335,10 +335,10 @@ class ReportContext:
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
     answered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    beside: BesidePublished | None = None
+    replication: Replication | None = None
 
     @property
-    def said(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         """The notes, and a note that the labels are synthetic if they are."""
         return [*self.notes, *([written("terminal.synthetic")] if self.synthetic else [])]
 
@@ -392,12 +392,12 @@ def reference_title(rater: str) -> str:
 
 
 def subject_title(subset: str) -> str:
-    """Return the name of the subject that a subset is of, or that of all subjects."""
+    """Return the name of the subject of a subset, or the name of all subjects."""
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
 MAX_NAMED = 3
-"""Items that an answer names; the others are in its tables."""
+"""Most items that an answer lists; the others are in tables."""
 
 
 def join_sentences(*sentences: Sequence[object]) -> list[object]:
@@ -421,11 +421,11 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
 
 
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
-"""Figure in a column's cells, from the key of the row: that with this statistic, that with these
-parts of the key replaced, or that which a function returns."""
+"""How a column's figure follows from the key of a row: by replacing its statistic, by replacing
+these parts of it, or by calling a function."""
 RowSpec = tuple[str, Figure | Key | tuple[str, str] | None]
-"""Title of a row, and the figure, the key or the two raters (or a group and "") that its cells are
-about; None for a heading over the rows below."""
+"""Title of a row, and a figure, a key or two raters (or a group and ""), which identify the figures
+in its cells; None for a heading over the rows below."""
 _TITLES: Mapping[str, Callable[[Figure], str]] = {
     "at": lambda figure: figure.at,
     "grader": lambda figure: figure.grader,
@@ -441,7 +441,7 @@ def rows_of(
     *,
     by: Literal["raters", "statistic", "subset"] = "raters",
 ) -> list[RowSpec]:
-    """Return a row for each figure, with a `heading` over those that share the key's part `by`."""
+    """Return a row for each figure, with a `heading` over those with the same key part `by`."""
     if heading is None:
         return [(title(figure), figure) for figure in figures]
     rows: list[RowSpec] = []
@@ -504,7 +504,7 @@ class Source:
 
 @dataclass(frozen=True)
 class RubricFigures:
-    """The figures of one rubric. The default `subset` is all units, on the categories."""
+    """The figures of one rubric. By default the `subset` of a method is all units' categories."""
 
     source: Source
     rubric: str
@@ -599,7 +599,7 @@ class RubricFigures:
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def graders_last(self, raters: Iterable[str]) -> list[str]:
-        """Return groups and people as they come, then graders by their agreement with people."""
+        """Return groups and people in their order, then graders by their agreement with people."""
         names, graders = dict.fromkeys(raters), self.graders()
         people = [name for name in names if name not in graders]
         return people + [name for name in graders if name in names]
@@ -626,11 +626,11 @@ class RubricFigures:
         return weighted if self.select(weighted, subset) else "cohen_kappa"
 
     def general_statistic(self, subset: str = ALL) -> str:
-        """Return the statistic of all raters with shared units: agreement, of numbers kappa."""
+        """Return the statistic of all raters with shared units: agreement, or kappa on numbers."""
         return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
-        """Return the rubric's or declared threshold that tuning starts from, or an empty text."""
+        """Return the declared or the rubric's threshold that tuning starts from, "" without one."""
         figures = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
         codes: tuple[str, ...] = ("default_threshold", "declared_threshold")
         return next((figure.at for figure in figures if any(map(figure.has_remark, codes))), "")
@@ -684,9 +684,9 @@ class RubricFigures:
                 row_specs += self.rater_rows(kind, subset)
         headed_columns = self._columns([*spec.columns, *columns], subset)
         figure_rows: list[FigureRow] = []
-        for title, place in row_specs:
-            key = place.key if isinstance(place, Figure) else place
-            if key and not isinstance(key, Key):
+        for title, row in row_specs:
+            key = row.key if isinstance(row, Figure) else row
+            if key and not isinstance(key, Key):  # two raters
                 key = self.key("", *key, subset)
             figures = key and [self._figure_in(column, key) for _, column in headed_columns]
             figure_rows.append((title, figures))

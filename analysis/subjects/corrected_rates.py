@@ -1,10 +1,10 @@
-"""Correct each subject's rate of affirmative verdicts, mean label and shares of classes for the
-errors of the grader that counted them.
+"""Correct each subject's rate of affirmative verdicts, mean label and shares of classes for errors
+of the grader that labelled the units.
 
-All three are means of values from 0 to 1, with one estimator: verdicts are 0 or 1, having a class
-is 0 or 1, and labels are moved so that the lowest is 0 and the highest 1 (rows are moved back).
+All three are means of values from 0 to 1, with one estimator: a verdict is 0 or 1, membership in a
+class is 0 or 1, and labels are rescaled to 0 to 1 (result rows have the original scale).
 
-A grader that errs gets a rate wrong, however much it grades. Two corrections use the sample that
+A grader's errors bias its rate, however many units it grades. Two corrections use the sample that
 people labelled and the units that only the grader labelled:
 
 - Rogan & Gladen (1978): sensitivity and specificity turn the grader's rate into people's,
@@ -13,23 +13,23 @@ people labelled and the units that only the grader labelled:
 - Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate on the
   sample, plus the grader's rate elsewhere minus its rate on the sample, times a weight. With weight
   1 that is PPI, with 0 people's rate alone; PPI++ takes the weight from 0 to 1 with the least
-  variance. It holds for any grader where the sample is a random one.
+  variance. It holds for any grader if the sample is random.
 
 Both are functions of a few sums over units (`RateSums`), so that one bootstrap resamples labelled
-and unlabelled units. A reference may lie between 0 and 1: a tied unit is half affirmed. Shares of
-classes have one weight on the grader, with the least variance over all, and so sum to one (ibid.).
+and unlabelled units. A reference may lie between 0 and 1: a tied unit is half affirmed. All classes
+have one weight on the grader, with the least total variance, so that their shares sum to one.
 
-By subject, Rogan-Gladen takes its error rates from all subjects together: one subject has only a
-few units of the minority class. That is wrong where a grader errs differently from subject to
-subject, so it is tested. PPI++ is computed by subject and makes no such assumption.
+Rogan-Gladen uses the error rates on all subjects together, as one subject has only a few units of
+the minority class. That is wrong where a grader errs differently on different subjects; error rates
+by subject are reported, too. PPI++ is computed by subject and makes no such assumption.
 
 *People's rate* is always the mean over units of the share of people who affirm the unit, as in
 `subject_score` and `prevalence`. Unlike the rate of majority verdicts it does not depend on how
 many people labelled a unit, and has no ties.
 
 A subject favours the side of the pairs on which its answers are affirmative more often, or their
-labels higher. People's mean difference between the two answers to a pair is estimated by PPI++ as
-a mean is. What both answers share drops out: a difference varies less than the sides' rates do.
+labels higher. People's mean difference between the two answers to a pair is estimated by PPI++, as
+means are. It varies less than the rates of the sides, as effects on both answers cancel.
 
 Read `RateSums` and `stratified_ppi`, then the functions of arrays (`rogan_gladen`,
 `ppi_plus_plus`), then the functions that add rows to the results.
@@ -41,6 +41,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -71,16 +72,16 @@ from evenhand.errors import InputError
 
 class RateSums(NamedTuple):
     """Sums over units, all of one shape (rows, ...). `labelled` counts units with a reference and a
-    grade: `affirmed` sums their references, `graded` their grades, `both` the products of the two.
-    `rest` counts units with a grade only, `rest_graded` sums these. `nonbinary` sums grade x (1 -
-    grade) of all units, 0 where grades are 0 or 1. `ddof` is subtracted from the number of units in
-    the variance of grades: 1 for means, as in the authors' ppi_py.
+    grade: `affirmed` sums their references, `graded` their grades, `products` the products of the
+    two. `rest` counts the other units, with a grade only; `rest_graded` sums their grades.
+    `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1. `ddof` is
+    subtracted from the number of units in the variance of grades: 1 for means, as in ppi_py.
     """
 
     labelled: Array
     affirmed: Array
     graded: Array
-    both: Array
+    products: Array
     rest: Array
     rest_graded: Array
     nonbinary: Array = np.zeros(1)
@@ -99,13 +100,13 @@ class RateSums(NamedTuple):
     @property
     def sensitivity(self) -> Array:
         """Share that the grader affirms of the units that the reference affirms."""
-        return ratio(self.both, self.affirmed)
+        return ratio(self.products, self.affirmed)
 
     @property
     def specificity(self) -> Array:
         """Share that the grader does not affirm of the units that the reference does not affirm."""
         refused = self.labelled - self.affirmed
-        return ratio(refused - (self.graded - self.both), refused)
+        return ratio(refused - (self.graded - self.products), refused)
 
     @property
     def youden_j(self) -> Array:
@@ -125,7 +126,8 @@ class RateSums(NamedTuple):
     @property
     def covariance(self) -> Array:
         """Covariance of reference and grade on the labelled units."""
-        return ratio(self.both, self.labelled) - self.reference_rate * self.grader_rate_labelled
+        mean_product = ratio(self.products, self.labelled)
+        return mean_product - self.reference_rate * self.grader_rate_labelled
 
     @property
     def variance(self) -> Array:
@@ -140,9 +142,9 @@ class RateSums(NamedTuple):
         """Weight of PPI++ on the grader for a mean, from 0 to 1 (Angelopoulos et al. 2023b, example
         6.1): cov(reference, grade) / ((1 + labelled / rest) var(grade)).
 
-        It is 0 where the grades do not vary, and where people labelled all of them. It has the
-        least variance where units are independent, not where those of a cluster are correlated. A
-        weight estimated from few labels biases the rate; one fixed beforehand does not.
+        It is 0 where the grades do not vary, and where people labelled all units. The rate then has
+        the least variance if units are independent, not if those of a cluster are correlated. A
+        weight that is estimated from few labels biases the rate.
         """
         variance = self.variance * (1.0 + ratio(self.labelled, self.rest))
         return _optimal_weight(self.covariance, variance, self.rest)
@@ -170,16 +172,16 @@ def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Arr
     `sums` are (rows, ..., strata), or (rows, ..., classes, strata) with `classes`; row 0 is the
     data. The rate is (rows, ...) or (rows, ..., classes), the weight (rows, ...). Each stratum
     counts by its share of all units in the data, as the sample is random within strata only (Fisch
-    et al. 2024, section 4). All strata and classes have one weight, as weights tuned on the few
-    labels of each would add up to a bias. It has the least variance: sum W^2 cov / n over
-    sum W^2 var (1 / n + 1 / rest), W the share; with one stratum it is that of PPI++.
+    et al. 2024, section 4). All strata and classes have one weight, as many weights tuned on few
+    labels each would add up to a bias. It is the one with the least variance: sum S^2 cov / n over
+    sum S^2 var (1 / n + 1 / rest), S the share; with one stratum it is that of PPI++.
     """
     n_units = (sums.labelled + sums.rest)[:1]
     share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
     one, axes = np.ones(1), (-2, -1) if classes else -1
-    of_stratum = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
+    stratum_variance = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
     covariance = (share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
-    variance = (share**2 * of_stratum).sum(axis=axes)
+    variance = (share**2 * stratum_variance).sum(axis=axes)
     weight = _optimal_weight(covariance, variance, sums.rest.sum(axis=axes))
     broadcast = weight[..., None, None] if classes else weight[..., None]
     return (share * sums.ppi(broadcast)).sum(axis=-1), weight
@@ -192,18 +194,18 @@ def corrected_interval(
     labelled: tuple[int, int],
     reach: Reach | None = None,
 ) -> Interval:
-    """Return the interval of a corrected rate, within [0, 1]: that of a share with the variance of
-    the resampled rates, or as wide as the clusters allow where no resample differs.
+    """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
+    variance of the resampled rates, or as wide as the clusters allow where no resample differs.
 
-    `replicates` are the resampled rates (rows,), not clipped; `n_units` all units graded;
-    `labelled` the (units, clusters) that people labelled; `reach` that of PPI (`ppi_reach`).
+    `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
+    `labelled` the units and clusters that people labelled; `reach` is that of PPI (`ppi_reach`).
     """
     ends = np.array([interval.estimate, interval.low, interval.high])
-    estimate, low, high = clipped(ends).tolist()
+    estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
     units = n_units if reach is None else labelled[0]
     interval = intervals.share_interval(interval, replicates, units, labelled[1], reach)
-    low, high = clipped(np.array([interval.low, interval.high])).tolist()
+    low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
     return intervals.widened(replace(interval, low=low, high=high), labelled[1], "unit")
 
 
@@ -211,12 +213,12 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     """Return the score reach of a PPI++ rate, from `rate_features` summed over clusters, (clusters,
     k) or (clusters, strata, k), and the weight on the grader.
 
-    Labelled units are scaled so that each stratum has its share of all. None with one labelled
-    cluster, and with weight 0: then the rate is people's own, and its interval that of any share.
+    Labelled units are scaled so that each stratum has its share of all units. None with one
+    labelled cluster, and with weight 0, where the rate is people's own, with any share's interval.
     """
     if not weight > 0.0:
         return None
-    sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]
+    sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]  # without `nonbinary`
     n_units = sums[..., [0, 4]].sum(axis=0)  # (strata, 2): labelled, rest
     scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))
     scaled = (sums * scale[:, [0, 0, 0, 0, 1, 1]]).sum(axis=1)
@@ -231,18 +233,18 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     return intervals.powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
 
 
-def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
+def rogan_gladen_rate(rate: Array, sensitivity: Array, specificity: Array) -> Array:
     """Return Rogan & Gladen's estimate, NaN where sensitivity + specificity is at most 1.
 
-    >>> invert(np.array(0.48), np.array(70 / 80), np.array(100 / 120)).round(4).item()
+    >>> rogan_gladen_rate(np.array(0.48), np.array(70 / 80), np.array(100 / 120)).round(4).item()
     0.4424
     """
     j = sensitivity + specificity - 1.0
     return np.where(j > 0, (rate + specificity - 1.0) / np.where(j > 0, j, 1.0), np.nan)
 
 
-def clipped(rate: Array) -> Array:
-    """Return corrected rates clipped to [0, 1], which they may leave by chance."""
+def clip_rates(rate: Array) -> Array:
+    """Clip corrected rates to [0, 1], which they may leave by chance."""
     return np.asarray(np.clip(rate, 0.0, 1.0))
 
 
@@ -286,28 +288,13 @@ def rogan_gladen(
 ) -> RoganGladen:
     """Return Rogan & Gladen's estimate (1978) of people's rate.
 
-    Parameters
-    ----------
-    reference, grades : sequences (labelled units,)
-        People's verdicts, 0, 1 or between the two where they disagree, and the grader's, 0 or 1.
-    rest : sequence (other units,)
-        The grader's verdicts on the units that no person labelled.
-    clusters : sequence, optional
-        Hashable id of each unit's cluster, labelled units first; without it, units are resampled.
-    bootstrap : Bootstrap, optional
-        Number of resamples and seed of the interval; labelled and other units are resampled.
+    `reference` (labelled units,) are people's verdicts: 0, 1, or between the two where they
+    disagree. `grades` (labelled units,) are the grader's verdicts on these units, `rest` (other
+    units,) those on the units that no person labelled, 0 or 1. `clusters` are hashable ids of the
+    units' clusters, labelled units first; without them, units are resampled. `bootstrap` has the
+    number of resamples and the seed of the interval; labelled and other units are resampled.
+    Raises InputError where verdicts are missing or out of range.
 
-    Returns
-    -------
-    RoganGladen
-
-    Raises
-    ------
-    InputError
-        Where verdicts are missing or out of range.
-
-    Examples
-    --------
     80 units that people affirm, of which the grader affirms 70, and 120 others with 20 false
     alarms; it affirms 480 of 1,000 units elsewhere:
 
@@ -319,7 +306,7 @@ def rogan_gladen(
     """
     features = _unit_features(reference, grades, rest)
     sums = RateSums(*features.sum(axis=0))
-    estimate = float(clipped(_rest_rogan_gladen(sums)))
+    estimate = float(clip_rates(_rest_rogan_gladen(sums)))
     if math.isnan(estimate):
         bounds = Interval.undefined(_undefined_reason(sums))
     else:
@@ -342,22 +329,11 @@ def ppi_plus_plus(
     """Return people's rate by prediction-powered inference (Angelopoulos et al. 2023, arXiv
     2311.01453).
 
-    Other parameters, and errors, are those of `rogan_gladen`.
+    `weight`, from 0 to 1, is that on the grader: 1 is PPI, 0 the sample alone; without it, it is
+    estimated (PPI++). `method` is "bootstrap" for an interval by resampling, with the weight
+    estimated in each resample, or "normal" for the large-sample interval of independent units. The
+    other parameters and errors are those of `rogan_gladen`.
 
-    Parameters
-    ----------
-    weight : float from 0 to 1, optional
-        Weight on the grader; without it, estimated (PPI++). 1 is PPI, 0 the sample alone.
-    method : "bootstrap" or "normal"
-        Interval by resampling, with the weight estimated in each resample, or the large-sample
-        interval of independent units.
-
-    Returns
-    -------
-    PredictionPowered
-
-    Examples
-    --------
     The units of the example of `rogan_gladen`:
 
     >>> people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
@@ -377,39 +353,40 @@ def ppi_plus_plus(
     def rate(sampled: RateSums) -> Array:
         return sampled.ppi(sampled.ppi_weight if weight is None else weight)
 
-    used = float(sums.ppi_weight if weight is None else weight)
-    estimate = float(clipped(rate(sums)))
+    used_weight = float(sums.ppi_weight if weight is None else weight)
+    estimate = float(clip_rates(rate(sums)))
     if sums.rest == 0:
-        used = estimate = math.nan
+        used_weight = estimate = math.nan
     if math.isnan(estimate):
         bounds = Interval.undefined(_undefined_reason(sums))
     elif method == "bootstrap":
-        bounds = _resampled_interval(features, clusters, bootstrap, rate, used)
+        bounds = _resampled_interval(features, clusters, bootstrap, rate, used_weight)
     elif method == "normal":
-        y, f, g = (np.asarray(values, dtype=float) for values in (reference, grades, rest))
-        variance = used**2 * np.var(g) / len(g) + np.var(y - used * f) / len(y)
+        errors = np.asarray(reference, float) - used_weight * np.asarray(grades, float)
+        grader_variance = np.var(np.asarray(rest, float)) / len(rest)
+        variance = used_weight**2 * grader_variance + np.var(errors) / len(errors)
         half = Z * math.sqrt(variance)
-        bounds = Interval(estimate, *clipped(estimate + np.array([-half, half])).tolist())
+        bounds = Interval(estimate, *clip_rates(estimate + np.array([-half, half])).tolist())
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
-    return PredictionPowered(estimate, bounds.low, bounds.high, bounds.remarks, weight=used)
+    return PredictionPowered(estimate, bounds.low, bounds.high, bounds.remarks, weight=used_weight)
 
 
 def _unit_features(reference: Column[float], grades: Column[float], rest: Column[float]) -> Array:
     """Return the features (units, 7) of the labelled units, then of the rest, after checks."""
-    y, f, g = (np.asarray(values, dtype=float) for values in (reference, grades, rest))
-    same_length(y, f)
-    binary = np.isin(f, (0, 1)).all() and np.isin(g, (0, 1)).all()
-    if not binary or not ((y >= 0) & (y <= 1)).all():
+    people, grades = np.asarray(reference, dtype=float), np.asarray(grades, dtype=float)
+    same_length(people, grades)
+    all_grades = np.concatenate([grades, np.asarray(rest, dtype=float)])
+    if not np.isin(all_grades, (0, 1)).all() or not ((people >= 0) & (people <= 1)).all():
         raise InputError(
             "a grader's verdicts must be 0 or 1, and the reference's between 0 and 1, none missing"
         )
-    return rate_features(np.concatenate([y, np.full(len(g), np.nan)]), np.concatenate([f, g]))
+    return rate_features(np.concatenate([people, np.full(len(rest), np.nan)]), all_grades)
 
 
 def _rest_rogan_gladen(sums: RateSums) -> Array:
     """Return Rogan & Gladen's estimate for the units without a reference."""
-    return invert(sums.grader_rate_rest, sums.sensitivity, sums.specificity)
+    return rogan_gladen_rate(sums.grader_rate_rest, sums.sensitivity, sums.specificity)
 
 
 def _undefined_reason(sums: RateSums) -> str:
@@ -428,11 +405,11 @@ def _resampled_interval(
 ) -> Interval:
     """Return the interval of a rate from resamples of units or clusters. Equal clusters are counted
     and resampled together. `weight` is that of prediction-powered inference, None for Rogan &
-    Gladen. The width depends on the number of labelled units, not of all.
+    Gladen. The width depends on the number of labelled units, not on the number of all units.
     """
     codes = cluster_codes(clusters, len(features))
-    of_clusters = [np.bincount(codes, weights=column) for column in features.T]
-    sums: Array = np.column_stack(of_clusters).astype(float)
+    columns = [np.bincount(codes, weights=column) for column in features.T]
+    sums: Array = np.column_stack(columns).astype(float)
     patterns, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = rate(RateSums(*resamples.totals(patterns).T))
@@ -449,7 +426,7 @@ NOTHING_UNLABELLED = Remark("no_unlabelled_units")
 PEOPLES_OWN = Remark("peoples_own")
 """People labelled all units that the grader graded: PPI++ is their own rate."""
 IMPOSSIBLE = Remark("outside_zero_one")
-"""The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
+"""The whole interval lies beyond [0, 1]: this subject's error rates must be different ones."""
 FEW_UNITS = 30
 """Labelled units below which a figure of a part of the sample has a note."""
 FEW = Remark("few_labelled", (FEW_UNITS,))
@@ -459,8 +436,8 @@ both, and a share of few clusters is not reliable."""
 
 
 class Scores(NamedTuple):
-    """Labels of a view as numbers from 0 to 1, NaN for none, (units,): people's mean, and the label
-    of every grader that has any. `measure` names the statistics of their means.
+    """Labels of a view as numbers from 0 to 1, NaN for none, (units,): people's mean, and labels of
+    every grader by name. `measure` names the statistics of the means over units.
     """
 
     measure: Measure
@@ -469,8 +446,8 @@ class Scores(NamedTuple):
 
     @classmethod
     def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
-        """Return the verdicts of a binary view, or else the labels' positions on the scale; people
-        are the annotators with these numbers, by default all.
+        """Return the verdicts of a binary view, or else the labels' positions on the scale. People
+        are the annotators with the numbers `humans`, by default all.
         """
         labels, measure = view.labels, RATES
         annotators = list(labels.humans if humans is None else humans)
@@ -478,8 +455,8 @@ class Scores(NamedTuple):
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
             measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
-            decided = [category not in labels.scale.unclear for category in labels.scale.categories]
-            positions = np.where(decided, (values - measure.onto[0]) / measure.onto[1], np.nan)
+            is_clear = [key not in labels.scale.unclear for key in labels.scale.categories]
+            positions = np.where(is_clear, (values - measure.onto[0]) / measure.onto[1], np.nan)
             scores = np.append(positions, np.nan)[labels.codes]
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
@@ -492,13 +469,13 @@ def add_corrected_rows(out: RubricView) -> None:
     """Add rates or means by subject (at): people's own, and each grader's before and after
     correction.
 
-    The labels have one row per unit that counts towards a rate. `rate_human` is people's on what
-    they labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
-    graded; `sensitivity`, `specificity` and `youden_j` of those that people labelled too. Means of
-    labels are `subject_score` of people and of the grader, and `mean_ppi`. Where the labelled
-    sample is stratified, PPI++ is too. Differences between subjects hold together over all rubrics.
-    Where the units table names no subject, all units are one. Without people there are raw figures
-    alone.
+    The labels have one row per unit that counts towards a rate. `rate_human` is people's rate on
+    their units; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
+    graded; `sensitivity`, `specificity` and `youden_j` are on those of them that people labelled.
+    Means of labels are `subject_score` of people and of the grader, and `mean_ppi`. PPI++ is
+    stratified if the labelled sample is. Intervals of differences between subjects hold together
+    over all rubrics. Without subjects all units are one group; without people there are only raw
+    figures.
     """
     labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
@@ -516,9 +493,9 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
     """
     labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
     columns = labels.columns(view.request.screened) if columns is None else columns
-    for part, chosen in (part for column in columns for part in column.parts()):
-        in_part, clusters = np.unique(view.clusters[chosen], return_inverse=True)
-        resamples = view.resamples.only(in_part)
+    for part, chosen in chain.from_iterable(column.parts() for column in columns):
+        clusters_in_part, clusters = np.unique(view.clusters[chosen], return_inverse=True)
+        resamples = view.resamples.only(clusters_in_part)
         out = Writer(view.rows, resamples, clusters, view.coded.part(part))
         graded = {grader: values[chosen] for grader, values in scores.graded.items()}
         part_scores = scores._replace(people=scores.people[chosen], graded=graded)
@@ -529,10 +506,10 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
 
 
 def add_public_rows(view: RubricView) -> None:
-    """Add rates or means by subject (at) from the labels of each side's annotators (subset =
-    "column=value"): their own, and each grader's PPI++ with its errors by their labels. Then the
+    """Add rates or means by subject (at) for each side of the annotators (subset = "column=value"):
+    the side's own, and each grader's PPI++ corrected with the side's labels. Then add the
     difference of every two sides (subset = "column=first>second"), where all bounds of a grader
-    hold together, and the least of all sides ("column=*").
+    hold together, and the least of all sides (subset = "column=*").
 
     Each bound of the least holds with probability .975: the lower one is the least of the sides'
     lower bounds; the upper ones are widened by Bonferroni, as any side may have the least.
@@ -559,7 +536,7 @@ def _add_side_comparison_rows(
     grader: str,
     by_side: Sequence[_CorrectedRates],
 ) -> None:
-    """Add the differences between sides, and the least, of each subject's rates by one grader."""
+    """Add each subject's differences between sides, and the least side, by one grader's rates."""
     measure, groups = by_side[0].measure, by_side[0].groups
     start, span = measure.onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z
@@ -572,8 +549,8 @@ def _add_side_comparison_rows(
         if len(defined) < len(sides):
             continue
         rates = np.column_stack([side.rates[:, group] for side in by_side])
-        rates[0] = clipped(rates[0])
-        labelled = np.array([view.count(side.both & member)[1] for side in by_side])
+        rates[0] = clip_rates(rates[0])
+        labelled = np.array([view.count(side.compared & member)[1] for side in by_side])
         pairs = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
         ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(pairs.first, pairs.second, ends, strict=True):
@@ -582,7 +559,7 @@ def _add_side_comparison_rows(
             out.add(measure.sides, Interval(*bounds), graded, **about)
         bounds = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
         bounds[:, 2] = bounds[:, 0] + widening * (bounds[:, 2] - bounds[:, 0])
-        least = clipped((bounds.min(axis=0) - start) / span)
+        least = clip_rates((bounds.min(axis=0) - start) / span)
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
@@ -590,35 +567,37 @@ def _add_side_comparison_rows(
 
 def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
     """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
-    of labels around each subject's mean, or of differences of two subjects within clusters. They
-    are pooled over subjects, or pairs of subjects, on the scale of the labels.
+    of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
+    are pooled over subjects, or pairs of subjects, and have the scale of the labels.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
     count, spreads = len(groups.names), dict[tuple[str, str], LabelSpread]()
     rows = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
-        both = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
+        compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
         sums = np.zeros((3, int(rows.max()) + 1, count))
-        for total, values in zip(sums, (scores.people, graded, both), strict=True):
-            np.add.at(total, (rows[both], groups.codes[both]), values[both])
+        for total, values in zip(sums, (scores.people, graded, compared), strict=True):
+            np.add.at(total, (rows[compared], groups.codes[compared]), values[compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
         first, second = np.triu_indices(count, 1)
         differences = means[first] - means[second]
         for quantity, samples in (("mean", means), ("difference", differences)):
             defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-            several = [sample for sample in defined if sample.shape[1] > 1]
-            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in several]
+            samples_of_two = [sample for sample in defined if sample.shape[1] > 1]
+            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in samples_of_two]
             freedom = sum(sample.shape[1] - 1 for sample in centred)
             if freedom > 1:
-                (y, covariance), (_, f) = sum(sample @ sample.T for sample in centred) / freedom
-                r = covariance / math.sqrt(y * f) if y * f > 0 else 0.0
-                sd = math.sqrt(y) * scores.measure.onto[1]
+                squares = sum(sample @ sample.T for sample in centred) / freedom
+                (people_variance, covariance), (_, grader_variance) = squares
+                product = people_variance * grader_variance
+                r = covariance / math.sqrt(product) if product > 0 else 0.0
+                sd = math.sqrt(people_variance) * scores.measure.onto[1]
                 spreads[quantity, grader] = LabelSpread(sd, min(max(r, 0.0), 1.0))
     return spreads
 
 
 def has_means(scale: Scale) -> bool:
-    """Return True for a scale of three or more ordered categories that favour no side."""
+    """Return True for a scale of three or more ordered categories, none of which favours a side."""
     return scale.level != "nominal" and len(scale.categories) > 2 and not scale.favours
 
 
@@ -634,10 +613,10 @@ def add_share_rows(view: RubricView) -> None:
     strata = joint_strata(labels.columns(view.request.strata), len(people))
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.sides]
     columns += labels.columns(view.request.screened)
-    parts = [(part, chosen) for column in columns for part, chosen in column.parts()]
+    parts = [*chain.from_iterable(column.parts() for column in columns)]
     for grader in [model for model in labels.models if (labels.codes[:, model] >= 0).any()]:
-        of_classes = zip(people.T, indicators[:, grader].T, strict=True)
-        features = np.stack([rate_features(*of_class) for of_class in of_classes], axis=1)
+        classes = zip(people.T, indicators[:, grader].T, strict=True)
+        features = np.stack([rate_features(*columns) for columns in classes], axis=1)
         graded, has_label = labels.codes[:, grader] >= 0, ~np.isnan(people[:, 0])
         for part, chosen in [("all", np.ones(len(people), dtype=bool)), *parts]:
             out, in_part = view.on(part), graded & chosen
@@ -647,10 +626,10 @@ def add_share_rows(view: RubricView) -> None:
             merged = merge_small_strata(strata, [labelled, rest], view.count)
             codes, n_strata = np.where(in_part, merged, -1), int(merged.max()) + 1
             cells = cell_sums(features.reshape(len(people), -1), codes, n_strata, out)
-            cells = cells.reshape(view.coded.q, 7, *cells.shape[1:])
+            cells = cells.reshape(view.coded.q, features.shape[2], *cells.shape[1:])
             sums = RateSums(*np.moveaxis(cells, 0, 2))._replace(ddof=1.0)
             shares, weight = stratified_ppi(sums, classes=True)
-            shares = clipped(shares)
+            shares = clip_rates(shares)
             shares /= shares.sum(axis=1, keepdims=True)
             n_units, counts = out.count(in_part)[0], out.count(labelled)
             basis = _basis_note(out, labelled, rest, n_strata)
@@ -672,8 +651,8 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
 
 
 def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
-    """Return the note on the units (units,) of a PPI++ figure: no unlabelled ones (`rest`), the
-    number of strata, or few labelled units in a part of the sample.
+    """Return the note on the units of a PPI++ figure, from masks (units,): that none of them is
+    unlabelled (`rest`), the number of strata, or few labelled units in a part of the sample.
     """
     sample: Note = f"in {strata} strata" if strata > 1 else ""
     if not out.subset.startswith("all") and out.count(labelled)[0] < FEW_UNITS:
@@ -692,6 +671,7 @@ class _Groups:
 
     @classmethod
     def of(cls, labels: LabelMatrix) -> _Groups:
+        """Return the groups of the units of labels."""
         if labels.subjects:
             return cls(labels.subjects, labels.subject)
         return cls(("",), np.zeros(len(labels.codes), dtype=np.intp))
@@ -707,7 +687,8 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     measure, reference, _ = scores
     labelled = ~np.isnan(reference)
     features = np.column_stack([labelled, np.where(labelled, reference, 0.0)])
-    people = ratio(*cell_sums(features, groups.codes, len(groups.names), out)[::-1])
+    count, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
+    people = ratio(affirmed, count)
     for group, name, member in groups:
         if (in_part := labelled & member).any():
             counts, about = out.count(in_part), About(a="humans", at=name, onto=measure.onto)
@@ -716,7 +697,7 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
-    """Return the stratum of each unit, (units,): each combination of values has a number."""
+    """Return the stratum of each unit, (units,): the number of its combination of values."""
     if not columns:
         return np.zeros(n_units, dtype=np.intp)
     cells = np.column_stack([column.codes for column in columns])
@@ -726,9 +707,9 @@ def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
 def merge_small_strata(
     strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], Counts]
 ) -> Codes:
-    """Return strata (units,) renumbered so that each has `MIN_STRATUM` clusters, by `count`, of
-    both parts: the labelled units and the rest, each (units,). Smaller strata are merged into
-    stratum 0, with the smallest of the others if they are still too small together.
+    """Return strata (units,) renumbered so that each has `MIN_STRATUM` clusters (see `count`) of
+    both `parts`: labelled and other units (units,). Smaller strata are merged into stratum 0, with
+    the smallest of the others if they are still too small together.
     """
     merged, number, merged_counts = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2)
     counts = {
@@ -758,9 +739,9 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 
 class _CorrectedRates:
-    """Rates or means of one grader by group, from `scores`. PPI++ (`rates` and `weight`, (rows,
-    groups)) is stratified in groups with enough labels for two strata or more; `strata` maps the
-    number of such a group to the stratum of each unit (units,).
+    """Rates or means of one grader by group, from `scores`. `rates` and `weight` (rows, groups) are
+    those of PPI++. It is stratified in groups with enough labels for two strata or more; `strata`
+    maps the number of such a group to the stratum of each unit (units,).
     """
 
     def __init__(
@@ -771,7 +752,7 @@ class _CorrectedRates:
         about = About(a="humans", b=grader, onto=self.measure.onto)
         self._add = partial(out.add, reason="no_variation", **about)
         self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(self.reference)
-        self.both = self.graded & self.labelled
+        self.compared = self.graded & self.labelled
         self.features = rate_features(self.reference, grades)
         self.sums = self._sums(groups.codes, len(groups.names))
         self.weight = self.sums.ppi_weight
@@ -782,10 +763,11 @@ class _CorrectedRates:
         for group, _, member in groups:
             parts = [member & (self.features[:, column] > 0) for column in (0, 4)]
             merged = merge_small_strata(strata, parts, out.count)
-            if last := int(merged.max(initial=0)):
+            n_strata = int(merged.max(initial=0)) + 1
+            if n_strata > 1:
                 codes = self.strata[group] = np.where(member, merged, -1)
-                by_stratum = stratified_ppi(self._sums(codes, last + 1))
-                self.rates[:, group], self.weight[:, group] = by_stratum
+                rate_and_weight = stratified_ppi(self._sums(codes, n_strata))
+                self.rates[:, group], self.weight[:, group] = rate_and_weight
 
     def _sums(self, codes: Codes, count: int) -> RateSums:
         """Return the sums by code (units,) in every resample, each (rows, count)."""
@@ -793,8 +775,8 @@ class _CorrectedRates:
         return sums._replace(ddof=0.0 if self.measure.is_rate else 1.0)
 
     def add_rows(self, rubrics: int) -> None:
-        """Add all rows of this grader; only its raw rates before people have labelled anything.
-        The intervals of the groups' differences hold together over this number of rubrics.
+        """Add all rows of this grader; without people's labels only its raw rates. The intervals of
+        the groups' differences hold together over this number of rubrics.
         """
         if self.labelled.any() and self.measure.is_rate:
             self._add_by_error_rates()
@@ -806,16 +788,17 @@ class _CorrectedRates:
     def _add_by_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
         pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in self.sums[:7]))
-        unusable = self._add_error_rates(pooled)
+        unusable_reason = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
-        rates = invert(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
+        rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
         for group, name, member in self.groups:
             if (in_part := self.graded & member).any():
-                reason = unusable if (in_part & ~self.labelled).any() else NOTHING_UNLABELLED
+                is_needed = (in_part & ~self.labelled).any()
+                reason = unusable_reason if is_needed else NOTHING_UNLABELLED
                 self._add_corrected("rate_rogan_gladen", rates[:, group], name, in_part, reason)
 
     def add_raw_and_ppi(self) -> None:
-        """Add each group's raw rate, and PPI++."""
+        """Add each group's raw rate, and that of PPI++."""
         for group, name, member in self.groups:
             if not (in_part := self.graded & member).any():
                 continue
@@ -839,37 +822,36 @@ class _CorrectedRates:
         """Add the differences of the groups' corrected rates, if two or more are defined."""
         key = self.measure.powered, "humans", self.grader, self.out.subset
         rows = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
-        defined = {at: row for at, row in rows.items() if row and not np.isnan(row["estimate"])}
+        defined = {k: row for k, row in rows.items() if row and not np.isnan(row["estimate"])}
         if len(defined) < 2:
             return
         rates = self.rates[:, list(defined)]
-        rates[0] = clipped(rates[0])  # as in the rows of the rates
+        rates[0] = clip_rates(rates[0])  # as in the rows of the rates
         members = [member for group, _, member in self.groups if group in defined]
-        labelled = np.array([self.out.count(self.both & member)[1] for member in members])
+        labelled = np.array([self.out.count(self.compared & member)[1] for member in members])
         # A subject has an answer in a cluster even where its grade is missing.
         resamples = self.out.resamples
         n_answers = resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         answered = resamples.each_cluster(n_answers) > 0
-        sample = labelled, answered, rubrics
-        add_difference_rows(
-            self.out, self.grader, self.measure, list(defined.values()), rates, *sample
-        )
+        subjects = list(defined.values()), rates, labelled, answered
+        add_difference_rows(self.out, self.grader, self.measure, *subjects, rubrics)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
         many units of the minority class; return the reason why they cannot be used, or None.
         """
-        affirmed, refused = self.both & (self.reference > 0), self.both & (self.reference < 1)
+        affirmed = self.compared & (self.reference > 0)
+        refused = self.compared & (self.reference < 1)
         self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
         self._add("specificity", pooled.specificity[:, 0], refused)
-        j = self._add("youden_j", pooled.youden_j[:, 0], self.both)
-        for group, name, member in self.groups if len(self.groups.names) > 1 else ():
-            if (self.both & member).any():
-                of_group = self.sums.sensitivity[:, group], self.sums.specificity[:, group]
-                self._add("sensitivity", of_group[0], affirmed & member, at=name)
-                self._add("specificity", of_group[1], refused & member, at=name)
+        j = self._add("youden_j", pooled.youden_j[:, 0], self.compared)
+        for group, name, member in self.groups:
+            if len(self.groups.names) > 1 and (self.compared & member).any():
+                sensitivity, specificity = self.sums.sensitivity, self.sums.specificity
+                self._add("sensitivity", sensitivity[:, group], affirmed & member, at=name)
+                self._add("specificity", specificity[:, group], refused & member, at=name)
         if np.isnan(j.estimate):
-            return Remark("no_variation" if self.both.any() else "no_pairable_units")
+            return Remark("no_variation" if self.compared.any() else "no_pairable_units")
         if np.isnan(j.low):
             return j.remarks[0]
         return None if j.low > 0 else NOT_INFORMATIVE
@@ -891,7 +873,7 @@ class _CorrectedRates:
         counts, labelled = self.out.count(units), self.out.count(units & self.labelled)
         n_labelled = labelled[0]
         if statistic == "rate_rogan_gladen":  # its error rates are of all groups' labels
-            labelled = self.out.count(self.both)
+            labelled = self.out.count(self.compared)
             reach = Reach(np.inf, np.inf, labelled[1])
         interval = self.out.resamples.interval(values, labelled[1])
         if interval.low > 1 or interval.high < 0:
@@ -925,12 +907,12 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     for grader, scores in by_grader.items():
         answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
         n_answers = np.bincount(groups.codes[answered], minlength=len(groups.names))
-        by_grader_difference = scores[first] - scores[second]
-        graded = ~np.isnan(by_grader_difference)
+        grader_difference = scores[first] - scores[second]
+        graded = ~np.isnan(grader_difference)
         labelled = graded & ~np.isnan(people_difference)
         pairs = [graded & (subject == k) for k in range(len(groups.names))]
-        n_labelled = [out.count(labelled & of_subject) for of_subject in pairs]
-        features = rate_features(people_difference, by_grader_difference)
+        n_labelled = [out.count(labelled & subject_pairs) for subject_pairs in pairs]
+        features = rate_features(people_difference, grader_difference)
         clusters, alpha = np.array([n for _, n in n_labelled]), 0.05 / request.rubrics
         differences = _paired_differences(out, features, subject, clusters, alpha, measure.is_rate)
         for k in np.flatnonzero(n_answers):
@@ -959,18 +941,17 @@ def _paired_differences(
     sums = RateSums(*cell_sums(features, subject, len(clusters), out))
     sums = sums._replace(ddof=0.0 if is_rate else 1.0)
     means, labelled = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
-    alone = [intervals.interval(means[:, k], count) for k, count in enumerate(clusters.tolist())]
-    ends = np.array([[interval.estimate, interval.low, interval.high] for interval in alone])
+    separate = [intervals.interval(means[:, k], n) for k, n in enumerate(clusters.tolist())]
+    ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
     if len(defined := np.flatnonzero(~np.isnan(ends[:, 1]))):
         sample = means[1:, defined], labelled[defined], clusters[defined], alpha
         reach = paired_reach(*sample, is_rate=is_rate)
         estimates = np.clip(ends[defined, :1], -1.0, 1.0)
         ends[defined, 1:] = estimates + np.column_stack([-reach, reach])
+    all_ends = np.clip(ends, -1.0, 1.0).tolist()
     return [
         replace(interval, estimate=estimate, low=low, high=high)
-        for interval, (estimate, low, high) in zip(
-            alone, np.clip(ends, -1.0, 1.0).tolist(), strict=True
-        )
+        for interval, (estimate, low, high) in zip(separate, all_ends, strict=True)
     ]
 
 
@@ -982,10 +963,10 @@ def paired_reach(
     `labelled` the differences of the labelled pairs alone, `clusters` the number of these pairs'
     clusters, (subjects,) each.
 
-    The variance is that with one more pair in favour of each side, as in Agresti & Caffo's interval
-    (2000): these lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair that
-    no labelled cluster has (`intervals.unseen`). For scores, both apply only where no resample
-    differs.
+    The variance includes one more pair in favour of each side, as in Agresti & Caffo's interval
+    (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
+    that no labelled cluster has (`intervals.unseen`). For means of labels (not `is_rate`), both
+    apply only where no resample differs.
     """
     needs_floor = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
     extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2

@@ -4,12 +4,12 @@ A unit's *score* for a subject is 1 where its answer is preferred, 0 where the o
 half for a tie; for human raters it is the mean of theirs. A grader whose verdict changes with the
 order of the answers counts as calling a tie (Zheng et al. 2023). Degrees of preference are ignored.
 
-Strengths are those of Bradley & Terry (1952): the probability that s is preferred to t is
+Strengths are those of Bradley & Terry (1952): the probability that subject s is preferred to t is
 1 / (1 + exp(strength of t - strength of s)). A tie counts as half a win for each, as in public
-leaderboards (Chiang et al. 2024): that needs no further parameter and gives the same ranks, while
-strengths lie closer together than in a model of ties (Davidson 1970). The maximum likelihood
-estimate exists and is unique if, for every split of the subjects in two parts, some subject of each
-part has won against one of the other (Ford 1957).
+leaderboards (Chiang et al. 2024). This needs no further parameter; it gives the same ranks as a
+model of ties (Davidson 1970), with strengths closer together. The maximum likelihood estimate
+exists and is unique if, for every split of the subjects in two parts, some subject of each part has
+won against one of the other (Ford 1957).
 """
 
 from __future__ import annotations
@@ -28,40 +28,39 @@ from evenhand.analysis.writer import About, RatedView, Writer
 _MAX_STEPS = 100
 _MAX_STEP = 2.0
 _TOLERANCE = 1e-11
+"""Limits of Newton's method: steps, length of a step, and the step at which it has converged."""
 _BLOCK = 250
-"""Limits of Newton's method: steps, length of a step, and the step at which it has converged. A
-block of tables is fitted at a time, which bounds memory."""
+"""Tables fitted at a time, which bounds memory."""
 
 
 def strengths(wins: Array) -> Array:
     """Return the maximum likelihood strengths, log odds that sum to 0, (rows, subjects); NaN in
     rows where they do not exist.
 
-    `wins` (rows, subjects, subjects) counts how often the first was preferred to the second.
-
-    Two subjects, of which one wins three times out of four, by hand:
+    `wins` (rows, subjects, subjects) counts how often the first subject was preferred to the
+    second. Two subjects, of which one wins three times out of four, by hand:
 
     >>> strengths(np.array([[[0.0, 3.0], [1.0, 0.0]]])).round(4) + 0.0
     array([[ 0.5493, -0.5493]])
     >>> float(np.log(3) / 2).__round__(4)
     0.5493
     """
-    out = np.full(wins.shape[:2], np.nan)
-    linked = np.flatnonzero(is_linked(wins))
-    for start in range(0, len(linked), _BLOCK):
-        rows = linked[start : start + _BLOCK]
-        out[rows] = _newton_strengths(wins[rows])
-    return out
+    log_odds = np.full(wins.shape[:2], np.nan)
+    linked_rows = np.flatnonzero(is_linked(wins))
+    for start in range(0, len(linked_rows), _BLOCK):
+        rows = linked_rows[start : start + _BLOCK]
+        log_odds[rows] = _newton_strengths(wins[rows])
+    return log_odds
 
 
-def why_undefined(wins: Array) -> str:
-    """Return the code of the remark on a table of wins (subjects, subjects) without strengths."""
+def undefined_reason(wins: Array) -> str:
+    """Return the code of the reason why a table of wins (subjects, subjects) has no strengths."""
     return "subject_unbeaten" if is_linked((wins + wins.T)[None])[0] else "subjects_not_linked"
 
 
 def is_linked(wins: Array) -> Mask:
-    """Return True, (rows,), for tables in which a chain of wins leads from every subject to every
-    other.
+    """Return a mask (rows,) of the tables of `wins` (rows, subjects, subjects) in which a chain of
+    wins leads from every subject to every other.
 
     >>> chain = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     >>> is_linked(np.array([chain, chain + chain.T]))
@@ -69,7 +68,7 @@ def is_linked(wins: Array) -> Mask:
     """
     n = wins.shape[-1]
     reached = (wins > 0) | np.eye(n, dtype=bool)
-    for _ in range(max(1, int(np.ceil(np.log2(max(n, 2)))))):
+    for _ in range(int(np.ceil(np.log2(max(n, 2))))):  # each step doubles the length of chains
         paths = reached.astype(np.float32)
         reached = paths @ paths > 0
     return np.asarray(reached.all(axis=(1, 2)))
@@ -86,7 +85,7 @@ def _newton_strengths(wins: Array) -> Array:
         gradient = (wins - played * expected).sum(axis=2)
         information = played * expected * (1.0 - expected)
         row_information = information.sum(axis=2)
-        # The gradient sums to 0: the same number in every cell keeps the strengths' sum at 0.
+        # The Hessian is singular. The same number in every cell keeps the strengths' sum at 0.
         hessian = row_information.mean(axis=1)[:, None, None] / n - information
         hessian[:, diagonal, diagonal] += row_information
         step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
@@ -146,13 +145,13 @@ class ComparedSubjects:
         subjects = tuple(sorted({*columns[0].values, *columns[1].values}))
         if len(subjects) < 2:
             return None
-        index = {name: at for at, name in enumerate(subjects)}
-        codes = [
-            np.array([*(index[name] for name in column.values), -1], dtype=np.intp)[column.codes]
+        numbers = {name: number for number, name in enumerate(subjects)}
+        a, b = (
+            np.array([*map(numbers.get, column.values), -1], dtype=np.intp)[column.codes]
             for column in columns
-        ]
-        comparable = (codes[0] >= 0) & (codes[1] >= 0) & (codes[0] != codes[1])
-        return cls(subjects, *(np.where(comparable, code, -1) for code in codes))
+        )
+        comparable = (a >= 0) & (b >= 0) & (a != b)
+        return cls(subjects, np.where(comparable, a, -1), np.where(comparable, b, -1))
 
     @property
     def comparable(self) -> Mask:
@@ -160,21 +159,21 @@ class ComparedSubjects:
         return np.asarray(self.a >= 0)
 
     def with_subject(self, subject: int) -> Mask:
-        """Mask (units,) of the units that compare a subject with another."""
+        """Return the mask (units,) of the units that compare a subject with another."""
         return np.asarray((self.a == subject) | (self.b == subject))
 
 
 def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
     """Return units' scores for side a, (units,), of the humans and of each grader; NaN for none."""
-    table = (1.0 + favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]) / 2.0
-    scores = {}
+    signs = favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]
+    label_scores, scores = (1.0 + signs) / 2.0, {}  # (units, raters), by rater
     if labels.humans:
-        people = table[:, list(labels.humans)]
+        people = label_scores[:, list(labels.humans)]
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
     for model in labels.models:
-        name, score = labels.raters[model], table[:, model].copy()
-        if (unsure := np.isnan(score)).any():
-            score[unsure] = _mean_of_orders(ratings, name, labels.scale, facts)[unsure]
+        name, score = labels.raters[model], label_scores[:, model].copy()
+        if (is_missing := np.isnan(score)).any():
+            score[is_missing] = _mean_of_orders(ratings, name, labels.scale, facts)[is_missing]
         scores[name] = score
     return scores
 
@@ -184,11 +183,11 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     score, 0.5 where another tool recorded a disagreement between the orders.
     """
     signs = favour_signs(scale.categories, scale.favours)
-    index = {category: at for at, category in enumerate(scale.categories)}
+    codes = {category: code for code, category in enumerate(scale.categories)}
     graded = ratings[ratings["rater_id"].eq(grader)]
     order_dependent = set(graded.loc[graded["unscored_reason"].eq("order_disagreement"), "unit_id"])
     graded = graded[graded["label"].ne("") & graded["order"].isin(("ab", "ba"))]
-    score = (1.0 + signs[graded["label"].map(index).to_numpy(dtype=np.intp)]) / 2.0
+    score = (1.0 + signs[graded["label"].map(codes).to_numpy(dtype=np.intp)]) / 2.0
     scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
     by_order = scored.unstack("order")
     mean = by_order.mean(axis=1)[by_order.notna().all(axis=1) & (by_order.shape[1] == 2)]
@@ -211,15 +210,16 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     table = flat.reshape(-1, n, n)
     wins, losses = table.sum(axis=2), table.sum(axis=1)
     rates, present = ratio(wins, wins + losses), np.flatnonzero(losses[0] + wins[0] > 0).tolist()
-    units_of = {at: scored & compared.with_subject(at) for at in present}
-    for at, units in units_of.items():
-        out.add("win_rate", rates[:, at], units, a=name, at=compared.subjects[at])
+    units_of = {subject: scored & compared.with_subject(subject) for subject in present}
+    for subject, units in units_of.items():
+        out.add("win_rate", rates[:, subject], units, a=name, at=compared.subjects[subject])
     if len(present) > MAX_SUBJECTS:
         return
     table = table[:, present][:, :, present]
-    reason = why_undefined(table[0])
-    for (at, units), strength in zip(units_of.items(), strengths(table).T, strict=True):
-        out.add("strength", strength, units, reason=reason, a=name, at=compared.subjects[at])
+    about = About(a=name)
+    for (subject, units), strength in zip(units_of.items(), strengths(table).T, strict=True):
+        about["at"] = compared.subjects[subject]
+        out.add("strength", strength, units, reason=undefined_reason(table[0]), **about)
 
 
 def _add_corrected_win_rates(
@@ -229,24 +229,27 @@ def _add_corrected_win_rates(
     if not (scored := compared.comparable & ~np.isnan(graded)).any():
         return
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
-    y, f = (np.concatenate([labels[scored], 1.0 - labels[scored]]) for labels in (people, graded))
-    features = corrected_rates.rate_features(y, f)
+    both_sides = (
+        np.concatenate([score[scored], 1.0 - score[scored]]) for score in (people, graded)
+    )
+    features = corrected_rates.rate_features(*both_sides)
     twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
     sums = corrected_rates.RateSums(*cells)
     rates = sums.ppi(weight := sums.ppi_weight)
-    for at in np.unique(subjects):
-        pairs = scored & compared.with_subject(at)
-        about = About(a="humans", b=grader, at=compared.subjects[at])
+    for subject in np.unique(subjects):
+        pairs = scored & compared.with_subject(subject)
+        about = About(a="humans", b=grader, at=compared.subjects[subject])
         counts, labelled = out.count(pairs), out.count(pairs & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
             reason = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        of_subject = np.where((subjects == at)[:, None], features, 0.0)
-        reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
-        interval = out.resamples.interval(rates[:, at], labelled[1])
-        sample = rates[1:, at], counts[0], labelled, reach
+        subject_features = np.where((subjects == subject)[:, None], features, 0.0)
+        cluster_sums = twice.each_cluster(subject_features)
+        reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))
+        interval = out.resamples.interval(rates[:, subject], labelled[1])
+        sample = rates[1:, subject], counts[0], labelled, reach
         about["note"] = f"{labelled[0]} of them labelled by annotators"
         interval = corrected_rates.corrected_interval(interval, *sample)
         out.add("win_rate_ppi", interval, counts, **about)

@@ -1,7 +1,7 @@
 """Subjects' scores by each rater, correlations of the raters' scores, and comparisons of subjects.
 
-The correlations are written here because scipy.stats takes 0.4 s to load and nothing else in an
-analysis needs it.
+The correlations are implemented here because scipy.stats takes 0.4 s to load, and nothing else in
+an analysis needs it.
 
 The intervals of the differences of every two subjects hold together. All subjects share the
 resamples of clusters, so that subjects who answered the same prompts are compared prompt by prompt:
@@ -33,6 +33,7 @@ from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 
 Correlation = Callable[[Array, Array], Array]
+"""Function that returns the correlation of two arrays along the last axis."""
 
 MAX_EXACT = 9
 """Subjects up to which all orders are tried: 9! is 362,880."""
@@ -57,11 +58,11 @@ def spearman(x: Array, y: Array) -> Array:
 
 def mid_ranks(x: Array) -> Array:
     """Return ranks along the last axis, tied values at their mean; rows with a NaN are all NaN."""
-    lower, tied = (np.zeros(x.shape) for _ in range(2))
+    n_lower, n_equal = np.zeros((2, *x.shape))
     for column in np.moveaxis(x, -1, 0)[..., None]:
-        lower += column < x
-        tied += column == x
-    ranks = lower + (tied + 1.0) / 2.0
+        n_lower += column < x
+        n_equal += column == x
+    ranks = n_lower + (n_equal + 1.0) / 2.0
     return np.where(np.isnan(x).any(axis=-1, keepdims=True), np.nan, ranks)
 
 
@@ -72,9 +73,9 @@ def kendall(x: Array, y: Array) -> Array:
     0.7895
     """
     first, second = np.triu_indices(x.shape[-1], 1)
-    signs = [np.sign(scores[..., first] - scores[..., second]) for scores in (x, y)]
-    untied = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
-    return ratio((signs[0] * signs[1]).sum(-1), untied)
+    x_sign, y_sign = (np.sign(scores[..., first] - scores[..., second]) for scores in (x, y))
+    n_untied = np.sqrt((x_sign**2).sum(-1) * (y_sign**2).sum(-1))
+    return ratio((x_sign * y_sign).sum(-1), n_untied)
 
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
@@ -99,41 +100,43 @@ def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
 
 @lru_cache(maxsize=4)
 def _orders(n: int) -> Labels:
+    """Return all orders of n positions, (n!, n)."""
     return np.array(list(permutations(range(n))), dtype=np.int8)
 
 
 MIN_SUBJECTS = 3
+"""Fewest subjects for which scores are correlated."""
 
 
 def add_overall_rows(out: RubricView) -> None:
     """Add `subject_score` of humans and graders, and the correlations of these scores.
 
     The labels have one row per unit that counts towards a score. The humans' score of a unit is the
-    mean of their verdicts. Two raters are compared on the units that both scored; a resample
-    without any unit of a subject is degenerate.
+    mean of their verdicts. Two raters are compared on the units that both scored; a correlation is
+    undefined in a resample without any unit of a subject.
     """
-    labels, table = out.labels, out.labels.verdict_values
+    labels, verdict_values = out.labels, out.labels.verdict_values
     if not labels.subjects:
         return
     scores = {"humans": people_means(labels)} if labels.humans else {}
-    scores |= {labels.raters[model]: table[:, model] for model in labels.models}
+    scores |= {labels.raters[model]: verdict_values[:, model] for model in labels.models}
     for name, score in scores.items():
         scored = ~np.isnan(score) & (labels.subject >= 0)
         (mean,), subjects = _subject_means(out, labels, scored, score)
         for column, subject in enumerate(subjects):
-            units, at = out.count(scored & (labels.subject == subject)), labels.subjects[subject]
-            out.add("subject_score", mean[:, column], units, a=name, at=at)
+            units = scored & (labels.subject == subject)
+            out.add("subject_score", mean[:, column], units, a=name, at=labels.subjects[subject])
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (labels.subject >= 0)
         (x, y), subjects = _subject_means(out, labels, shared, scores[first], scores[second])
-        units, n = out.count(shared), len(subjects)
+        counts, n = out.count(shared), len(subjects)
         for name, correlation in CORRELATIONS.items():
             interval, p = Interval.undefined("too_few_subjects"), ""
             if n >= MIN_SUBJECTS:
-                interval = out.resamples.interval(correlation(x, y), units[1])
+                interval = out.resamples.interval(correlation(x, y), counts[1])
                 if not np.isnan(interval.estimate) and n <= MAX_EXACT:
                     p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
-            out.add(name, interval, units, a=first, b=second, note=join_notes(f"{n} subjects", p))
+            out.add(name, interval, counts, a=first, b=second, note=join_notes(f"{n} subjects", p))
 
 
 def people_means(labels: LabelMatrix, annotators: Sequence[int] | None = None) -> Array:
@@ -152,9 +155,9 @@ def _subject_means(
     subjects) each, and the numbers of these subjects.
     """
     subjects = np.unique(labels.subject[scored])
-    of_subject = scored[:, None] & (labels.subject[:, None] == subjects)
-    count = out.sums(of_subject)
-    sums = (out.sums(np.where(of_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
+    in_subject = scored[:, None] & (labels.subject[:, None] == subjects)
+    count = out.sums(in_subject)
+    sums = (out.sums(np.where(in_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
     return tuple(ratio(total, count) for total in sums), subjects
 
 
@@ -167,7 +170,7 @@ _BLOCK = 1_000
 class Measure(NamedTuple):
     """Names of the statistics of a rate or mean: people's own, the grader's (`raw`), the corrected
     one by PPI++ (`powered`), differences between subjects and between `sides`, and the `least` of
-    several sides. `onto` is the start and the span of the labels' scale, where 0 to 1 lies on it.
+    several sides. `onto` is the start and the span of the scale that 0 to 1 is moved onto.
     """
 
     people: str
@@ -185,9 +188,9 @@ class Measure(NamedTuple):
 
     def reach(self, clusters: float) -> Reach | None:
         """Return the reach of a mean, for Student's t with this number of clusters: Wilson's bounds
-        on the effective sample size, without a score bound, which is for rare cases. Use inf where
-        each resample estimates a weight on the grader, as its variance shows in the resamples. A
-        rate has its own reach: None.
+        on the effective sample size, without a score bound, which is for rare cases. Use inf if
+        each resample estimates the weight on the grader: resamples then show its variance. A rate
+        has another reach: None is returned.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
@@ -208,23 +211,23 @@ class LabelSpread:
     correlation with the grader's labels: the figures that a sample for PPI++ is planned with.
 
     With n items labelled of N graded, the best weight gives the mean the variance
-    sd^2 ((1 - r^2) / n + r^2 / N) (Angelopoulos, Duchi & Zrnic 2023, example 6.1): a grader saves
-    at most the share r^2 of the labels.
+    sd^2 ((1 - r^2) / n + r^2 / N) (Angelopoulos, Duchi & Zrnic 2023, example 6.1), where r is the
+    correlation: a grader saves at most the share r^2 of the labels.
     """
 
     sd: float
     correlation: float
 
     def labels_for(self, width: float, graded: float) -> int | None:
-        """Return the fewest labelled items with which half the 95% interval is `width`, among
-        `graded` ones (inf: their mean is known); None where these are too few.
+        """Return the fewest labelled items with which half the 95% interval is `width`, of `graded`
+        items (inf if the grader's mean is known); None if more than these would be needed.
 
         >>> spread = LabelSpread(sd=0.5, correlation=0.8)
         >>> spread.labels_for(0.05, 2000), spread.labels_for(0.05, 300)
         (158, None)
         """
-        for_labels = (width / (Z * self.sd)) ** 2 - self.correlation**2 / graded
-        needed = (1.0 - self.correlation**2) / for_labels if for_labels > 0 else math.inf
+        variance_left = (width / (Z * self.sd)) ** 2 - self.correlation**2 / graded
+        needed = (1.0 - self.correlation**2) / variance_left if variance_left > 0 else math.inf
         return max(math.ceil(needed - 1e-9), 2) if needed <= graded else None
 
 
@@ -243,17 +246,17 @@ class Differences(NamedTuple):
 def all_differences(
     rates: Array, clusters: Codes, alpha: float = 0.05, *, is_rate: bool = True
 ) -> Differences:
-    """Return the difference of every two rates, with bounds all of which hold together except in a
+    """Return the difference of every two rates, with bounds that all hold together except in a
     share `alpha` of studies.
 
-    `rates` (rows, subjects) are the data's in row 0 and then the resamples', which all subjects
-    share; `clusters` (subjects,) the numbers of clusters that people labelled. The variance is that
-    with one affirmed and one other case more of each subject (Agresti & Caffo 2000): few clusters,
-    or a rate near 0 or 1, would make it too small. For other means only if no resample differs.
+    `rates` (rows, subjects) are those of the data in row 0, then of the resamples, which all
+    subjects share; `clusters` (subjects,) are the numbers of clusters that people labelled. The
+    variance has one affirmed and one other case more of each subject (Agresti & Caffo 2000), as it
+    is too small for few clusters or rates near 0 or 1; for other means only if no resample differs.
 
     >>> drawn = np.random.default_rng(5).normal(size=(4000, 3)) * 0.1 + [0.2, 0.5, 0.9]
-    >>> found = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))
-    >>> found.estimate.round(1).tolist(), (found.high < 0).tolist()
+    >>> differences = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))
+    >>> differences.estimate.round(1).tolist(), (differences.high < 0).tolist()
     ([-0.3, -0.7, -0.4], [False, True, True])
     """
     first, second = np.triu_indices(rates.shape[1], 1)
@@ -292,12 +295,12 @@ def reach_together(
         # Resampling n clusters has (n - 1) / n of the variance.
         spread = np.nanvar(replicates, axis=0) * (freedom[columns] + 1.0) / freedom[columns]
         variance[columns] = np.where(undefined, np.nan, spread)
-        varying = variance[columns] > 1e-12
-        deviations = np.abs(replicates - np.nanmean(replicates, axis=0))[:, varying]
-        standardised = np.nan_to_num(deviations, nan=-1.0) / np.sqrt(variance[columns][varying])
+        varies = variance[columns] > 1e-12
+        deviations = np.abs(replicates - np.nanmean(replicates, axis=0))[:, varies]
+        standardised = np.nan_to_num(deviations, nan=-1.0) / np.sqrt(variance[columns][varies])
         largest = np.maximum(largest, standardised.max(axis=1, initial=-1.0))
     defined = largest[largest >= 0.0]
-    # Where no resample differs, their correlation is not known (Bonferroni).
+    # Where no resample differs, the figures' correlation is unknown: use Bonferroni's level.
     level = ndtr(np.quantile(defined, 1.0 - alpha)) if len(defined) else 1.0 - alpha / 2 / count
     return np.asarray(np.sqrt(sum(extra, start=variance)) * stdtrit(freedom, level))
 
@@ -309,9 +312,9 @@ def rank_sets(differences: Differences, subjects: int) -> tuple[Codes, Codes]:
     The highest rank is one plus the number of subjects significantly above, the lowest is the
     number of subjects minus those significantly below (Mogstad et al. 2024, section 3).
 
-    >>> each = np.array([0.4, 0.1]), np.array([0.2, -0.1]), np.array([0.6, 0.3])
-    >>> found = Differences(np.array([0, 1]), np.array([2, 2]), *each)
-    >>> [ranks.tolist() for ranks in rank_sets(found, 3)]
+    >>> bounds = np.array([0.4, 0.1]), np.array([0.2, -0.1]), np.array([0.6, 0.3])
+    >>> differences = Differences(np.array([0, 1]), np.array([2, 2]), *bounds)
+    >>> [ranks.tolist() for ranks in rank_sets(differences, 3)]
     [[1, 1, 2], [2, 3, 3]]
     """
     above, below = np.zeros(subjects, dtype=np.intp), np.zeros(subjects, dtype=np.intp)
@@ -335,12 +338,12 @@ def add_difference_rows(
     rubrics: int,
 ) -> None:
     """Add the difference of rates or means (at = "A>B", A minus B) of every two subjects, and the
-    set of possible ranks of each, `rate_rank_set` (at = subject): its interval, 1 the highest.
+    interval of possible ranks of each subject, `rate_rank_set` (at = subject); 1 is the highest.
 
     `rows` are the subjects' rows of PPI++, `rates` (rows, subjects) their rates from 0 to 1
     in the data and the resamples, `labelled` (subjects,) the numbers of clusters that people
-    labelled, and `answered` (clusters, subjects) is True where a subject has an answer. A note says
-    where two subjects answered different clusters. All bounds of one grader hold together, over
+    labelled, and `answered` (clusters, subjects) is True where a subject has an answer. A note
+    tells if two subjects answered different clusters. All bounds of one grader hold together, over
     all `rubrics`, in 95% of studies.
     """
     pairs = all_differences(rates, labelled, 0.05 / rubrics, is_rate=measure.is_rate)

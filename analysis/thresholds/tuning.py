@@ -1,39 +1,39 @@
 """Graders with probabilities: tune their thresholds, measure their calibration, and find the
 confidence above which they can label without a person.
 
-The file has these three parts, in this order. Each has functions of arrays first and ends with
-those that add rows to the results. Every figure is against a reference: people's majority, or
-another rater.
+The file has these three parts, in this order. Each part begins with functions of arrays and ends
+with functions that add rows to the results. Every figure is against a reference: people's majority,
+or another rater.
 
-**Thresholds.** Verdicts change only at probabilities that occur, so every distinct one is tried, as
-well as the default threshold and 1. Of equally good thresholds the nearest to the default is taken.
+**Thresholds.** Verdicts change only at probabilities that occur. So the candidates are all distinct
+probabilities, the default threshold and 1; of equally good ones the nearest to the default is best.
 
 The best threshold jumps from one probability to another, so its bootstrap interval is not valid
 (Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds whose
 objective is not significantly below the best, in the same resamples.
 
-A tuned threshold looks too good on the units that it was tuned on, so it is also evaluated on
-held-out clusters. The clusters are split into ten folds, and each fold's verdicts are made with the
+A tuned threshold is evaluated on held-out clusters, as it looks too good on the units that it was
+tuned on. The clusters are split into ten folds, and each fold's verdicts are made with the
 threshold that is best on the other nine (`held_out_thresholds`).
 
-The advice is one of three, of which the last two keep the default:
+The advice is one of three; the last two keep the default:
 
-- *tuned*: the lower bound of the gain over the default, on held-out clusters, lies above 0.
+- *tuned*: on held-out clusters, the lower bound of the gain over the default lies above 0.
 - *not_identifiable*: there are fewer than 30 clusters; or neither threshold agrees with the
-  reference beyond chance (lower bounds of kappa); or the tuned one does not win and the interval of
-  the threshold spans more than half of the scale.
-- *default*: everything else.
+  reference beyond chance (lower bounds of kappa); or the tuned threshold has no such gain and an
+  interval of more than half of the scale.
+- *default*: all other cases.
 
 **Calibration**: Brier score, calibration error and reliability, also after recalibration by an
-isotonic curve that was fitted on other clusters. Every row names how the probability was obtained
-(token probabilities, draws, stated); graders with several ways are split before
+isotonic curve that was fitted on other clusters. Every row has the method by which the probability
+was obtained (token probabilities, draws, stated); graders with several methods are split before
 (`analysis.labels.encoding`).
 
-Shares in bins of few units differ from probabilities by chance: the plain mean distance of a
-perfectly calibrated grader is far from 0. The squared distance can be debiased exactly (Kumar,
-Liang & Ma 2019); its root is on the scale of the probabilities. Reliability, the share affirmative
-at each stated probability, needs no bins (CORP): its curve is the isotonic regression of the
-reference on the probability (Dimitriadis, Gneiting & Jordan 2021).
+Shares in bins of few units differ from probabilities by chance, so that the mean distance of a
+perfectly calibrated grader is far from 0. The calibration error is therefore the root of the mean
+squared distance, which can be debiased exactly (Kumar, Liang & Ma 2019). Reliability, the share of
+affirmative verdicts at each stated probability, needs no bins: its curve is the isotonic regression
+of the reference on the probability (Dimitriadis, Gneiting & Jordan 2021).
 
 **Routing**: described where its part begins.
 """
@@ -77,13 +77,12 @@ CRITICAL = 1.96
 """Standard errors that a threshold may lie below the best. Its distance from the best, which is
 selected, is not normal: near the optimum the objective is a Brownian motion minus a parabola (Kim &
 Pollard 1990). In simulations of that limit the interval covers the true optimum in 98.8% of samples
-at 1.96 and in 95% at 1.56; at moderate n it covers it less often than in the limit
-(benchmarks/results/calibration.md)."""
+at 1.96, and in 95% at 1.56. Coverage is lower at moderate n (benchmarks/results/calibration.md)."""
 
 _CACHED_CELLS = 40_000
 """Outcomes counted at a time, so that they stay in the processor's cache."""
-_TOLERANCE = 1e-12
-_DECIMALS = 12
+_TOLERANCE, _DECIMALS = 1e-12, 12
+"""Tolerance and decimals of objectives: smaller differences are rounding errors."""
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
@@ -118,8 +117,10 @@ class Outcomes:
 
 
 def _kappa(outcomes: Outcomes) -> Array:
-    by_verdicts = outcomes.verdicts * ((outcomes.others - outcomes.affirmed) / 2.0)
-    return outcomes.beyond_chance / (by_verdicts + outcomes.affirmed * outcomes.units / 2.0)
+    """Return Cohen's kappa, as one quotient of counts."""
+    half_difference = (outcomes.others - outcomes.affirmed) / 2.0
+    denominator = outcomes.verdicts * half_difference + outcomes.affirmed * outcomes.units / 2.0
+    return outcomes.beyond_chance / denominator
 
 
 OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
@@ -161,9 +162,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidate thresholds, nearest to the default first. Both pairs are of the units that the
-    reference affirms and of the others: their `clusters`, sorted by probability, and how many of
-    them lie `below` each threshold.
+    """Candidate thresholds, nearest to the default first. The units that the reference affirms and
+    the others have their `clusters`, sorted by probability, and their numbers `below` each
+    threshold.
     """
 
     thresholds: Array
@@ -192,8 +193,8 @@ class Candidates:
             np.cumsum(counts, axis=1, dtype=cumulative.dtype, out=cumulative[:, 1:])
             total = cumulative[:, -1:].astype(np.float64)
             counts_above.append((total - cumulative.take(below, axis=1), total))
-        (hits, affirmed), (false, others) = counts_above
-        return Outcomes(hits, false, affirmed, others)
+        (hits, affirmed), (false_alarms, others) = counts_above
+        return Outcomes(hits, false_alarms, affirmed, others)
 
     def curve_points(self, included: Codes) -> Codes:
         """Return positions of at most `CURVE_POINTS` thresholds, spread evenly over all of them,
@@ -207,19 +208,19 @@ class Candidates:
 
 
 def nearest_best(values: Array) -> Codes:
-    """Return the position of the best of values (rows, thresholds), (rows,): of equally good ones
-    the first, as thresholds nearest to the default come first; 0 where none is defined.
+    """Return the positions (rows,) of the best of values (rows, thresholds): of equally good ones
+    the first, which is nearest to the default; 0 where none is defined.
     """
     best: Codes = values.argmax(axis=1)  # a NaN counts as the largest
-    undefined = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
-    rest = values[undefined]
-    best[undefined] = np.where(np.isnan(rest), -np.inf, rest).argmax(axis=1)
+    with_nan = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
+    defined = np.nan_to_num(values[with_nan], nan=-np.inf)
+    best[with_nan] = defined.argmax(axis=1)
     return best
 
 
 def objective_values(objective: str, outcomes: Outcomes, *, is_whole: bool) -> Array:
-    """Return an objective's values at outcomes. Outcomes that are sums of weights, not whole
-    numbers, are rounded, so that equal values do not differ by rounding errors.
+    """Return an objective's values at outcomes. Unless outcomes are whole numbers, values are
+    rounded, so that equal ones do not differ by rounding errors.
     """
     values = OBJECTIVES[objective](outcomes)
     return values if is_whole else values.round(_DECIMALS)
@@ -298,8 +299,8 @@ def held_out_thresholds(
     positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
 ) -> dict[str, Array]:
     """Return a threshold for each unit (units,), by objective, tuned on all folds but the unit's.
-    `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
-    threshold too. `weight` (units,) are the units' weights. Empty with a single cluster.
+    `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but have
+    a threshold, too. `weight` (units,) are the units' weights. Empty with a single cluster.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
@@ -307,9 +308,9 @@ def held_out_thresholds(
     thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
     for held_out in range(int(fold.max()) + 1):
         train, test = np.flatnonzero((fold != held_out) & (reference >= 0)), fold == held_out
-        each_unit, affirmed = np.arange(len(train)), reference[train] == 1
+        train_units, affirmed = np.arange(len(train)), reference[train] == 1
         weights: Numbers = np.ones(len(train), np.int64) if weight is None else weight[train]
-        candidates = Candidates.of(positive[train], affirmed, each_unit, default)
+        candidates = Candidates.of(positive[train], affirmed, train_units, default)
         outcomes = candidates.outcomes(weights[None])
         for objective in OBJECTIVES:
             values = objective_values(objective, outcomes, is_whole=weight is None)
@@ -334,6 +335,7 @@ def verdict_outcomes(
 
 
 MIN_CLUSTERS = 30
+"""Fewest clusters for which a threshold is identifiable."""
 TOO_WIDE = 0.5
 """Width of a threshold's interval above which the threshold is not identifiable."""
 
@@ -353,9 +355,9 @@ class Advice:
 class Calibration:
     """Result of tuning a threshold to one objective.
 
-    `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
-    on, `at_default` the objective at the default. `gain` is tuned minus default on held-out
-    clusters; None with a single cluster.
+    `threshold` is the tuned one with its interval, `value` its objective on the units that it was
+    tuned on, `at_default` the objective at the default. `gain` is the objective of tuned thresholds
+    minus that of the default, on held-out clusters; None with a single cluster.
     """
 
     threshold: Interval
@@ -415,7 +417,7 @@ def advise(
     default_kappa: Interval,
     n_clusters: int,
 ) -> Advice:
-    """Return the advice from bounds: tuned, default, or not identifiable (see the module)."""
+    """Return the advice from bounds: tuned, default or not identifiable, as the module explains."""
     is_informative = held_out_kappa.low > 0
     if n_clusters < MIN_CLUSTERS:
         return Advice("not_identifiable", default, Remark("few_clusters", (MIN_CLUSTERS,)))
@@ -432,7 +434,7 @@ def advise(
 
 def draws_needed(threshold: float) -> int:
     """Return the fewest draws for a threshold; 1 at the ends of the scale. Shares of k draws have
-    steps of 1 / k: with fewer draws, no step lies between the threshold and the nearer end.
+    steps of 1 / k; with fewer draws, no step lies between the threshold and the end near it.
 
     >>> draws_needed(0.1), draws_needed(0.5), draws_needed(0.95), draws_needed(1.0)
     (10, 2, 20, 1)
@@ -445,10 +447,10 @@ def draws_needed(threshold: float) -> int:
 class TunedThreshold(Interval):
     """The threshold with the best agreement with a reference, and the advice to use it or not.
 
-    `estimate` is the threshold, with its 95% interval; `value` is the objective on the units tuned
-    on, `at_default` the objective at the default; `held_out_gain` is tuned minus default on
-    held-out clusters, `gain_low` its lower bound. `recommended` is the threshold to use, `advice`
-    is "tuned", "default" or "not_identifiable", and `reason` explains it.
+    `estimate` is the threshold, with its 95% interval; `value` is its objective on the units that
+    it was tuned on, `at_default` the objective at the default. `held_out_gain` is tuned minus
+    default on held-out clusters, `gain_low` its lower bound. `recommended` is the threshold to use,
+    `advice` is "tuned", "default" or "not_identifiable", and `reason` explains it.
     """
 
     value: float
@@ -476,8 +478,8 @@ def tune_threshold(
     the reference has one verdict only.
 
     >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
-    >>> found = tune_threshold(positive, [p > 0.25 for p in positive])
-    >>> found.estimate, found.value, round(found.at_default, 3), found.advice
+    >>> tuned = tune_threshold(positive, [p > 0.25 for p in positive])
+    >>> tuned.estimate, tuned.value, round(tuned.at_default, 3), tuned.advice
     (0.3, 1.0, 0.333, 'tuned')
     """
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
@@ -513,7 +515,7 @@ class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
 
 @dataclass(frozen=True)
 class Reference:
-    """Verdicts that graders are compared with, (units,): 1, 0, -1 for none; and a note on them."""
+    """Verdicts (units,) of a rater or "humans" to compare graders with: 1, 0, or -1 for none."""
 
     name: str
     verdicts: Labels
@@ -523,8 +525,8 @@ class Reference:
 def human_majority(labels: LabelMatrix) -> Reference:
     """Return the humans' majority verdicts; ties are left out, and their number is in the note."""
     counts = count_labels(labels.verdicts[:, list(labels.humans)], 2)
-    majority, tied = majority_codes(counts), int(is_tied(counts).sum())
-    ties = f"{tied} tied items left out" if tied else ""
+    majority, n_tied = majority_codes(counts), int(is_tied(counts).sum())
+    ties = f"{n_tied} tied items left out" if n_tied else ""
     basis = "against the humans' majority"
     if len(labels.humans) == 1:
         basis = f"against the one annotator, {labels.raters[labels.humans[0]]}"
@@ -616,15 +618,15 @@ def active_thresholds(labels: LabelMatrix) -> list[ActiveThreshold]:
     return active
 
 
-def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
-    """Return the labels with other `thresholds` for tuned graders on the clusters that theirs were
-    tuned on, so that no verdict is made by a threshold that was tuned on its cluster.
+def with_held_out_thresholds(labels: LabelMatrix) -> LabelMatrix:
+    """Return the labels with other `thresholds` for tuned graders, on the clusters that their own
+    were tuned on, so that no verdict is made by a threshold that was tuned on its cluster.
     """
-    tuned = list(_tuned_graders(labels))
-    if not tuned:
+    tuned_graders = list(_tuned_graders(labels))
+    if not tuned_graders:
         return labels
     thresholds = np.array(labels.thresholds)
-    for grader, tuning in tuned:
+    for grader, tuning in tuned_graders:
         tuned_on = _tuned_units(labels, grader, tuning)
         verdicts = human_majority(labels).verdicts
         if tuning.reference in labels.raters:
@@ -638,8 +640,8 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
     return replace(labels, thresholds=thresholds)
 
 
-def tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
-    """Return, by each grader without a tuned threshold, the labels with its verdicts at thresholds
+def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
+    """Return, for each grader without a tuned threshold, the labels with its verdicts at thresholds
     that were tuned to people on other clusters.
     """
     if not labels.has_verdicts:
@@ -667,11 +669,11 @@ def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
 def held_out_views(
     labels: LabelMatrix, verdicts: Coded, grader: int, reference: Labels, default: float
 ) -> dict[str, Coded]:
-    """Return the verdicts by objective, with a grader's at held-out thresholds of a reference."""
+    """Return the verdicts by objective, a grader's with thresholds tuned on other clusters."""
     graded = ~np.isnan(labels.positive[:, grader])
     sample = labels.positive[graded, grader], reference[graded], labels.clusters[graded]
     affirmed = held_out_verdicts(*sample, default, labels.weight_of(graded))
-    return {name: with_verdicts(verdicts, grader, graded, of) for name, of in affirmed.items()}
+    return {name: with_verdicts(verdicts, grader, graded, affirmed[name]) for name in affirmed}
 
 
 def with_verdicts(verdicts: Coded, grader: int, units: Mask, affirmed: Mask) -> Coded:
@@ -705,6 +707,7 @@ def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
 
 
 def _tuned_on(tuning: Tuning) -> Remark:
+    """Return the remark on the data that a threshold was tuned on."""
     reference = "annotators" if tuning.reference == "humans" else tuning.reference
     return Remark("tuned_on", (len(tuning.clusters), reference, tuning.objective))
 
@@ -744,8 +747,8 @@ def threshold_results(
     """Return the rows of `add_threshold_rows` for one rubric, as in the `rows` of `analyse`.
 
     Graders are tuned to the verdicts of `reference`: "humans", for their majority, or a rater.
-    `excluded` maps people whose labels are left out to the reason. There are no rows where no
-    grader gave probabilities. Raises NoReference where the reference has no labels.
+    `excluded` maps people whose labels are left out to the reason. Without graders' probabilities
+    there are no rows. Raises NoReference where the reference has no labels.
     """
     checked, name = validate_ratings(ratings), scale.name
     rated, _ = encoding.one_version(checked[checked["rubric"] == name], name, rubric_hashes)
@@ -773,13 +776,13 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
     """Add rows for every grader with probabilities and every reference: the tuned threshold and the
     effect of using it. The view is of the binary verdict.
 
-    Tuning is compared with the rubric's threshold or a declared one, never with a tuned one.
-    At = objective: `threshold`; `threshold_recommended`, whose first remark is tuned, default or
-    not_identifiable; `threshold_held_out_gain`. At = threshold: kappa, agreement and F1 at the
-    tuned and the default threshold, and the curve `threshold_curve_kappa`. Against people also
-    `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at = objective), of verdicts
-    with thresholds from other clusters. `threshold_in_force` is that of a tuned grader, on the
-    units that it was tuned on.
+    Tuning is compared with the rubric's threshold or a declared one, never with a tuned one. Rows
+    with at = objective are `threshold`, `threshold_recommended`, whose first remark is the kind of
+    advice, and `threshold_held_out_gain`. Rows with at = threshold are kappa, agreement and F1 at
+    the tuned and the default threshold, and the curve `threshold_curve_kappa`. Against people there
+    are also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at = objective), of
+    verdicts with thresholds from other clusters. `threshold_in_force` is the threshold of a tuned
+    grader, on the units that it was tuned on.
     """
     labels = view.labels
     references = references_of(labels) if references is None else references
@@ -816,17 +819,19 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
     origin = "declared_threshold" if is_declared else "default_threshold"
-    words = "the declared one" if is_declared else "the default"
+    default_name = "the declared one" if is_declared else "the default"
+    keep = f"keep {default_name}"
     tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
     objectives_at = {default: list(AT_THRESHOLD)}
     for objective, calibration in tuned.items():
         interval, advice, gain = calibration.threshold, calibration.advice, calibration.gain
         threshold = interval.estimate
-        equals = f"equals {words}" if threshold == default else f"{words} is {default:.3g}"
-        add("threshold", interval, objective, equals)
+        is_default = threshold == default
+        note: Note = f"equals {default_name}" if is_default else f"{default_name} is {default:.3g}"
+        add("threshold", interval, objective, note)
         if gain is not None:
-            wins = "the tuned threshold wins on held-out items" if gain.low > 0 else f"keep {words}"
-            add("threshold_held_out_gain", gain, objective, wins)
+            wins = "the tuned threshold wins on held-out items"
+            add("threshold_held_out_gain", gain, objective, wins if gain.low > 0 else keep)
         coarse = tuple(
             Remark("coarse_draws", (draws, value, draws_needed(value)))
             for value in dict.fromkeys((threshold, default))
@@ -861,7 +866,8 @@ def _add_held_out_rows(view: RubricView, grader: int, reference: Reference) -> N
     units = view.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
     note = join_notes("each verdict by a threshold tuned on other folds", reference.note)
     for objective, held_out in views.items():
-        _, mean, people = with_and_among_humans(kappas, held_out, grader)
+        means = with_and_among_humans(kappas, held_out, grader)
+        mean, people = means.with_humans, means.among_humans
         if mean is None:
             return
         about = About(a="humans", b=labels.raters[grader], at=objective, note=note)
@@ -900,11 +906,11 @@ def squared_calibration_error(
     counts: Array | None = None,
     bins: int | None = None,
 ) -> float:
-    """Return the mean over units of the squared gap, in their bin, between the share affirmative
-    and the mean probability, minus its bias, the variance of the gaps. It can be below 0.
+    """Return the mean over units of their bin's squared gap between the affirmative share and the
+    mean probability, minus its bias, the variance of the gaps. It can be below 0.
 
     Probabilities, verdicts of 0 or 1, and clusters are (units,); `counts` (clusters,) are weights
-    of the clusters, by default 1. In a bin of a single cluster the bias is all of the squared gap.
+    of the clusters, by default 1. In a bin of one cluster the bias equals the squared gap.
     """
     bin_of_unit = equal_mass_bins(positive, bins)
     shape = (int(clusters.max()) + 1, int(bin_of_unit.max()) + 1)
@@ -926,10 +932,10 @@ def squared_calibration_error(
 
 MAX_POINTS = 60
 """Most points of a reliability curve."""
-_MAX_DRAWS = 400
-_MIN_DRAWS = 100
+_MIN_DRAWS, _MAX_DRAWS = 100, 400
+_BAND_SEED = 2021
 _DRAWN_UNITS = 20_000_000
-"""Simulated samples of the consistency band: as many as this number of units allows, in limits."""
+"""Units in all simulated samples of the consistency band, which limits the number of samples."""
 
 
 def isotonic_curve(
@@ -953,7 +959,7 @@ def isotonic_curve(
 @dataclass(frozen=True)
 class ReliabilityCurve:
     """Points at both ends of the curve's steps, (points,) each: the `stated` probability, the
-    `share` affirmative, the number of the `step`, and the bounds, `low` and `high`, of a calibrated
+    affirmative `share`, the number of the `step`, and the bounds, `low` and `high`, of a calibrated
     grader's share in 95% of samples. `step_of_unit` (units,) is the step of each unit.
     """
 
@@ -968,9 +974,9 @@ class ReliabilityCurve:
 def reliability_curve(
     positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
 ) -> ReliabilityCurve:
-    """Return the isotonic curve with its consistency band, from arrays (units,). For the band the
-    reference is simulated as if the probabilities were true, and the curve fitted to it; errors
-    within a cluster have the same correlation in the simulation as in the data.
+    """Return the isotonic curve with its consistency band, from arrays (units,). The band is from
+    curves that are fitted to references simulated with the stated probabilities. Errors within a
+    cluster have the same correlation in the simulation as in the data.
     """
     from scipy.optimize import isotonic_regression
 
@@ -988,7 +994,7 @@ def reliability_curve(
     correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
     counts = np.ones(len(positive)) if weight is None else weight
     index, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
-    weights, rng = np.bincount(index, weights=counts), np.random.default_rng(2021)
+    weights, rng = np.bincount(index, weights=counts), np.random.default_rng(_BAND_SEED)
     draws = int(np.clip(_DRAWN_UNITS // len(positive), _MIN_DRAWS, _MAX_DRAWS))
     curves = np.empty((draws, len(ends)))
     for draw in range(draws):
@@ -999,8 +1005,8 @@ def reliability_curve(
         drawn = np.bincount(index, weights=counts * (uniform < positive)) / weights
         curves[draw] = isotonic_regression(drawn, weights=weights).x[ends]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
-    of_unit = np.asarray(step[index], dtype=np.intp)
-    return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, of_unit)
+    step_of_unit = np.asarray(step[index], dtype=np.intp)
+    return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, step_of_unit)
 
 
 def recalibrated(
@@ -1026,9 +1032,9 @@ def add_probability_rows(view: RubricView) -> None:
     """Add calibration rows for every grader with probabilities, against people or else the only
     reference.
 
-    They are `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster; at = probability,
-    `reliability` is the share affirmative, and the interval of `reliability_probability` that of
-    the share of a calibrated grader.
+    They are `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster. With at =
+    probability, `reliability` is the affirmative share, and the interval of
+    `reliability_probability` is that of a calibrated grader's share.
     """
     references = references_of(view.labels)
     if main_reference(references):
@@ -1049,8 +1055,8 @@ def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -
         statistic: str, figure: Interval, at: str = "", note: Note = "", counts: Counts = units
     ) -> None:
         notes = join_notes(note, method, reference.note)
-        row = About(a=reference.name, b=labels.raters[grader], at=at, note=notes)
-        view.add(statistic, figure, counts, **row)
+        about = About(a=reference.name, b=labels.raters[grader], at=at, note=notes)
+        view.add(statistic, figure, counts, **about)
 
     if not units[0]:
         for statistic in ("brier", "ece"):
@@ -1104,8 +1110,8 @@ def score_probabilities(
     Errors may be correlated within `clusters` (units,), hashable ids. Raises InputError where a
     probability is missing or not between 0 and 1.
 
-    >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
-    >>> round(found.brier, 4), round(found.ece, 4)
+    >>> scores = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
+    >>> round(scores.brier, 4), round(scores.ece, 4)
     (0.0125, 0.0)
     """
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
@@ -1115,9 +1121,9 @@ def score_probabilities(
     codes = encoding.cluster_codes(clusters, len(scores))
     squared = squared_calibration_error(scores, affirmed, codes)
     calibrated = recalibrated(scores, affirmed, codes)
-    after = np.nan if calibrated is None else float(np.mean((calibrated - affirmed) ** 2))
-    before = float(np.mean((scores - affirmed) ** 2))
-    return ProbabilityScores(before, math.sqrt(max(0.0, squared)), after)
+    brier_after = np.nan if calibrated is None else float(np.mean((calibrated - affirmed) ** 2))
+    brier = float(np.mean((scores - affirmed) ** 2))
+    return ProbabilityScores(brier, math.sqrt(max(0.0, squared)), brier_after)
 
 
 # ---- Routing -------------------------------------------------------------------------------------
@@ -1149,6 +1155,7 @@ def score_probabilities(
 
 COVERAGE, AGREEMENT = "confidence_coverage", "confidence_agreement"
 MAX_CUTS = 20
+"""Most cuts whose coverage and agreement are reported."""
 
 
 @dataclass(frozen=True)
@@ -1166,9 +1173,9 @@ class ConfidentGrades:
 def add_confidence_rows(view: RubricView) -> None:
     """Add coverage and agreement at every cut for every grader with a confidence.
 
-    `confidence_coverage` (at = cut) is the share of its labels that the cut keeps, and
-    `confidence_agreement` the share of these that agree with the majority of people: on the coarser
-    categories if the rubric has them, with "unclear" as one more.
+    `confidence_coverage` (at = cut) is the share of the grader's labels that the cut keeps, and
+    `confidence_agreement` the share of the kept labels that agree with the majority of people, on
+    the coarser categories if the rubric has them, with "unclear" as one more.
     """
     declared = view.request.settings.confidence_cut
     for graded in confident_grades(view):
@@ -1176,12 +1183,12 @@ def add_confidence_rows(view: RubricView) -> None:
         kept, units = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
         *counts, n_units = out.sums(kept, kept & graded.agreed[:, None], units).T
         n_kept, n_agreed = np.split(np.array(counts), 2)
-        for at, cut in enumerate(cuts.tolist()):
+        for k, cut in enumerate(cuts.tolist()):
             note = Remark("declared_cut") if cut == declared else ""
             about = About(a="humans", b=graded.grader, at=repr(cut), note=note)
             add = partial(out.add, reason="nothing_kept", **about)
-            add(COVERAGE, ratio(n_kept[at], n_units), units)
-            add(AGREEMENT, ratio(n_agreed[at], n_kept[at]), kept[:, at])
+            add(COVERAGE, ratio(n_kept[k], n_units), units)
+            add(AGREEMENT, ratio(n_agreed[k], n_kept[k]), kept[:, k])
 
 
 def confident_grades(view: RubricView) -> Iterator[ConfidentGrades]:
@@ -1255,8 +1262,8 @@ class CutTest:
         return self.p_value(kept, wrong) <= self.level
 
     def p_value(self, kept: Mask, wrong: Mask) -> float:
-        """Return the probability of at most this number of wrong labels among the kept ones under
-        the hypothesis; an upper bound where clusters have several units.
+        """Return the probability, under the hypothesis, of at most this number of wrong labels
+        among the kept ones; an upper bound where clusters have several units.
         """
         if self.largest > 1:
             return math.exp(-max(self._capital(self._stake, kept, wrong), 0.0))
@@ -1264,7 +1271,7 @@ class CutTest:
 
     @property
     def design_effect(self) -> float:
-        """Number of units in clusters that test as well as one independent unit: 1 to `largest`."""
+        """Units in clusters that inform as much as one independent unit: from 1 to `largest`."""
         if self.largest == 1:
             return 1.0
         units = np.ones(len(self.clusters), dtype=bool)
@@ -1307,8 +1314,8 @@ class RoutingCut:
 def guaranteed_cut(
     confidence: Array, wrong: Mask, clusters: Codes, target: float, level: float
 ) -> RoutingCut:
-    """Return the lowest cut above which a share of `target` or more of the labels agrees, which is
-    wrong in at most a share `level` of studies. `confidence`, `wrong` and `clusters` are (units,).
+    """Return the lowest cut above which a share of `target` or more of the labels agrees; this
+    fails in at most a share `level` of studies. `confidence`, `wrong`, `clusters` are (units,).
 
     >>> confidence = np.arange(200) / 200
     >>> guaranteed_cut(confidence, confidence < 0.3, np.arange(200), 0.95, 0.05)
@@ -1331,11 +1338,11 @@ def guaranteed_cut(
         return RoutingCut(passing[-1])
     # Search the factor by which the sample must grow for the first cut to pass.
     order = np.argsort(-confidence, kind="stable")
-    needed = test.design_effect * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
+    min_kept = test.design_effect * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
     for growth in np.geomspace(1.0, MAX_GROWTH, STEPS + 1)[1:]:
-        share = max(needed / (growth * n), MIN_SHARE)
+        share = max(min_kept / (growth * n), MIN_SHARE)
         rate = wrong[order[: math.ceil(share * n)]].mean()
-        if share <= 1.0 and test.power(max(needed, share * growth * n), rate) >= POWER:
+        if share <= 1.0 and test.power(max(min_kept, share * growth * n), rate) >= POWER:
             return RoutingCut(math.nan, float(growth))
     return RoutingCut(math.nan, math.inf)
 
@@ -1350,16 +1357,16 @@ def add_routing_rows(view: RubricView) -> None:
     a guaranteed agreement of `confidence_target` with the majority of people, which fails in at
     most `ERROR` of studies; the share of its labels that the cut keeps, and their agreement here.
 
-    The guarantee is for one grader that was chosen beforehand. Weighted samples have none, as the
-    test counts units.
+    The guarantee is for one grader that was chosen beforehand. Weighted samples have no guarantee,
+    as the test counts units.
     """
     request = view.request
     look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target
     level = level_of_look(look, request.decision.looks, ERROR)
     for graded in confident_grades(view):
         out, n = graded.out, len(graded.agreed)
-        found = guaranteed_cut(graded.confidence, ~graded.agreed, out.clusters, target, level)
-        units, kept = np.ones(n, dtype=bool), graded.confidence >= found.cut
+        routing = guaranteed_cut(graded.confidence, ~graded.agreed, out.clusters, target, level)
+        units, kept = np.ones(n, dtype=bool), graded.confidence >= routing.cut
         about = About(a="humans", b=graded.grader, at=repr(target))
         if out.resamples.weight is not None:
             out.add(CUT, math.nan, units, reason=Remark("unequal_chances"), **about)
@@ -1367,10 +1374,10 @@ def add_routing_rows(view: RubricView) -> None:
         reason = Remark("promise_out_of_reach", (n,))
         if not level > 0:
             reason = Remark("no_level")
-        elif not math.isinf(found.growth):
-            reason = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
+        elif not math.isinf(routing.growth):
+            reason = Remark("promise_needs_more", (n, math.ceil(n * (routing.growth - 1.0))))
         at_level = About(note=Remark("promised_at", (level,)), **about)
-        out.add(CUT, found.cut, units, reason=reason, **at_level)
-        if not math.isnan(found.cut):
+        out.add(CUT, routing.cut, units, reason=reason, **at_level)
+        if not math.isnan(routing.cut):
             out.add(SHARE, out.share(kept, units), units, **about)
             out.add(ROUTED_AGREEMENT, float(graded.agreed[kept].mean()), kept, **about)

@@ -1,9 +1,9 @@
 """Compare a grader with people: estimates, and bounds on them for a verdict.
 
-`grader_views` lists the label views on which a grader is compared: the rubric's categories, or
-binary labels where a grader gives none; a grader with probabilities once more, at thresholds tuned
-on other clusters. `Comparator.compare` turns a view into a `Comparison`. Grader-human and
-human-human kappa are computed on the same units with the same weights
+`grader_views` yields the label views on which a grader is compared: the rubric's categories, or
+binary labels if it gives no categories; and, if it gives probabilities, its binary labels at
+thresholds tuned on other clusters. `Comparator.compare` turns a view into a `Comparison`.
+Grader-human and human-human kappa are computed on the same units with the same weights
 (`analysis.agreement.pairs`); `Support` and `ScoreBounds` bound them.
 """
 
@@ -49,11 +49,12 @@ from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 HELD_OUT, UNTUNED = "held_out", "untuned"
 """Values of `at`: thresholds tuned on other clusters, and a rubric's threshold before tuning."""
 TUNED_FOR = "kappa"
+"""Objective of the tuned thresholds that verdicts are based on."""
 
 
 @dataclass(frozen=True)
 class GraderView:
-    """One view of a grader's labels, with other raters'; `at` tells views of a subset apart."""
+    """One view of a grader's labels, with other raters'; `at` distinguishes views of a subset."""
 
     coded: Coded
     grader: int
@@ -109,11 +110,11 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
 def with_missing_as_wrong(
     labels: LabelMatrix, view: GraderView, cluster_weights: Numbers
 ) -> GraderView | None:
-    """Fill in every missing label of the grader with the label furthest from the annotators' labels
-    of that unit; None where no label is missing.
+    """Replace every missing label of the grader by the label furthest from the annotators' labels
+    of that unit; return None where no label is missing.
 
     `cluster_weights` (clusters,) are the weights of the clusters. The view takes no part of the
-    error rate: it is a worst case of a comparison that is made anyway.
+    error rate: it is the worst case of a comparison that is made anyway.
     """
     coded, grader = view.coded, view.grader
     people = list(coded.people_beside(grader))
@@ -126,10 +127,10 @@ def with_missing_as_wrong(
 
 
 def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: Numbers) -> Codes:
-    """Return the label (chosen units,) with the largest mean distance from the labels of `people`,
-    for each unit in the mask `units` (units,): the label that fewest chose, or an end of an ordered
-    scale. Ties go to the label nearest to people's labels of all units: a frequent wrong label
-    raises chance agreement, and so lowers kappa most. `weights` is (units,).
+    """Return, for each unit in the mask `units` (units,), the label with the largest mean distance
+    from the labels of `people`: the label that fewest chose, or an end of an ordered scale. Ties go
+    to the label nearest to people's labels of all units: a frequent wrong label raises chance
+    agreement, and so lowers kappa most. `weights` are (units,).
     """
     values = np.asarray(coded.values)
     if coded.level == "nominal":
@@ -151,7 +152,7 @@ _MIN_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class ScoreBounds:
-    """A statistic with its score bounds, whose variance is that at the value tested."""
+    """A statistic with its score bounds: their variance is computed at the tested value."""
 
     statistic: Kappas
     sample: Sample
@@ -178,18 +179,18 @@ class ScoreBounds:
         return Interval(estimate, estimate - below, estimate + above)
 
     def negated(self) -> ScoreBounds:
-        """The negative of the statistic: its lower bound is this one's upper bound."""
+        """Return the bounds of the negative statistic, whose lower bound is the upper one here."""
         old, sample = self.statistic, replace(self.sample, estimate=-self.sample.estimate)
         return ScoreBounds(replace(old, sign=-old.sign, linear=-old.linear), sample)
 
     def chance_above(self, null: float) -> float:
-        """The approximate probability that the statistic is above a value."""
+        """Return the approximate probability that the statistic is above the value `null`."""
         if self.statistic.is_empty:
             return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Factor by which the sample must grow for its lower bound to exceed `null`, or inf."""
+        """Return the factor by which the sample must grow for its lower bound to exceed `null`."""
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
 
@@ -207,7 +208,7 @@ class ScoreBounds:
             if high >= 1.0 + MAX_GROWTH:
                 return math.inf
             low, high = high, min(2.0 * high, 1.0 + MAX_GROWTH)
-        while high > low * 1.02:
+        while high > low * 1.02:  # to 2% of the factor
             middle = math.sqrt(low * high)
             low, high = (low, middle) if is_enough(middle) else (middle, high)
         return high
@@ -217,17 +218,17 @@ class ScoreBounds:
 class Comparison:
     """A grader compared with people on one label view.
 
-    Arrays of (rows,) hold a value for all data first, then without each cluster; influences are
-    (clusters,). `counts` are the numbers of units and clusters, `units` (units,) is their mask.
+    Arrays of (rows,) have the value of all data first, then the values without each cluster;
+    influences are (clusters,). `counts` are numbers of units and clusters, `units` (units,) a mask.
 
     `difference` is grader-human kappa minus human-human kappa. It is tested against `margin`, or
     against the `margin_share` of human-human kappa: `difference_influence` and `difference_bounds`
-    belong to grader-human kappa minus (1 - `margin_share`) times human-human kappa. `kappas`
-    (rows,) is grader-human kappa, and `baseline_bounds` its bounds, for the difference from
-    `best_baseline_kappa`. `people_kappa` is the kappa of `n_people` people with one another, and
-    `people_variance` the variance of the difference over people, NaN for fewer than three or where
-    it was not asked for. `chance_agreement` is that of two raters with people's shares of the
-    labels. `is_constant`: the grader gave one label only; `is_pooled`: some people share a table.
+    are of grader-human kappa minus (1 - `margin_share`) times human-human kappa. `kappas` (rows,)
+    are grader-human kappa with the bounds `baseline_bounds`, for the difference from
+    `best_baseline_kappa`. `people_kappa` is the kappa of `n_people` people with one another.
+    `people_variance` is the variance of the difference over people, NaN for fewer than three or if
+    not requested. `chance_agreement` is that of two raters with people's shares of the labels.
+    `is_constant`: the grader gave one label only; `is_pooled`: some people share a table.
     """
 
     view: GraderView
@@ -257,12 +258,12 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity if the grader lies below people by exactly the margin."""
+        """Value of the tested quantity if the difference is exactly minus the margin."""
         return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
 
     @cached_property
     def chance_within(self) -> float:
-        """The approximate probability that the grader is within the margin."""
+        """Approximate probability that the grader is within the margin."""
         return self.difference_bounds.chance_above(self.null)
 
 
@@ -282,16 +283,16 @@ class Comparator:
     def compare(
         self, view: GraderView, best_baseline_kappa: float = 0.0, *, over_people: bool = True
     ) -> Comparison | None:
-        """Compare one view of a grader's labels with people's; None where they share too few units.
-        The variance over people is computed only if `over_people`, as it takes long.
+        """Compare one view of a grader's labels with people's; return None if they share too few
+        units. The variance over people is computed only if `over_people`, as it takes long.
         """
         coded, grader, jackknife = view.coded, view.grader, self.jackknife
         key = coded.subset, coded.kinds  # people's labels are the same in all views of a subset
         if key not in self._kappa_means:
             self._kappa_means[key] = KappaMeans(coded, jackknife, [deciding_kappa(coded)])
-        units, grader_mean, people_mean = with_and_among_humans(
-            self._kappa_means[key], coded, grader, self.min_people
-        )
+        kappas_of_people = self._kappa_means[key]
+        means = with_and_among_humans(kappas_of_people, coded, grader, self.min_people)
+        units, grader_mean, people_mean = means
         if grader_mean is None:
             return None
         kappas = grader_mean.values
@@ -328,9 +329,9 @@ class Comparator:
 
 @dataclass(frozen=True)
 class Support:
-    """Support of the score bounds of one grader's kappa, or of the difference of two: the observed
-    clusters (or groups of many, as the jackknife leaves them out), and the same clusters with every
-    other label that a grader could have given.
+    """Support of the score bounds of one grader's kappa, or of the difference of two graders'. Its
+    points are the observed clusters (or groups of clusters, as the jackknife leaves them out), and
+    the same clusters with every other label that a grader could have given.
 
     `sums` (points, tables, 2 + 2q) are what each point adds to the tables
     (`analysis.bootstrap.bounds.table_sums`), `weights` (points,) its weight, `distance` (q, q) the
@@ -350,12 +351,12 @@ class Support:
         coded, size = overlap.coded, jackknife.clusters_in_row
         weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
-        def sums_of(codes: Codes) -> Array:
+        def table_sums(codes: Codes) -> Array:
             by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
             return jackknife.each_row(by_cluster)
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
-        graders_sums = [sums_of(codes) for codes in graders_codes]
+        graders_sums = [table_sums(codes) for codes in graders_codes]
         observed = np.concatenate(graders_sums, axis=1)
         clusters = np.flatnonzero(observed.any(axis=(1, 2)))
         unobserved = []
@@ -364,7 +365,7 @@ class Support:
         for label in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
             for n, codes in enumerate(graders_codes):
                 changed_sums = [*graders_sums]
-                changed_sums[n] = sums_of(np.where(codes >= 0, label, -1))
+                changed_sums[n] = table_sums(np.where(codes >= 0, label, -1))
                 change = (np.concatenate(changed_sums, axis=1) - observed) / size  # of one cluster
                 unobserved.append((observed + change)[clusters])
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
@@ -378,9 +379,9 @@ class Support:
     def score_bounds(
         self, values: Array, effective: float, subtracted: Array | None = None
     ) -> ScoreBounds:
-        """Return the bounds of the mean kappa of these tables minus `subtracted`, which the
-        grader's labels do not change. `values` (rows,) is that difference and `subtracted` (rows,)
-        its second term, with and without each cluster; `effective` is the effective number of
+        """Return the bounds of the mean kappa of these tables minus `subtracted`, which does not
+        depend on the grader's labels. `values` (rows,) are the difference, `subtracted` (rows,) its
+        second term, for all data and without each cluster; `effective` is the effective number of
         clusters.
         """
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
@@ -409,7 +410,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         return math.nan
 
     def total_sums(part: Overlap, codes: Codes, weights: Array) -> tuple[Array, Array]:
-        """Sums over clusters of the tables with the grader, and of those among people."""
+        """Return sums over clusters of the tables with the grader, and of those among people."""
         with_grader, among = part.sums_with_rater(codes), part.sums_among()
         return np.tensordot(weights, with_grader, 1), np.tensordot(weights, among, 1)
 
@@ -437,7 +438,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
 
 
 def _difference(with_grader: Array, among: Array, distance: Array) -> float:
-    """Mean kappa of one set of tables, given as sums (tables, 2 + 2q), minus that of another."""
+    """Return the mean kappa of tables with the grader minus that among people, (tables, 2 + 2q)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
         return float(kappas_of(with_grader, distance)[0] - kappas_of(among, distance)[0])
@@ -446,10 +447,10 @@ def _difference(with_grader: Array, among: Array, distance: Array) -> float:
 def _minority_and_chance(
     overlap: Overlap, jackknife: Resamples, sizes: Array
 ) -> tuple[float, float]:
-    """Return the effective number of clusters in which a person gave another label than the most
-    frequent one, as a mean over people, and the agreement expected by chance of two raters with
-    people's label shares. `sizes` (clusters,) are the clusters' weights. People who share a table
-    count as one person, by their majority.
+    """Return two figures: the effective number of clusters in which a person gave another label
+    than the most frequent one, as a mean over people; and the agreement expected by chance of two
+    raters with people's label shares. `sizes` (clusters,) are the clusters' weights. People who
+    share a table count as one person, by their majority.
     """
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
@@ -458,11 +459,11 @@ def _minority_and_chance(
     shares = unit_weights @ counts
     labelled = codes >= 0
     in_minority = labelled & (codes != shares.argmax())
-    n_apart = len(overlap.individual)
-    masks = list(in_minority[:, :n_apart].T)
+    n_individual = len(overlap.individual)
+    masks = list(in_minority[:, :n_individual].T)
     if overlap.pooled:
-        labels_shared, minority_shared = labelled[:, n_apart:], in_minority[:, n_apart:]
-        masks.append(2 * minority_shared.sum(axis=1) > labels_shared.sum(axis=1))
+        n_minority = in_minority[:, n_individual:].sum(axis=1)
+        masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
     by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     numbers = [
         effective_size(sizes[has_minority]) if sizes[has_minority].any() else 0.0

@@ -1,12 +1,13 @@
-"""Collect the evidence that a verdict on a grader rests on.
+"""Collect the evidence that a verdict on a grader is based on.
 
 `add_deciding_rows` compares every grader with people and keeps the result rows as `Bounds`;
 `evidence_on` adds other findings about a grader. Verdicts use nothing but this `VerdictEvidence`.
 
-A verdict is a test: may the grader lie further below people than the margin? Its bounds are taken
-at the null, at a level that allows for every look at the study and for all graders of the rubric at
-once (`analysis.bootstrap.bounds`). They are for these people and clusters like these; from three
-people on also for people like these, with the jackknife's variance over people.
+A verdict tests the null hypothesis that the grader lies further below people than the margin.
+Variances are computed under this hypothesis. The level of the bounds is corrected for all looks
+(interim analyses) at the study and for all graders of the rubric (`analysis.bootstrap.bounds`).
+Bounds are for these people and clusters like these; with three people or more also for people like
+these, with the jackknife's variance over people.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from scipy.special import stdtrit
@@ -70,7 +72,7 @@ STATISTICS = (
     *(NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA),
     *(MINORITY, EFFECTIVE, CHANCE, NEEDED),
 )
-"""All that `add_deciding_rows` adds."""
+"""All statistics that `add_deciding_rows` adds."""
 AT_THRESHOLD = "can_replace_at_threshold"
 RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
@@ -78,12 +80,12 @@ STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 
 @dataclass(frozen=True)
 class Bounds:
-    """Rows with the bounds on a grader compared with people, as `add_deciding_rows` wrote them.
+    """Rows with the bounds on a grader compared with people, as `add_deciding_rows` adds them.
 
-    `difference` from human-human kappa holds for these people, `like_these` for people like these.
-    `above_baseline` is kappa minus the better baseline's, `people` human-human kappa, `chance` the
-    chance that the grader is within the margin, `clusters_to_pass` the number of clusters that
-    would show it. `if_wrong` is the deciding difference if every missing label were wrong.
+    `difference` is grader-human minus human-human kappa for these people, `like_these` for people
+    like these. `above_baseline` is kappa minus the better baseline's, `people` human-human kappa,
+    `chance` the chance that the grader is within the margin, `clusters_to_pass` the number of
+    clusters that would show it, `if_wrong` the deciding difference with missing labels as wrong.
     """
 
     difference: ResultRow
@@ -98,18 +100,18 @@ class Bounds:
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
-        """All rows of the bounds, as evidence."""
+        """All rows of the bounds."""
         return tuple(vars(self).values())
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
-        """The sample on which a difference was found."""
+        """Return the sample of a difference."""
         effective, minority = self.effective_clusters, self.minority_clusters
         n_clusters = difference["n_clusters"]
         return ClusterCounts(n_clusters, effective["estimate"], minority["estimate"])
 
     @property
     def passes_if_wrong(self) -> bool:
-        """Return True if the grader would be within the margin with every missing label wrong."""
+        """True if the grader would be within the margin with every missing label wrong."""
         return self.if_wrong is None or self.if_wrong["low"] > -margin_of(self.if_wrong)
 
     @property
@@ -124,14 +126,14 @@ class Bounds:
 
     @property
     def has_no_level(self) -> bool:
-        """Return True if no part of the error rate is left for this look, or it is no look."""
+        """True if no part of the error rate is left for this look, or this analysis is no look."""
         return says(self.difference["remarks"], "no_level")
 
 
 @dataclass(frozen=True)
 class ViewEvidence:
-    """A grader compared with people on one view of its labels: the figures of the table, `bounds`
-    that decide, biases found, and a row for each part of the sample that was tested.
+    """A grader compared with people on one view of its labels: the ceiling difference and the kappa
+    of the results, the deciding `bounds`, biases, and a row for each tested part of the sample.
     """
 
     difference: ResultRow | None = None
@@ -148,23 +150,23 @@ class ViewEvidence:
 
 @dataclass(frozen=True)
 class TunedEvidence(ViewEvidence):
-    """Verdicts at thresholds that were tuned on other clusters. `advised` is the threshold that
-    tuning advises, its first remark the kind of advice; `in_force` the tuned one in use, at which
-    verdicts are compared with people if `is_compared`.
+    """A grader at thresholds that were tuned on other clusters. `advised` is the row of the
+    threshold that tuning advises, its first remark the kind of advice; `active` that of a tuned
+    threshold in use, at which labels are compared with people if `is_compared`.
     """
 
     advised: ResultRow | None = None
-    in_force: ResultRow | None = None
+    active: ResultRow | None = None
     is_compared: bool = False
 
     @property
     def threshold(self) -> ResultRow | None:
         """The tuned threshold in use, or else the advised one."""
-        return self.in_force or self.advised
+        return self.active or self.advised
 
     def advises(self, *kinds: str) -> bool:
         """Return True if tuning advises one of these kinds: tuned, default, not_identifiable."""
-        if self.in_force is not None:
+        if self.active is not None:
             return "tuned" in kinds
         remarks = self.advised["remarks"] if self.advised is not None else ()
         return any(says(remarks, kind) for kind in kinds)
@@ -174,10 +176,10 @@ class TunedEvidence(ViewEvidence):
 class People:
     """The people that a grader is compared with.
 
-    `copied` are those whose labels the grader repeats: name and share of units, with the rows that
-    show it. `min_kappa` is the human-human kappa below which no grader can be judged. `share_units`
-    is True if some unit has labels of two people. `opposed` label the other way round. `sides` are
-    kappas within and then across the sides of each column by which people differ.
+    `copied` has the people whose labels the grader repeats, with the share of units, `copied_rows`
+    the rows that show it. `min_kappa` is the human-human kappa below which no grader can be
+    evaluated. `share_units`: some unit has labels of two people. `opposed` reverse or exchange
+    labels. `sides` are kappas within, then across the sides of each column by which people differ.
     """
 
     number: int
@@ -191,14 +193,14 @@ class People:
 
 @dataclass(frozen=True)
 class Answers:
-    """Share of its units that a grader labelled, and its agreement with people there (`scored`)."""
+    """Share of its units that a grader labelled, and its agreement with people (`scored`)."""
 
     coverage: ResultRow | None = None
     scored: ResultRow | None = None
 
     @property
     def share(self) -> tuple[float, float, float]:
-        """The share that the grader answered, with its bounds; 0 where none was assigned."""
+        """The share that the grader labelled, and its two bounds; 0 where no unit was assigned."""
         row = self.coverage
         if row is None:
             return 0.0, 0.0, 0.0
@@ -209,16 +211,16 @@ class Answers:
 
 @dataclass(frozen=True)
 class VerdictEvidence:
-    """The evidence on one grader. `noun` is what a cluster is called.
+    """The evidence on one grader. `noun` is the word for a cluster.
 
-    `present` is on its labels as they are, `tuned` on its binary labels at other thresholds.
-    `binary` is the difference on binary labels where the categories decide; `is_binary`: binary
-    labels decide for a rubric with more categories. `wording_unstable` is its stability across
-    wordings of the rubric where that is clearly too low, `injection` its injection audit.
-    `identical_graders` have the same labels. `recoded` are its kappas after recoding its labels,
-    the largest first: signs of a plain mistake. `selective` is its agreement on units with few
-    labels and on units with more, where the labels decided which units got more. `gross` is the
-    share of its labels that are gross errors on an ordered scale, `points` the name of its steps.
+    `present` is on the grader's labels as they are, `tuned` on its binary labels at tuned
+    thresholds. `binary` is the difference on binary labels where the categories decide;
+    `is_binary`: binary labels decide for a rubric with more categories. `wording_unstable` is the
+    stability across wordings of the rubric where it is clearly too low, `injection` the injection
+    audit. `identical_graders` have the same labels. `recoded` are kappas after recoding the labels,
+    the largest first: signs of a fixable mistake. `selective` is the agreement on units with few
+    labels and on units with more, if labels decided which units got more. `gross` is the share of
+    gross errors on an ordered scale, `points` the name of the scale's steps.
     """
 
     rubric: str
@@ -242,7 +244,7 @@ class VerdictEvidence:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Fields that fill the verdict's sentence."""
+        """Fields of the verdict's first sentence."""
         people = written("whom.like_these" if self.is_for_people_like_these else "whom.these")
         place = f" on {self.rubric}" if self.rubric else ""
         return {"grader": self.grader, "whom": people, "place": place}
@@ -259,24 +261,24 @@ class VerdictEvidence:
 
     @property
     def has_too_few_people(self) -> bool:
-        """Return True if there are too few people for the scope of the rule."""
+        """True if there are too few people for the scope of the rule."""
         return self.people.number < (3 if self.is_for_people_like_these else 2)
 
     def deciding_difference(self, bounds: Bounds) -> ResultRow:
-        """The difference by the rule's scope: for these people, or for people like these."""
+        """Return the difference by the rule's scope: for these people, or for people like these."""
         like_these = bounds.like_these if self.is_for_people_like_these else None
         return like_these or bounds.difference
 
     @property
     def keys(self) -> list[list[str]]:
-        """The keys of the rows that the verdict rests on."""
+        """The keys of the rows that the verdict is based on."""
         present, tuned, answers = self.present, self.tuned, self.answers
         return keys_of(
             *(present.difference, present.kappa),
             *(present.bounds.rows if present.bounds else ()),
             *(self.binary, answers.coverage, answers.scored),
             *(tuned.bounds.rows if tuned.bounds else ()),
-            *(tuned.difference, tuned.kappa, tuned.advised, tuned.in_force),
+            *(tuned.difference, tuned.kappa, tuned.advised, tuned.active),
             *self.baselines,
             *(bias.row for bias in present.biases),
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
@@ -284,18 +286,18 @@ class VerdictEvidence:
             *(*present.parts, *tuned.parts),
             *(*self.recoded, *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
-            *(row for person in self.people.opposed for row in (person.given, person.recoded)),
+            *(row for person in self.people.opposed for row in (person.as_given, person.recoded)),
             *self.people.sides,
         )
 
 
 def margin_of(row: ResultRow) -> float:
-    """The margin of a row with a difference from human agreement; NaN if it was not tested."""
+    """Return the margin of a row with a difference from human agreement; NaN if not tested."""
     return row["deciding"].margin if row["deciding"] else math.nan
 
 
 def part_name(row: ResultRow) -> str:
-    """The name of the part of the sample that a row is about."""
+    """Return the name of a row's part of the sample."""
     return row["subset"].removesuffix(BINARY)
 
 
@@ -307,8 +309,8 @@ def keys_of(*rows: ResultRow | None) -> list[list[str]]:
 def evidence_on(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> VerdictEvidence:
-    """Collect the evidence on a grader, from what `add_deciding_rows` kept and from other rows: on
-    the categories, or on binary labels where it gives no category.
+    """Collect the evidence on a grader, from the rows of `add_deciding_rows` and from others, on
+    the categories, or on binary labels if the grader gives no category.
     """
     kappa, subset = labels.scale.deciding_kappa, "all"
     categories = rows.get(CEILING, "humans", grader)
@@ -334,9 +336,9 @@ def evidence_on(
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     column = labels.raters.index(grader)
     copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
-    in_force = rows.get(IN_FORCE, "", grader, BINARY_ALL)
+    active = rows.get(IN_FORCE, "", grader, BINARY_ALL)
     tuned_names, tuned_at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
-    if in_force is not None:
+    if active is not None:
         tuned_names, tuned_at = (CEILING, "cohen_kappa"), ""
     held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
     return VerdictEvidence(
@@ -362,8 +364,8 @@ def evidence_on(
             kappa=row(tuned_names[1], tuned_at, BINARY_ALL),
             bounds=held_out.bounds, parts=held_out.parts,
             biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
-            advised=row(RECOMMENDED, TUNED_FOR, BINARY_ALL), in_force=in_force,
-            is_compared=in_force is not None and subset == BINARY_ALL,
+            advised=row(RECOMMENDED, TUNED_FOR, BINARY_ALL), active=active,
+            is_compared=active is not None and subset == BINARY_ALL,
         ),
         binary=binary, is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
         baselines=tuple(filter(None, baselines)),
@@ -380,9 +382,9 @@ def evidence_on(
 def _min_people_kappa(
     rows: ResultRows, labels: LabelMatrix, rule: DecisionSettings, *, is_binary: bool
 ) -> float:
-    """Human-human kappa below which no grader can be judged: the rule's for two categories. On a
-    scale the weighted kappa that shows as much agreement (`kappa_on_scale`); with more unordered
-    categories it falls with chance agreement, the sum of the squared label shares, from 1/2 down.
+    """Return the human-human kappa below which no grader can be evaluated: the rule's for two
+    categories; on a scale the weighted kappa that shows as much agreement (`kappa_on_scale`); with
+    more unordered categories it falls with chance agreement (sum of squared shares) below 1/2.
     """
     chance, min_kappa = rows.chance.get(""), rule.min_people_kappa
     if is_binary:
@@ -402,7 +404,7 @@ def add_deciding_rows(
     parts: Sequence[UnitColumn] = (),
     error: float = ALPHA,
 ) -> None:
-    """Add the rows that verdicts rest on; at = "held_out" for thresholds tuned on other clusters.
+    """Add the rows that decide verdicts; at = "held_out" for thresholds tuned on other clusters.
 
     `non_inferiority` is the ceiling difference, `non_inferiority_people` the same for people like
     these, `non_inferiority_unscored_as_disagreement` the deciding one of both if every missing
@@ -412,12 +414,12 @@ def add_deciding_rows(
     difference in each part of the sample by the columns `parts`. The evidence on each view of a
     grader's labels is kept in `rows.compared`.
 
-    `low` and `high` are one-sided bounds, each at the level of the verdict, so that a wrong pass
-    has at most the `error`, over all graders and looks. Of the `resamples` no draws are used.
+    `low` and `high` are one-sided bounds, each at the level of the verdict, so that the probability
+    of a wrong pass is at most `error`, over all graders and looks. No draws are used.
     """
     if not labels.humans:
         return
-    # Clusters without a person's label tell nothing about people, and are not counted.
+    # Clusters without a person's label have no information about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     jackknife = resamples.left_out(labels.clusters[labelled])
     comparator = Comparator(jackknife, margin, rule.margin_share)
@@ -433,19 +435,20 @@ def add_deciding_rows(
             comparisons.append(comparison)
     if not comparisons:
         return
-    influences = [found.difference_influence for found in comparisons if found.view.shares_level]
+    sharing = (comparison for comparison in comparisons if comparison.view.shares_level)
+    influences = [comparison.difference_influence for comparison in sharing]
     level, bounds = shared_level(influences, len(comparisons), rule, look, error), {}
     for comparison in comparisons:
         if comparison.view.at != UNTUNED:
             weights, best = jackknife.mass.astype(float), comparison.best_baseline_kappa
             worst_view = with_missing_as_wrong(labels, comparison.view, weights)
-            worst = comparator.compare(worst_view, best) if worst_view else None
-            bounds[comparison.view.name] = _add_bounds(rows, comparison, level, worst, rule)
+            worst_case = comparator.compare(worst_view, best) if worst_view else None
+            bounds[comparison.view.name] = _add_bounds(rows, comparison, level, worst_case, rule)
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
     rows.compared |= {
-        name: ViewEvidence(bounds=bounds.get(name), parts=of_view)
-        for name, of_view in by_view.items()
+        name: ViewEvidence(bounds=bounds.get(name), parts=part_rows)
+        for name, part_rows in by_view.items()
     }
 
 
@@ -453,8 +456,8 @@ def shared_level(
     influences: Sequence[Array], comparisons: int, rule: DecisionSettings, look: int, error: float
 ) -> Deciding:
     """Return the level of each bound at this `look` and the next, so that all bounds hold together
-    but in `error` of studies. `influences` are those of the clusters (clusters,) on each estimate,
-    `comparisons` is the number of graders compared.
+    except in a share `error` of studies. `influences` are those of the clusters (clusters,) on each
+    estimate, `comparisons` is the number of comparisons.
     """
     alpha, next_alpha = (level_of_look(n, rule.looks, error) for n in (look, look + 1))
     if not alpha:
@@ -468,10 +471,10 @@ def _add_bounds(
     rows: ResultRows,
     comparison: Comparison,
     level: Deciding,
-    worst: Comparison | None,
+    worst_case: Comparison | None,
     rule: DecisionSettings,
 ) -> Bounds:
-    """Add the rows of a comparison and return them; `worst` is that with missing labels wrong."""
+    """Add the rows of a comparison and return them. `worst_case` has missing labels as wrong."""
     margin, people_variance = comparison.margin, comparison.people_variance
 
     def add(statistic: str, interval: Interval, deciding: Deciding, note: Note = "") -> ResultRow:
@@ -486,12 +489,12 @@ def _add_bounds(
     over_people = replace(level, people=comparison.n_people, from_people=from_people, bar=-margin)
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     constant = Remark("constant_rater") if comparison.is_constant else ""
-    above_best = comparison.baseline_difference
-    above = comparison.baseline_bounds.interval_or_remark(above_best, level.alpha)
-    if comparison.is_constant:  # it is one of the baselines, in every sample
-        above = Interval(above_best, above_best, above_best)
+    baseline_gain = comparison.baseline_difference
+    above = comparison.baseline_bounds.interval_or_remark(baseline_gain, level.alpha)
+    if comparison.is_constant:  # the grader equals a baseline, in every sample
+        above = Interval(baseline_gain, baseline_gain, baseline_gain)
     # Number of clusters that would show at the next look that the grader is within the margin, in
-    # 80% of studies if the estimates stay; none if that is shown already.
+    # 80% of studies if the estimates stay the same; none if that is shown already.
     growth = math.inf
     if difference.low <= -margin < difference.estimate and level.next_alpha > 0:
         next_level = surer_level(level.next_alpha)
@@ -509,19 +512,20 @@ def _add_bounds(
         effective_clusters=add(EFFECTIVE, Interval.point(comparison.sample.effective), level),
         minority_clusters=add(MINORITY, Interval.point(comparison.sample.minority), level),
     )
-    if worst is None:
+    if worst_case is None:
         return bounds
-    difference = worst.difference_bounds.interval_or_remark(worst.difference, level.alpha)
+    at_margin = replace(level, margin=worst_case.margin, margin_share=worst_case.margin_share)
+    difference = worst_case.difference_bounds.interval_or_remark(worst_case.difference, level.alpha)
     if rule.scope == "like_these":
-        difference = _interval_like_these(worst, difference, level.alpha) or difference
-    held = difference.held(replace(level, margin=worst.margin, margin_share=worst.margin_share))
-    return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst.counts, **worst.view.row_key))
+        difference = _interval_like_these(worst_case, difference, level.alpha) or difference
+    key, held = worst_case.view.row_key, difference.held(at_margin)
+    return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst_case.counts, **key))
 
 
 def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:
     """Return human-human kappa with both one-sided bounds.
 
-    Where no cluster varies, the bounds are as far away as unobserved clusters could move it: as
+    Where no cluster varies, the bounds are as far away as unobserved clusters could move kappa: as
     many clusters may disagree as a sample of this size misses with a chance of `alpha` (Clopper &
     Pearson 1934, for none of n). They may all have the largest weight, `heaviest`, which is that of
     the clusters least likely to be sampled.
@@ -544,9 +548,9 @@ def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) 
     """Widen the interval of the difference to people like `these`; None for fewer than three."""
     if math.isnan(comparison.people_variance) or not alpha or math.isnan(these.low):
         return None
-    reached = np.array([these.estimate - these.low, these.high - these.estimate])
-    of_people = comparison.people_variance, comparison.n_people, comparison.sample.effective
-    below, above = reach_over_people(reached, *of_people, alpha).tolist()
+    distances = np.array([these.estimate - these.low, these.high - these.estimate])
+    sample = comparison.people_variance, comparison.n_people, comparison.sample.effective
+    below, above = reach_over_people(distances, *sample, alpha).tolist()
     difference = comparison.difference
     return Interval(difference, difference - below, difference + above)
 
@@ -570,19 +574,19 @@ def add_part_rows(
     if not views:
         return {}
     parts, clusters = [], views[0].coded.clusters
-    for name, inside in (part for column in columns for part in column.parts()):
+    for name, inside in chain.from_iterable(column.parts() for column in columns):
         jackknife = comparator.jackknife.only(np.unique(clusters[inside]))
-        of_part = Comparator(jackknife, comparator.margin, comparator.margin_share)
-        parts.append((name, inside, of_part))
-    added = {}
+        part_comparator = Comparator(jackknife, comparator.margin, comparator.margin_share)
+        parts.append((name, inside, part_comparator))
+    rows_by_view = {}
     for view in views:
-        of_view = []
-        for name, inside, of_part in parts:
+        view_rows = []
+        for name, inside, part_comparator in parts:
             coded = view.coded.only(inside, view.coded.part(name))
             people = coded.people_beside(view.grader)
             both = coded.labelled[:, view.grader] & coded.labelled_by_any(people)
             part = GraderView(coded, view.grader, view.at)
-            comparison = of_part.compare(part, over_people=False)
+            comparison = part_comparator.compare(part, over_people=False)
             if comparison is None:
                 bounds = Interval.undefined("too_few_labels")
             elif (
@@ -595,15 +599,15 @@ def add_part_rows(
             else:
                 bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
             held = bounds.held(Deciding(margin=comparison.margin) if comparison else None)
-            counts = of_part.jackknife.count(coded.clusters, both)
-            of_view.append(rows.added(PART, held, counts, **part.row_key))
-        added[view.name] = tuple(of_view)
-    return added
+            counts = part_comparator.jackknife.count(coded.clusters, both)
+            view_rows.append(rows.added(PART, held, counts, **part.row_key))
+        rows_by_view[view.name] = tuple(view_rows)
+    return rows_by_view
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
-    """Return the variances of every grader's difference from people, on the labels that its verdict
-    rests on, as a pilot for planning; none where there are no bounds.
+    """Return a pilot for planning for every grader with bounds: the variances of its difference
+    from people, on the labels that its verdict is based on.
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     rows_like_these = {
@@ -611,7 +615,7 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
         for row in with_people
         if row["statistic"] == NON_INFERIORITY_PEOPLE
     }
-    estimated = []
+    pilots_of_graders = []
     for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
             continue
@@ -627,5 +631,5 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
             of_people=of_clusters * share / (1.0 - share), people=over_people.people,
             alpha=level.next_alpha,
         )  # fmt: skip
-        estimated.append(pilot)
-    return estimated
+        pilots_of_graders.append(pilot)
+    return pilots_of_graders

@@ -1,17 +1,17 @@
 """Decide whether a grader can replace annotators, and rank the graders of a rubric.
 
-Verdicts rest on bounds of intervals, never on an estimate:
+Verdicts are based on bounds of intervals, never on an estimate:
 
-- *can replace*: it meets the rule (`study.settings.analysis`) as it is.
-- *can replace at threshold t*: its binary labels do, at a threshold confirmed on held-out items.
-- *only with correction*: it falls short of human agreement, is biased, changes with the wording, or
-  fails in a part of the sample, but carries clear information: rates can be corrected with a sample
-  that people labelled; single labels are not reliable.
-- *do not use*: it carries no clear information, or leaves too many units without a label.
-- *inconclusive*: none of these; with what would help.
+- *can replace*: the grader meets the rule (`study.settings.analysis`) as it is.
+- *can replace at threshold t*: binary labels meet it, at a threshold confirmed on held-out items.
+- *only with correction*: the grader falls short of human agreement, is biased, changes with the
+  wording, or fails in a part of the sample, but its labels are clearly informative: rates can be
+  corrected with a sample that people labelled; single labels are not reliable.
+- *do not use*: its labels are not clearly informative, or too many units have none.
+- *inconclusive*: all other cases, with the cheapest step to a decision.
 
 `judge_graders` gives verdicts, `rank_graders` ranks graders with their prices, `recommendations`
-says which grader to use, or what to label first.
+name the grader to use, or what to label first.
 """
 
 from __future__ import annotations
@@ -74,23 +74,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PEOPLE = 5
-"""More annotators are advised up to this multiple of their present number."""
+"""Largest multiple of the present number of annotators that is advised."""
 ITEMS_AT_RANDOM = 60
 """Number of items to label at random where further labels were given to selected items."""
 
 
 class Verdict(TypedDict):
-    """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
+    """A verdict on one grader. `evidence` has the keys (RESULTS_KEY) of the rows it is based on.
 
-    `sentence` has all its reasons, `reason` the deciding ones in a few words; `limits` names what
-    no interval covers. `holds_for` is "labels" or "binary" where a pass holds for these only, else
-    "", `threshold` the threshold at which it holds. `promising`: undecided, but it passes by its
-    estimates. `kappas` are the keys of grader-human and human-human kappa on the deciding labels;
-    empty where unknown. `more_clusters` is how many more clusters would decide, 0 where that is no
-    advice, `next` the cheapest way to a decision, `chance` the chance that the grader is within the
-    margin, None where nothing was compared. `failing_parts` are the parts of the sample in which
-    the grader is clearly below people, `rates` its true positive and true negative rate on the
-    binary label (`people.comparison.rates_of`), empty where there is none.
+    `sentence` has all reasons, `reason` the deciding ones in a few words; `limits` names what no
+    interval covers. `holds_for` is "labels" or "binary" if a pass holds for these only, else "";
+    `threshold` is the threshold at which it holds. `promising`: inconclusive, but a pass by the
+    estimates. `kappas` are the keys of grader-human and human-human kappa on the deciding labels,
+    if known. `more_clusters` is the number of further clusters that would decide, 0 if they are not
+    advised; `next` is the cheapest step to a decision. `chance` is the chance that the grader is
+    within the margin, None where nothing was compared. `failing_parts` are the parts of the sample
+    in which the grader is clearly below people; `rates` are its true positive and true negative
+    rate on the binary label (`people.comparison.rates_of`), empty where there is none.
     """
 
     rubric: str
@@ -138,7 +138,7 @@ def _verdict(
     evidence: list[list[str]],
     kappas: Sequence[ResultRow | None],
 ) -> Verdict:
-    """Return a decision as a verdict; `evidence` are the keys of the rows that it rests on."""
+    """Return a decision as a verdict; `evidence` are the keys of the rows it is based on."""
     return Verdict(
         rubric=case.rubric, grader=case.grader, verdict=decision.judgement,
         sentence=decision.text, reason=decision.short, limits="", holds_for=decision.holds_for,
@@ -151,18 +151,18 @@ def _verdict(
 def judge(case: VerdictEvidence) -> Verdict:
     """Return the verdict on a grader compared with people, without its rates."""
     decision = _decide(case)
-    further = wording.further_reasons(case, decision.judgement)
+    further_reasons = wording.further_reasons(case, decision.judgement)
     view = case.present if decision.threshold is None else case.tuned
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
     shorts, passes = [decision.short], decision.judgement in wording.PASSES
     if case.people.copied:
-        shorts = [decision.short, wording.copied(case)] if passes else [wording.copied(case)]
+        shorts = [*(shorts if passes else []), wording.copied_in_words(case)]
     if passes and view.bounds is not None and not view.bounds.passes_if_wrong:
         shorts.append(written("short.if_wrong_fails"))
     return {
         **_verdict(case, decision, case.keys, kappas),
-        "sentence": replace(decision, reasons=[*decision.reasons, *further]).text,
+        "sentence": replace(decision, reasons=[*decision.reasons, *further_reasons]).text,
         "reason": "; ".join(shorts), "limits": wording.limits(case),
         "promising": decision.promising and not case.people.copied,
         "chance": None if math.isnan(chance) else chance,
@@ -178,15 +178,15 @@ def _decide(case: VerdictEvidence) -> Decision:
     audits = no_faults(case, present)
     probable_fault = likely_fault({**audits, **agreement})
     faults = reasons(audits, "broken")
-    missing = _missing(case, agreement, probable_fault)
-    against = _against(case, agreement)
+    missing = _missing_evidence(case, agreement, probable_fault)
+    against = _reasons_against(case, agreement)
     n_shared = present.difference and present.difference["n_units"]
     if case.people.number > 0 and case.answers.share[0] > 0 and not n_shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:
-        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_AT_RANDOM)
+        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
     passes = not (missing.reasons or against or faults or case.tuned.is_compared)
     tuned = _at_threshold(case)
     passes_tuned = tuned is not None and tuned.judgement in wording.PASSES
@@ -194,15 +194,15 @@ def _decide(case: VerdictEvidence) -> Decision:
     if case.people.opposed and (passes or passes_tuned):
         return _inconclusive(case, [*faults, wording.opposed(case)], step=relabel)
     if case.people.copied and (passes or passes_tuned):
-        copy_never_passes = written("because.copy_never_passes", whose=wording.whose(case))
-        return _inconclusive(case, [*faults, Reason(copy_never_passes, wording.copied(case))])
+        text = written("because.copy_never_passes", whose=wording.copied_shares(case))
+        return _inconclusive(case, [*faults, Reason(text, wording.copied_in_words(case))])
     if passes and bounds is not None:
         return _pass(case, bounds)
     if tuned is not None and passes_tuned:
         return tuned
     if tuned is not None and against:
         return replace(tuned, reasons=[*faults, *tuned.reasons])
-    # A grader that fails in a part does not pass, whatever more labels would show for the whole.
+    # A grader that fails in a part does not pass, even if more labels would show it for the whole.
     falls_short = against or present.failing or (faults and not missing.reasons)
     if falls_short and _is_informative(case):
         return _only_with_correction(case, [*against, *faults])
@@ -213,18 +213,16 @@ def _decide(case: VerdictEvidence) -> Decision:
     if case.people.opposed:
         missing = replace(missing, reasons=[*missing.reasons, wording.opposed(case)], step=relabel)
     if bounds and agreement["both_kinds"].is_met and agreement["enough_clusters"].is_met:
-        # By the bounds it is below human agreement, but perhaps by less than the margin.
-        least, margin = -case.deciding_difference(bounds)["high"], bounds.margin
-        if agreement["within_margin"].state == "open" and 0 < least <= margin:
-            ends = {
-                "least": shown_apart(least, [0.0, margin]),
-                "margin": limit_shown(margin, least),
-            }
-            return replace(missing, head=written("verdict.known_below", **case.fields, **ends))
+        # By the bounds the grader is below human agreement, but perhaps by less than the margin.
+        shortfall, margin = -case.deciding_difference(bounds)["high"], bounds.margin
+        if agreement["within_margin"].state == "open" and 0 < shortfall <= margin:
+            least, limit = shown_apart(shortfall, [0.0, margin]), limit_shown(margin, shortfall)
+            head = written("verdict.known_below", **case.fields, least=least, margin=limit)
+            return replace(missing, head=head)
     return missing
 
 
-_AT_RANDOM = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
+_RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 _UNDEFINED = "undefined_plainly", "undefined"
 """Long and short reason where there are no bounds."""
 
@@ -236,13 +234,13 @@ def _inconclusive(
     step: NextStep | None = None,
     promising: bool = False,
 ) -> Decision:
-    """Decide that neither a pass nor a failure is shown; `more` clusters or a `step` would help."""
+    """Decide that neither a pass nor a failure is shown. `more` clusters or a `step` would help."""
     head = written("verdict.inconclusive", **case.fields)
     return Decision("inconclusive", head, reasons, more, promising=promising, step=step)
 
 
 def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
-    """Decide that the grader can replace annotators: it meets the rule."""
+    """Decide that the grader can replace annotators, as it meets the rule."""
     row = case.deciding_difference(bounds)
     name = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
     margin = limit_shown(bounds.margin, -row["low"])
@@ -255,7 +253,7 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
     binary = case.binary
     if binary is None or binary["low"] > -bounds.margin:
         return Decision("can_replace", head, [passes])
-    # It does not extend to the binary labels; the short reason of a table's cell says this only.
+    # The pass does not extend to the binary labels, which is the short reason in a table's cell.
     falls_short = binary["high"] < -bounds.margin
     ends = binary["low"], binary["high"], -bounds.margin, 0.0
     figures = written(
@@ -272,7 +270,7 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
     """Decide that the grader is informative, but not as good as a person."""
     head = written("verdict.only_with_correction", **case.fields)
     if failing := case.present.failing:
-        parts = wording.listed(failing)
+        parts = wording.list_parts(failing)
         head = written("verdict.only_with_correction_outside", **case.fields, parts=parts)
     if (kappa := case.present.kappa) is not None:
         reasons = [*reasons, because("informative", figures=wording.mean_kappa(kappa))]
@@ -280,7 +278,7 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
 
 
 def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
-    """Reason that units with several labels were chosen by their labels."""
+    """Return the reason that units with several labels were chosen by their labels."""
     return because(
         "selective", noun="item", ask=ITEMS_AT_RANDOM,
         more=more["n_units"], several=more["at"].removesuffix("+"), agree_more=more["estimate"],
@@ -288,17 +286,15 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     )  # fmt: skip
 
 
-def _missing(case: VerdictEvidence, requirements: Requirements, fails: str) -> Decision:
-    """Decide that it is inconclusive, with the reasons why the grader has not passed as it is, how
-    many further clusters would decide, and the cheapest other step; without reasons if it meets
-    all.
-
-    `fails` is the reason why its estimates do not meet every requirement, empty if they do.
+def _missing_evidence(case: VerdictEvidence, requirements: Requirements, fails: str) -> Decision:
+    """Decide that it is inconclusive, with the reasons why the grader has not passed as it is (none
+    if it meets all requirements), the number of further clusters that would decide, and the
+    cheapest other step. `fails` is the reason why estimates miss a requirement, "" if none do.
     """
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.share_units:
         reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
-        return _inconclusive(case, [reason], step=_AT_RANDOM)
+        return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
@@ -317,13 +313,13 @@ def _missing(case: VerdictEvidence, requirements: Requirements, fails: str) -> D
         del open_requirements["enough_clusters"]
     missing = reasons(open_requirements, "open", "broken")
     more = sample.more_to_settle(rule, open_requirements)
-    # Further people may decide it on the present clusters, where more clusters would not.
+    # Further people may decide on the present clusters, where more clusters would not.
     growths = [bound.people_growth for bound in unsettled(open_requirements) if bound.of_people > 0]
     more_people = None
     if more is None and growths and max(growths) <= MOST_PEOPLE:
         more_people = rounded_up(case.people.number * (max(growths) - 1.0))
     undecided = bool(missing)
-    if more is None and not more_people and n_lacking > 0:  # too few to estimate how many it takes
+    if more is None and not more_people and n_lacking > 0:  # too few to estimate the number needed
         more, undecided = n_lacking, False
     advice = wording.advice(
         sample.clusters, more, case.noun, undecided=undecided, fails=fails, people=more_people,
@@ -341,7 +337,7 @@ def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
 
 
 def _too_few_shared(case: VerdictEvidence) -> Decision | None:
-    """Advise more labels where people and grader share too few units for any figure, else None."""
+    """Advise more labels if people and grader share too few units for any figure; else None."""
     row = case.present.difference
     if case.people.number < 2 or row is None:
         return None
@@ -355,7 +351,7 @@ def _too_few_shared(case: VerdictEvidence) -> Decision | None:
 
 def _at_threshold(case: VerdictEvidence) -> Decision | None:
     """Decide for the recommended threshold if binary labels at thresholds tuned on other clusters
-    meet all requirements; decide that it is inconclusive if they still may. Else None.
+    meet all requirements; decide that it is inconclusive if they may meet them; else return None.
     """
     tuned, bounds = case.tuned, case.tuned.bounds
     if bounds is None or case.has_too_few_people or not tuned.advises("tuned", "not_identifiable"):
@@ -382,7 +378,7 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
 
 
 def _is_informative(case: VerdictEvidence) -> bool:
-    """Return True if its labels carry enough information for rates to be corrected: kappa clearly
+    """Return True if the labels are informative enough for rates to be corrected: kappa is clearly
     above the baselines', and above a share (`min_information`) of human-human kappa.
     """
     bounds, kappa = case.present.bounds, case.present.kappa
@@ -394,8 +390,8 @@ def _is_informative(case: VerdictEvidence) -> bool:
     return has_enough_clusters and bounds.above_baseline["low"] > required - best_baseline
 
 
-def _against(case: VerdictEvidence, agreement: Requirements) -> list[Reason]:
-    """Reasons why the grader clearly is not as good as people."""
+def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Reason]:
+    """Return reasons why the grader clearly is not as good as people."""
     bounds, kappa, against = case.present.bounds, case.present.kappa, []
     if bounds is not None and agreement["within_margin"].is_broken:
         apart = -case.deciding_difference(bounds)["estimate"]
@@ -419,7 +415,7 @@ def _against(case: VerdictEvidence, agreement: Requirements) -> list[Reason]:
 
 
 def _impossible(case: VerdictEvidence) -> Reason | None:
-    """Return the reason why no verdict is possible at all, if there is one."""
+    """Return the reason why no verdict is possible, None if there is none."""
     bounds, difference, people = case.present.bounds, case.present.difference, case.people
     if people.number == 0 and not people.copied:
         return because("nobody")
@@ -429,8 +425,8 @@ def _impossible(case: VerdictEvidence) -> Reason | None:
         if not people.copied:
             return because("one_person")
         others = "nobody else" if people.number == 0 else "only one other annotator"
-        text = written("because.copied_left", whose=wording.whose(case), left=others)
-        return Reason(text, wording.copied(case))  # human agreement is unknown
+        text = written("because.copied_left", whose=wording.copied_shares(case), left=others)
+        return Reason(text, wording.copied_in_words(case))  # human agreement is unknown
     if case.has_too_few_people:
         return because("two_people")
     if bounds is None and math.isnan(difference["estimate"]):
@@ -450,8 +446,8 @@ Limit = Literal["", "people_differ_more", "people_hardly_agree"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grader in a ranking: its verdict and the rows that it is ranked by. `best_buy`: it is
-    Pareto-optimal, as no other grader of the rubric is as cheap and agrees as well.
+    """A grader in a ranking: its verdict and the rows that it is ranked by. `best_buy`: the grader
+    is Pareto-optimal, as no other one of the rubric is as cheap and agrees as well.
     """
 
     verdict: Verdict
@@ -464,14 +460,14 @@ class Candidate:
 
     @property
     def limit(self) -> Limit:
-        """How human agreement limits a grader that does not pass: it is clearly below the grader's
-        agreement with people, or hardly above chance; "" where it is no limit.
+        """How human agreement limits a grader that does not pass: human agreement is clearly below
+        the grader's agreement with people, or hardly above chance; "" where it is no limit.
         """
         if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):
             return ""
         if self.difference and self.difference["low"] > 0:
             evidence = self.verdict["evidence"]
-            # An annotator who labels the other way round explains it, and not the rubric.
+            # An annotator who reverses labels explains the difference, and not the rubric.
             has_opposed = any(key[1] == ANNOTATOR_KAPPA for key in evidence)
             return "" if has_opposed else "people_differ_more"
         step = self.verdict["next"]
@@ -495,9 +491,9 @@ def rank_graders(
     """Rank the graders of every rubric, the best choice first. `results` are the rows of an
     analysis, or a table of them, which may be read from results.csv.
 
-    The verdict ranks first, in the order of `JUDGEMENTS`; a verdict for categories or for binary
-    labels only ranks below one that holds for both. Among graders that pass the cheapest leads,
-    since all meet the rule; among the others the one with the largest ceiling difference.
+    Graders are ranked by verdict, in the order of `JUDGEMENTS`; a verdict for categories or for
+    binary labels only ranks below one that holds for both. Among graders that pass, the cheapest
+    ranks first, as all meet the rule; among others, the one with the largest ceiling difference.
     """
     rows: Any = results if isinstance(results, Sequence) else results.to_dict("records")
     by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in rows}
@@ -536,7 +532,7 @@ def best_first(ranking: Mapping[str, Sequence[Candidate]]) -> list[str]:
 
 
 def _rank_key(candidate: Candidate) -> tuple[int, bool, float, float, str]:
-    """Sort key of `rank_graders`."""
+    """Return the sort key of `rank_graders`."""
     verdict = candidate.verdict
     order = JUDGEMENTS.index(verdict["verdict"])
     price = candidate.usd if verdict["verdict"] in PASSES else 0.0
@@ -544,18 +540,18 @@ def _rank_key(candidate: Candidate) -> tuple[int, bool, float, float, str]:
 
 
 Key = tuple[str, ...]
-"""Unique key of a row, as `RESULTS_KEY`."""
+"""Key that identifies a row (`RESULTS_KEY`)."""
 
 
 def deciding_keys(verdict: str, evidence: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
     """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
-    evidence. Rows on the categories come first; a verdict at a threshold rests on the last.
+    evidence. They are the first ones, on the categories; of a verdict at a threshold the last ones.
     """
     keys = [tuple(key) for key in evidence if key[3] not in BASELINES]
 
     def deciding_key(*statistics: str) -> Key | None:
-        found = [key for key in keys if key[1] in statistics]
-        return found[-1 if verdict == AT_THRESHOLD else 0] if found else None
+        candidates = [key for key in keys if key[1] in statistics]
+        return candidates[-1 if verdict == AT_THRESHOLD else 0] if candidates else None
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)
     return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA)
@@ -563,7 +559,7 @@ def deciding_keys(verdict: str, evidence: Sequence[Sequence[str]]) -> tuple[Key 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Recommendation for one rubric: `sentence`, and its part about the first grader, `head`."""
+    """Recommendation for one rubric; `head` is the part of the `sentence` on the first grader."""
 
     rubric: str
     sentence: str
@@ -594,10 +590,10 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
 
 
 def _use(best: Candidate, others: Sequence[Candidate], rubric: str) -> str:
-    """Sentence that recommends the best grader, which passes."""
+    """Return the sentence that recommends the best grader, which passes."""
     verdict, threshold = best.verdict, best.verdict["threshold"]
     agrees = verdict["verdict"] == "agrees_with_reference"
-    # Price ranks it before another grader that agrees with people better.
+    # Because of its price it ranks above a grader that agrees better with people.
     is_cheaper = math.isfinite(best.usd) and any(
         other.usd > best.usd and other.agreement > best.agreement
         for other in others
@@ -617,7 +613,7 @@ def _use(best: Candidate, others: Sequence[Candidate], rubric: str) -> str:
 
 
 def _with_condition(candidate: Candidate) -> str:
-    """Name of a grader that passes, with the condition under which it does."""
+    """Return the name of a grader that passes, with the condition under which it passes."""
     verdict, grader = candidate.verdict, candidate.verdict["grader"]
     if verdict["threshold"] is not None:
         return written("recommend.also_at", grader=grader, threshold=verdict["threshold"])
@@ -628,7 +624,7 @@ def _with_condition(candidate: Candidate) -> str:
 
 
 def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
-    """Sentence for a rubric of which no grader passes."""
+    """Return the sentence on a rubric on which no grader passes."""
 
     def grader_and_reason(verdict: Verdict) -> dict[str, str]:
         return {"grader": verdict["grader"], "reason": verdict["reason"], "rubric": rubric}

@@ -1,8 +1,8 @@
 """Requirements that a grader must meet, checked against its evidence.
 
 The first half has the requirements for replacing annotators (`as_good_as_people`, `no_faults` and
-their parts), the second half the verdict on graders that are compared with a reference, one rater
-whose labels count as correct (`add_reference_rows`, `judge_against_reference`). Requirements
+their parts). The second half has the verdict on graders that are compared with a reference: one
+rater whose labels count as correct (`add_reference_rows`, `judge_against_reference`). Requirements
 on the change between two versions of a grader are in `versions`.
 """
 
@@ -59,7 +59,7 @@ from evenhand.texts import written
 def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     """Require bounds that show agreement as good as human agreement, on a large enough sample."""
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
-    people, above, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
+    people, advantage, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
     sample, growth = sample_is_enough(bounds.sample(difference), rule, case.noun), None
     if difference is bounds.difference and difference["estimate"] > limit:
@@ -77,7 +77,7 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
         for within, across in zip(sides[::2], sides[1::2], strict=True):
             kappas = {"within": within["estimate"], "across": across["estimate"]}
             why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
-        # A clearer rubric does not help where some of them label the other way round, or by side.
+        # A clearer rubric does not help where some people reverse labels, or sides differ.
         agree_within_side = any(row["estimate"] >= min_kappa for row in sides[::2])
         if not is_likely and not case.people.opposed and not agree_within_side:
             why.append(because("clearer_rubric"))
@@ -103,9 +103,9 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
             unsettled=bound_of(difference, limit, bounds.level, known_growth=growth),
         ),
         "above_baselines": Requirement(
-            state_of(met=above["low"] > 0, broken=above["high"] <= 0),
-            why=lambda: [baseline(case, case.present.kappa or above, "not_above_baseline")],
-            is_likely=above["estimate"] > 0, unsettled=bound_of(above, 0.0, bounds.level),
+            state_of(met=advantage["low"] > 0, broken=advantage["high"] <= 0),
+            why=lambda: [baseline(case, case.present.kappa or advantage, "not_above_baseline")],
+            is_likely=advantage["estimate"] > 0, unsettled=bound_of(advantage, 0.0, bounds.level),
         ),
         **sample,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
@@ -118,7 +118,7 @@ def baseline(
     kappa: ResultRow,
     name: Literal["not_above_baseline", "no_better_than_baseline"],
 ) -> Reason:
-    """Reason that the grader is not clearly better than a baseline, or no better."""
+    """Return the reason that the grader is not clearly better than a baseline, or no better."""
     figures = wording.mean_kappa(kappa, case.noun)
     return because(name, to_beat=case.best_baseline_kappa, figures=figures)
 
@@ -138,7 +138,7 @@ def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
 
 def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
     """Require that no audit found a fault that agreement with people does not show: a part of the
-    sample in which the grader fails, a bias, a prompt injection that works, unstable labels.
+    sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
     """
     stability = case.wording_unstable
 
@@ -149,7 +149,7 @@ def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
         return [because("wording", kappa=stability["estimate"], interval=interval)]
 
     return {
-        "every_part": nothing_found(view.failing, lambda: wording.in_parts(case, view)),
+        "every_part": nothing_found(view.failing, lambda: wording.failing_part_reasons(case, view)),
         "no_bias": unbiased(view),
         "robust": robust(case.injection, case.rule.injection),
         "stable": nothing_found(stability, is_unstable),
@@ -208,7 +208,7 @@ def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
 
 
 def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Requirement:
-    """Require that an audit found no `fault` (None or an empty list); more labels remove none."""
+    """Require that an audit found no `fault` (None or an empty list). More labels do not help."""
     return Requirement("broken" if fault else "met", why, is_likely=not fault)
 
 
@@ -231,18 +231,18 @@ def bound_of(
 
 # Verdicts against a reference: one rater whose labels count as correct, such as an expert.
 #
-# One person does not show human agreement, so no verdict can say that a grader may replace people:
-# - *agrees with the reference*: all requirements are met, on enough clusters with either label.
-# - *disagrees with the reference*: a requirement is clearly missed, answers are missing, or an
+# As one rater does not show human agreement, no verdict is that a grader can replace annotators:
+# - *agrees with the reference*: all requirements are met, on enough clusters with each label.
+# - *disagrees with the reference*: a requirement is clearly missed, labels are missing, or an
 #   audit found a fault.
-# - *inconclusive*: neither; with how many more labels would decide.
+# - *inconclusive*: neither, with the number of further labels that would decide.
 
 KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
 MINORITY = "reference_rarer_clusters"
 EFFECTIVE = "reference_clusters_worth"
 STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
-"""All that `add_reference_rows` adds."""
+"""All statistics that `add_reference_rows` adds."""
 
 
 def add_reference_rows(
@@ -254,15 +254,15 @@ def add_reference_rows(
     error: float = ALPHA,
 ) -> None:
     """Add rows comparing every grader with the reference; at = "held_out" for thresholds tuned on
-    other clusters. They are `reference_kappa`, where there is a binary label
-    `reference_sensitivity` and `reference_specificity`, `reference_rarer_clusters` (the number of
-    clusters with a minority label of the reference) and `reference_clusters_worth` (the effective
-    number of clusters). Those of each view of a grader's labels are kept in `rows.compared`.
+    other clusters. They are `reference_kappa`; `reference_sensitivity` and `reference_specificity`
+    if there is a binary label; `reference_rarer_clusters`, the number of clusters with a minority
+    label of the reference; and `reference_clusters_worth`, the effective number of clusters. The
+    rows of each view of a grader's labels are kept in `rows.compared`.
 
-    `low` and `high` are one-sided bounds at the level of the verdict: kappa's like those of
-    `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
-    effective sample size. A pass needs all three above their limits, so that no correction is
-    needed.
+    `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
+    those of `non_inferiority`, for all graders at once; bounds of shares are Clopper & Pearson's
+    (1934) on the effective sample size. A pass needs all three figures above their limits, so that
+    their levels are not corrected.
     """
     labels = labels.with_reference(rule.reference)
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
@@ -284,9 +284,11 @@ def add_reference_rows(
 
 @dataclass(frozen=True)
 class AgainstReference(ViewEvidence):
-    """A view against the reference: rows with a limit (`deciding.bar`), and on sample size."""
+    """A view against the reference: rows of `figures` with a limit (`deciding.bar`), and of two
+    `sizes`: the number of clusters with a minority label, and the effective number of clusters.
+    """
 
-    bars: tuple[ResultRow, ...] = ()
+    figures: tuple[ResultRow, ...] = ()
     sizes: tuple[ResultRow, ...] = ()
 
     @property
@@ -315,7 +317,7 @@ def _add_comparison_rows(
     effective = Interval.point(comparison.sample.effective)
     kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
     kappa = kappa.held(replace(level, bar=rule.reference_kappa))
-    bars = [rows.added(KAPPA, kappa, comparison.counts, **key)]
+    figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
     effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
     sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row
     if labels.has_verdicts:
@@ -333,27 +335,28 @@ def _add_comparison_rows(
                 sums = jackknife.by_cluster(binary.clusters, masks)
                 share = Interval(*share_bounds(sums[:, 0], sums[:, 1], alpha))
             share_counts = jackknife.count(binary.clusters, by_reference)
-            bars.append(rows.added(name, share.held(replace(level, bar=bar)), share_counts, **key))
-    return AgainstReference(bars=tuple(bars), sizes=sizes)
+            held = share.held(replace(level, bar=bar))
+            figures.append(rows.added(name, held, share_counts, **key))
+    return AgainstReference(figures=tuple(figures), sizes=sizes)
 
 
 def judge_against_reference(
     rows: ResultRows, case: VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
-    """Return the decision, the keys of the rows it rests on, and the row of kappa, if any."""
+    """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
     case = replace(case, answers=Answers(case.answers.coverage))
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
     decision = _decide(case, present, tuned)
     keys = keys_of(
-        *(row for view in (present, tuned) if view for row in (*view.bars, *view.sizes)),
+        *(row for view in (present, tuned) if view for row in (*view.figures, *view.sizes)),
         *(case.tuned.advised, case.answers.coverage),
         *(case.injection.rows(case.rule.injection) if case.injection else ()),
         *(bias.row for bias in case.present.biases),
     )
     deciding = present if decision.threshold is None else tuned
-    return decision, keys, list(deciding.bars[:1]) if deciding else []
+    return decision, keys, list(deciding.figures[:1]) if deciding else []
 
 
 def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
@@ -364,19 +367,19 @@ def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
     return {
         "no_bias": unbiased(case.present),
         "robust": robust(case.injection, rule.injection),
-        **{row["statistic"]: _above_bar(row, noun, is_large=is_large) for row in view.bars},
+        **{row["statistic"]: _above_bar(row, noun, is_large=is_large) for row in view.figures},
         "answers": answers_enough(case.answers, rule.min_coverage, noun),
         **sample,
     }
 
 
 def _level_of(row: ResultRow) -> Deciding:
-    """The level of a row's bounds, and its limit (`bar`)."""
+    """Return the level of a row's bounds, with the row's limit (`bar`)."""
     return row["deciding"] or Deciding()
 
 
 def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
-    """Require that a figure is clearly above its bar; broken only on a sample that `is_large`."""
+    """Require that a figure is clearly above its limit; broken only on a sample that `is_large`."""
     bar = _level_of(row).bar
     state = state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
     return Requirement(
@@ -395,7 +398,7 @@ def _decide(
     inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
     if view is None:
         return replace(inconclusive, reasons=[because("few_shared")])
-    if says(view.bars[0]["remarks"], "no_level"):
+    if says(view.figures[0]["remarks"], "no_level"):
         step = NextStep(kind="look", number=0)
         return replace(inconclusive, reasons=[because("not_a_look")], step=step)
     requirements = dict(_agrees(case, view))
@@ -424,7 +427,7 @@ def _pass(
     value = threshold["estimate"] if threshold else None
     at = f" at threshold {value:.3g}" if value is not None else ""
     head = written("verdict.agrees", **case.fields, reference=case.rule.reference, at=at)
-    figures = [_figure(row, case.noun, "bars_cleared") for row in view.bars]
+    figures = [_figure(row, case.noun, "bars_cleared") for row in view.figures]
     if value is not None:
         short = written("short.at_threshold", threshold=value)
         figures = [replace(figure, short=short) for figure in figures]
@@ -439,7 +442,7 @@ _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"
 def _figure(
     row: ResultRow, noun: str, short: Literal["bars_cleared", "bar_missed", "bar_open"]
 ) -> Reason:
-    """Reason that gives a figure and its limit; `short` names its words for a table."""
+    """Return a reason with a figure and its limit; `short` names its words for a table."""
     level, name = _level_of(row), _NAMES[row["statistic"]]
     if math.isnan(row["estimate"]):
         text = written("figures.bar_undefined", name=name, why=reason_in_words(row["remarks"]))

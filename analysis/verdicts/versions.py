@@ -2,21 +2,21 @@
 
 The first half (`drift_of`) tests whether a grader has changed by more than the drift margin:
 
-- *unchanged*: its kappa with people moved by less than the margin, either way.
-- *changed*: it moved by more than the margin, or labels are missing.
-- *inconclusive*: neither; with how many more units would decide.
+- *unchanged*: its kappa with people changed by less than the margin, up or down.
+- *changed*: kappa changed by more than the margin, or labels are missing.
+- *inconclusive*: neither, with the number of further units that would decide.
 
 Both versions are compared on the same units with the same people, so that the difficulty of a unit
 affects both kappas and cancels out. The verdict is two one-sided tests of the change in kappa with
 people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.bounds`).
 `python -m benchmarks.drift` shows how often verdicts are wrong.
 
-The second half decides whether a new grader is better than the old one. As a grader that is tuned
-to labels looks better on them than it is, clusters are split once and for all: proposals come from
-*learn* (training), the best is chosen on *choose* (selection) by successive halving (Jamieson &
-Talwalkar 2016), and its gain is bounded on *prove* (held out), at the level that this reading of
-*prove* may spend. A proof with a small chance of success (`chance_of_proof`) is not begun: that
-never makes *better* likelier. `python -m benchmarks.improving` shows how often it is wrong.
+The second half decides whether a new grader is better than the old one. A grader that is tuned to
+labels looks better on them than it is, so clusters are split permanently. Candidates are written
+from *learn* (training), the best is chosen on *choose* (selection) by successive halving (Jamieson
+& Talwalkar 2016), and its gain is bounded on *prove* (test), at the level that this reading of
+*prove* may spend. A proof with a small chance of success (`chance_of_proof`) is not begun, which
+never makes *better* more likely. `python -m benchmarks.improving` shows how often it is wrong.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSet
 from evenhand.texts import written
 
 LEVEL = 0.02
-"""Nominal error rate of a one-sided bound. The rest of 2.5% is kept for samples so unbalanced that
-bounds miss a little more often than they should."""
+"""Nominal error rate of a one-sided bound: below 2.5%, as bounds of very unbalanced samples miss a
+little more often than their nominal rate."""
 _LEVEL = Deciding(LEVEL, next_alpha=LEVEL)
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
@@ -117,8 +117,8 @@ def paired_labels(
 
 @dataclass(frozen=True)
 class DriftEvidence:
-    """The evidence on a drift: the rows of the change in kappa with people, of the kappa before, of
-    the agreement of both versions with each other and of the change in the affirmative rate, where
+    """The evidence on a drift: the rows of the change in kappa with people, of kappa before, of the
+    agreement of both versions with each other and of the change in the affirmative rate, where
     known; and the number of clusters that would show that the change is within the margin.
     """
 
@@ -140,13 +140,13 @@ def drift_rows(
 ) -> tuple[ResultRows, Answers, DriftEvidence | None]:
     """Return the rows of one rubric, from `paired_labels`, and the evidence in them.
 
-    `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before,
-    `drift_answered` the share of the units labelled before that have a label now: `low` and `high`
-    are one-sided bounds, each at `LEVEL`. Further rows have 95% intervals from the same resamples:
-    both kappas with people, `observed_agreement` and kappa of the versions with each other, and
-    `rate_change`, the change in the share of affirmative labels, where there is a binary label. All
-    but `drift_answered` are on the units with a label in both versions, and are only given where
-    these share at least 30 units with people.
+    `drift` is the change in mean kappa with people, `drift_kappa_before` kappa of the earlier
+    version, `drift_answered` the share of the units labelled before that have a label now: `low`
+    and `high` are one-sided bounds, each at `LEVEL`. Further rows have 95% intervals from the same
+    resamples: both kappas with people, `observed_agreement` and kappa of the versions with each
+    other, and `rate_change`, the change in the share of affirmative labels, where there is a binary
+    label. All rows but `drift_answered` are on the units with a label in both versions, and are
+    only added if people labelled at least 30 of these.
     """
     labels, frequency = labels.folded()
     rows = ResultRows(labels.scale.name)
@@ -165,29 +165,28 @@ def drift_rows(
     if paired is None:
         return rows, answers, None
     rows.know_chance(paired.coded, paired.jackknife)
-    evidence = paired.add_deciding(rows)
+    evidence = paired.add_deciding_rows(rows)
     rng = np.random.default_rng(seed)
     resamples = Resamples(frequency, settings.resamples, rng, labels.weight)
-    self_agreement, rate_change = paired.add_shown(rows, labels, resamples)
+    self_agreement, rate_change = paired.add_descriptive_rows(rows, labels, resamples)
     evidence = replace(evidence, self_agreement=self_agreement, rate_change=rate_change)
     return rows, answers, evidence
 
 
 def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
-    """Largest change in kappa of a grader that counts as unchanged."""
+    """Return the largest change in kappa of a grader that counts as unchanged."""
     return rule.drift_margin or settings.margin
 
 
 @dataclass(frozen=True)
 class VersionComparison:
-    """Comparisons of both versions with people, on one label view and the units in both."""
+    """Comparisons of both versions, `columns` of `coded`, with people, on the units in both."""
 
     coded: Coded
     jackknife: Resamples
     before: Comparison
     after: Comparison
     columns: tuple[int, int]
-    """The versions' columns in `coded`, the earlier one first."""
     margin: float
 
     @classmethod
@@ -209,18 +208,18 @@ class VersionComparison:
             return None
         return cls(coded, jackknife, before, after, columns, margin)
 
-    def add_deciding(self, rows: ResultRows) -> DriftEvidence:
-        """Add the rows that the verdict rests on."""
+    def add_deciding_rows(self, rows: ResultRows) -> DriftEvidence:
+        """Add the rows that decide the verdict, and return them as evidence."""
         before, after = (self.coded.raters[column] for column in self.columns)
         key = {"rater_a": before, "rater_b": after, "subset": self.coded.subset}
         change, needed = self._change(self.after.kappas - self.before.kappas)
         counts, sample = self.after.counts, self.after.sample
         at_margin = replace(_LEVEL, margin=self.margin)
         change_row = rows.added(DRIFT, change.held(at_margin), counts, **key)
-        estimate, moves = self.before.baseline_difference, influence(self.before.kappas)
+        estimate, influences = float(self.before.kappas[0]), influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
-        if not math.isnan(estimate) and np.ptp(moves) > 0:
-            below, above = reach(moves, LEVEL), reach(-moves, LEVEL)
+        if not math.isnan(estimate) and np.ptp(influences) > 0:
+            below, above = reach(influences, LEVEL), reach(-influences, LEVEL)
             kappa = Interval(estimate, estimate - below, estimate + above)
         people_key = key | {"rater_a": "humans", "rater_b": before}
         kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **people_key)
@@ -232,8 +231,8 @@ class VersionComparison:
 
     def _change(self, values: Array) -> tuple[Interval, float]:
         """Return the change in kappa with its bounds, and the number of clusters that would show in
-        80% of studies that it stays within the margin, if the estimates stay; infinite if shown or
-        beyond the margin. `values` (rows,) is the change in the data and without each cluster.
+        80% of studies that it is within the margin, if the estimates stay; infinite if shown or
+        beyond the margin. `values` (rows,) are the change in the data and without each cluster.
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), math.inf
@@ -253,12 +252,12 @@ class VersionComparison:
         support = Support.of(overlap, self.jackknife, self.columns[::-1])
         return support.score_bounds(values, self.after.sample.effective)
 
-    def add_shown(
+    def add_descriptive_rows(
         self, rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     ) -> tuple[ResultRow | None, ResultRow | None]:
-        """Add the rows shown with the verdict, from the same resamples: kappas, agreement of the
-        versions with each other, and the change in the affirmative rate. Return those of the
-        agreement and of the rate, where known.
+        """Add rows that decide nothing: kappas, agreement of the versions with each other, and the
+        change in the affirmative rate, from the same resamples. Return the rows of the agreement
+        and of the change, where known.
         """
         coded, columns = self.coded, self.columns
         view = View.of(rows, coded, resamples)
@@ -270,8 +269,8 @@ class VersionComparison:
         for name, mean in zip((before, after), means, strict=True):
             view.add(kappa, mean.values, both, a="humans", b=name, undefined=mean.undefined)
         panel = measurement_of(coded).statistics()
-        shown = {name: panel[name] for name in ("observed_agreement", kappa) if name in panel}
-        for name, mean in mean_over_pairs(coded, [columns], resamples, shown).items():
+        statistics = {name: panel[name] for name in ("observed_agreement", kappa) if name in panel}
+        for name, mean in mean_over_pairs(coded, [columns], resamples, statistics).items():
             view.add(name, mean.values, both, a=before, b=after, undefined=mean.undefined)
         self_agreement = rows.get("observed_agreement", before, after, coded.subset)
         if not labels.has_verdicts:
@@ -289,7 +288,7 @@ DriftVerdict = Literal["unchanged", "changed", "inconclusive"]
 @dataclass(frozen=True)
 class Drift:
     """Verdict on whether a grader has changed on one rubric. `sentence` has the verdict with its
-    reasons, `more_clusters` is how many more clusters would decide (0 where that is unknown or
+    reasons, `more_clusters` is the number of further clusters that would decide (0 if unknown or if
     none are needed), and `rows` are those of `drift_rows`.
     """
 
@@ -334,8 +333,8 @@ def drift_of(
 def _unchanged(
     case: DriftEvidence, answers: Requirement, rule: DecisionSettings, noun: str
 ) -> Requirements:
-    """Require that the grader has changed by less than the margin, on a sample that is large
-    enough, and agreed enough with people before for a change to show.
+    """Require that the grader has changed by less than the margin, that the sample is large enough,
+    and that the grader agreed enough with people before for a change to be visible.
     """
     margin, before = case.margin, case.before
     sample = sample_is_enough(case.sample, rule, noun)
@@ -367,7 +366,7 @@ def _unchanged(
 def _decide(
     case: DriftEvidence, answers: Requirement, rule: DecisionSettings, noun: str
 ) -> tuple[DriftVerdict, list[str], int]:
-    """Return the verdict, its sentences, and how many more clusters would decide."""
+    """Return the verdict, its sentences, and the number of further clusters that would decide."""
     sample, requirements = case.sample, dict(_unchanged(case, answers, rule, noun))
     figures = _figures(case, noun)
     if against := reasons(requirements, "broken"):
@@ -378,8 +377,8 @@ def _decide(
     if sample.clusters < rule.min_clusters:  # the advice names the number of clusters
         del requirements["enough_clusters"]
     more = sample.more_to_settle(rule, requirements)
-    what_to_do = advice(sample.clusters, more, noun, undecided=not is_within)
-    why = [*reasons(requirements, "open"), *what_to_do]
+    further_clusters = advice(sample.clusters, more, noun, undecided=not is_within)
+    why = [*reasons(requirements, "open"), *further_clusters]
     return "inconclusive", [*figures, *(reason.sentence for reason in why)], more or 0
 
 
@@ -399,15 +398,14 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     rate = case.rate_change
     if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
         name = "affirms_more" if rate["low"] > 0 else "affirms_less"
-        low, by, high = (100 * abs(rate[end]) for end in ("low", "estimate", "high"))
-        low, high = sorted((low, high))
-        sentences.append(written(f"drift.{name}", by=by, low=low, high=high))
+        low, points, high = sorted(100 * abs(rate[end]) for end in ("low", "estimate", "high"))
+        sentences.append(written(f"drift.{name}", by=points, low=low, high=high))
     return sentences
 
 
 Part = Literal["learn", "choose", "prove"]
 SHARES: dict[Part, float] = {"prove": 0.5, "choose": 0.3, "learn": 0.2}
-"""Share of the clusters of each part: *prove* needs most, as the bound there decides."""
+"""Share of the clusters of each part: *prove* has most, as its bound decides."""
 
 
 def split_clusters(
@@ -417,14 +415,14 @@ def split_clusters(
     seed: int,
     rubric: str,
 ) -> dict[str, Part]:
-    """Assign each cluster to a part. `strata` is by cluster, as are the parts assigned before.
+    """Assign each cluster to a part. `strata` is by cluster; so is `known_parts`, the parts that
+    were assigned before and do not change, also of clusters that are not in `strata`.
 
-    Within a stratum the clusters come in the order of a hash, and each goes to the part that lacks
-    most, in its stratum and in all. So parts have their shares of every stratum, and the parts of
-    known clusters, which may no longer be in `strata`, do not change.
+    Within a stratum the clusters are in the order of a hash. Each is assigned to the part that
+    lacks most clusters, in its stratum and in all, so that parts have their shares of each stratum.
 
-    >>> found = split_clusters({f"p{n}": "no" for n in range(10)}, seed=1, rubric="r")
-    >>> sorted(found.values())
+    >>> parts = split_clusters({f"p{n}": "no" for n in range(10)}, seed=1, rubric="r")
+    >>> sorted(parts.values())
     ['choose', 'choose', 'choose', 'learn', 'learn', 'prove', 'prove', 'prove', 'prove', 'prove']
     """
     parts = dict(known_parts or {})
@@ -435,21 +433,21 @@ def split_clusters(
     total = sum(counts.values(), Counter[Part]())
 
     def lack(part: Part, counts: Counter[Part]) -> float:
-        """Clusters that a part lacks once there is one more; rounded, so that ties are equal."""
+        """Return the clusters that a part lacks of one more than now, rounded for equal ties."""
         return round(SHARES[part] * (counts.total() + 1) - counts[part], 9)
 
     for cluster in sorted(hash_order(strata, seed=seed, rubric=rubric), key=strata.__getitem__):
         if cluster not in parts:
-            of_stratum = counts[strata[cluster]]
-            part = max(SHARES, key=lambda part: lack(part, of_stratum) + lack(part, total))
+            in_stratum = counts[strata[cluster]]
+            part = max(SHARES, key=lambda part: lack(part, in_stratum) + lack(part, total))
             parts[cluster] = part
-            of_stratum[part] += 1
+            in_stratum[part] += 1
             total[part] += 1
     return parts
 
 
 def hash_order(clusters: Iterable[str], *, seed: int, rubric: str) -> list[str]:
-    """Return clusters in the order of a hash, which new clusters do not change."""
+    """Return clusters in the order of a hash, which does not change with new clusters."""
 
     def key(cluster: str) -> tuple[bytes, str]:
         text = f"{seed}|{rubric}|{cluster}"
@@ -459,7 +457,7 @@ def hash_order(clusters: Iterable[str], *, seed: int, rubric: str) -> list[str]:
 
 
 def strata_of(ratings: DataFrame, clusters: Mapping[str, str]) -> dict[str, str]:
-    """Return the stratum of each cluster: of people's labels in it, the one that is rarest in all
+    """Return the stratum of each cluster: the label of people in it that is rarest in all
     `ratings`, which are of one rubric. `clusters` is by unit; those without labels are left out.
     """
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
@@ -499,11 +497,11 @@ def clusters_to_split(
 
 
 MIN_ROUND_CLUSTERS = 20
-"""Clusters of the first round: on fewer a kappa is too uncertain."""
+"""Fewest clusters of the first round: on fewer a kappa is too uncertain."""
 MIN_PROOF_CHANCE = 0.1
 """A proof with a smaller chance, if the gain on *choose* were the true one, is not begun."""
 DIFFERING_SHARE = 0.2
-"""Share of units on which two graders are assumed to differ, to forecast what a proof can show."""
+"""Assumed share of units on which two graders differ, to forecast what a proof can show."""
 Outcome = Literal["better", "not_shown", "worse"]
 
 
@@ -532,13 +530,13 @@ class Choice:
 
     @property
     def gain(self) -> float:
-        """The best candidate's gain in kappa on *choose*, which is too high on average."""
+        """Gain in kappa of the best candidate on *choose*, which is too high on average."""
         last = self.rounds[-1].scores
         return last[self.best].kappa - next(iter(last.values())).kappa if self.best else math.nan
 
 
 def round_sizes(clusters: int, candidates: int) -> list[int]:
-    """Return the number of clusters of each round: about twice as many as before, at last all.
+    """Return the number of clusters of each round: about twice that of the one before, finally all.
 
     >>> round_sizes(75, 20), round_sizes(75, 2), round_sizes(18, 20)
     ([20, 38, 75], [75], [18])
@@ -573,7 +571,7 @@ def choose(
 
 
 def _rank_key(score: Score, rule: DecisionSettings) -> tuple[bool, float]:
-    """Sort key of candidates, the best first: enough labels, then kappa."""
+    """Return the sort key of candidates, the best first: enough labels, then kappa."""
     kappa = -math.inf if math.isnan(score.kappa) else score.kappa
     return score.answered < rule.min_coverage, -kappa
 
@@ -602,14 +600,14 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
     """Return the approximate chance that a proof on `clusters` clusters succeeds at the one-sided
-    level `alpha`, if the true gain is that on *choose*, whose labels these are. Both are too high
-    on average.
+    level `alpha`, if the true gain is the one on `labels`, those of *choose*. The gain, and so the
+    chance, is too high on average.
     """
     gains = _kappas_of(labels, new)[0] - _kappas_of(labels, old)[0]
     if not alpha or not gains[0] > 0:
         return 0.0
     if not np.isfinite(gains).all():
-        return 1.0  # unknown: no reason not to begin
+        return 1.0  # unknown, which is no reason to begin no proof
     present = len(np.unique(labels.clusters[labels.labelled_by_people]))
     error = standard_error(influence(gains)) * math.sqrt(present / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
@@ -617,8 +615,8 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
 
 def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     """Forecast the gain in kappa that a proof on `clusters` clusters shows in 80% of studies, if
-    two graders differ on a fifth of the units. `labels` are people's elsewhere. NaN if all are
-    equal.
+    two graders differ on `DIFFERING_SHARE` of the units. `labels` are people's on other clusters;
+    the gain is NaN if all are equal.
     """
     coded = labels.on_categories()
     codes = coded.codes[:, list(coded.members("human"))]
@@ -635,8 +633,8 @@ def too_few_errors(
     labels: LabelMatrix, old: str, clusters: int, alpha: float
 ) -> tuple[float, int] | None:
     """Return the upper bound (90%) on the number of `clusters` in which the old grader errs, and
-    the number in which it must err before a grader without errors is shown to be better (sign
-    test). None where the bound is not below that number, or the grader has no labels.
+    the number in which it must err for a sign test to show that a grader without errors is better.
+    None if the bound is not below that number, or the grader has no labels.
     """
     if old not in labels.raters:
         return None
@@ -652,8 +650,8 @@ def too_few_errors(
 
 
 def content_of(labels: LabelMatrix, old: str, new: str) -> str:
-    """Return a hash of all that the comparison of two graders rests on: people's labels and both
-    graders' grades, combined, with their thresholds and clusters.
+    """Return a hash of all data of the comparison of two graders: people's labels, both graders'
+    labels and probabilities, thresholds, clusters and weights.
     """
     graders = [labels.raters.index(name) for name in (old, new) if name in labels.raters]
     columns = [*labels.humans, *graders]
@@ -667,8 +665,8 @@ def content_of(labels: LabelMatrix, old: str, new: str) -> str:
 
 @dataclass(frozen=True)
 class Gain:
-    """Result of a proof: the `outcome`, `why` it is not *better*, the gain in kappa with its
-    one-sided bounds, each at `level` (NaN where undefined), both kappas, and the sample.
+    """Result of a proof: the `outcome`; `why` it is not *better*; the gain in kappa with its
+    one-sided bounds, each at `level` (NaN where undefined); both kappas; and the sample's size.
     """
 
     outcome: Outcome
@@ -701,15 +699,15 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     """Bound the gain of a new grader over the old one on the `labels` of *prove*; `look` is the
     number of this reading of them, from 1. Each grader's labels are at its own threshold.
 
-    It is *better* if the lower bound is above 0, there are as many clusters, and as many with a
-    minority label, as a verdict needs, and it labels enough units; *worse* if the upper is below 0.
+    The new grader is *better* if the lower bound is above 0, clusters (and those with a minority
+    label) suffice for a verdict, and it labels enough units; *worse* if the upper bound is below 0.
     """
     alpha, nan = level_of_reading(look, rule.looks), math.nan
     unknown = Gain("not_shown", (), nan, nan, nan, nan, nan, alpha, look, 0, 0)
     if not alpha:
         return replace(unknown, why=(written("improve.no_level", look=look),))
-    are_known = {old, new} <= set(labels.raters)
-    paired = VersionComparison.of(*labels.folded(), Versions(old, new), 0.0) if are_known else None
+    has_both = {old, new} <= set(labels.raters)
+    paired = VersionComparison.of(*labels.folded(), Versions(old, new), 0.0) if has_both else None
     if paired is None:
         return replace(unknown, why=(written("improve.few_shared", least=MIN_SHARED_UNITS),))
     values = paired.after.kappas - paired.before.kappas

@@ -1,7 +1,7 @@
 """Write verdicts in words: names of verdicts, figures, and sentences with the reasons.
 
-All sentences are in `evenhand/texts.toml`, and `because` fills them in. The reasons why a
-requirement is not met are where it is declared (`requirements`).
+All sentences are in `evenhand/texts.toml`, and `because` fills them in. Requirements choose the
+reasons why they are not met where they are declared (`requirements`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import texts, written
 
 MOST_PARTS = 3
-"""Parts of the sample that a sentence names."""
+"""Most parts of the sample that a sentence names."""
 Judgement = Literal[
     "can_replace", "can_replace_at_threshold", "agrees_with_reference", "only_with_correction",
     "inconclusive", "disagrees_with_reference", "do_not_use",
@@ -48,7 +48,7 @@ PASSES: tuple[Judgement, ...] = JUDGEMENTS[:3]
 
 @dataclass(frozen=True)
 class Title:
-    """Names of a verdict: an icon and words on a card, fewer words in a table."""
+    """Names of a verdict: an icon and `words` for a card, `short` words for a table."""
 
     icon: str
     words: str
@@ -60,13 +60,14 @@ TITLES: dict[Judgement, Title] = {
     for code, icon in zip(JUDGEMENTS, "✓✓✓±?✕✕", strict=True)
 }
 HoldsFor = Literal["", "labels", "binary"]
+"""Labels that a pass holds for, if not for all: categories, or binary labels."""
 
 
 class NextStep(TypedDict):
-    """The cheapest way on from "inconclusive": more `clusters`, more `people` on the same clusters,
-    another `threshold` (shown by more clusters), a clearer `rubric`, the labels of `annotators` who
-    label the other way round, several labels on units drawn at random (`overlap`), or a `look`,
-    which a report is, at labels that came in since the last; with how many where known.
+    """The cheapest step from "inconclusive" to a decision: more "clusters"; more "people" on the
+    same clusters; another "threshold", shown by more clusters; a clearer "rubric"; the labels of
+    "annotators" who reverse labels; several labels on units drawn at random ("overlap"); or a
+    "look" (interim analysis, such as a report) at new labels. `number` is how many, 0 if unknown.
     """
 
     kind: Literal["clusters", "people", "threshold", "rubric", "annotators", "overlap", "look"]
@@ -74,7 +75,7 @@ class NextStep(TypedDict):
 
 
 def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
-    """Return a reason by its name in the texts, with its few words under that name or `short`."""
+    """Return a reason by its name in the texts; its short words are under that name or `short`."""
     short = name if short is None else short
     words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
     return Reason(written(f"because.{name}", **fields), words)
@@ -82,10 +83,10 @@ def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict before it is written: its first sentence (`head`), its reasons, how many `more`
-    clusters would decide, and what a pass holds for if not for all: labels, or binary labels, which
-    may be those at a `threshold`. `promising`: by its estimates it would pass. `step` is the
-    cheapest way to a decision if that is not more clusters.
+    """A verdict before it is written: its first sentence (`head`), its reasons, the number of
+    `more` clusters that would decide, and the labels that a pass holds for, perhaps at a
+    `threshold`. `promising`: the grader passes by its estimates. `step` is the cheapest step to a
+    decision if that is not more clusters.
     """
 
     judgement: Judgement
@@ -99,60 +100,61 @@ class Decision:
 
     @property
     def next(self) -> NextStep | None:
-        """The cheapest way to a decision from "inconclusive", where one is known."""
+        """The cheapest step from "inconclusive" to a decision, None if none is known."""
         if self.judgement != "inconclusive":
             return None
         return self.step or (NextStep(kind="clusters", number=self.more) if self.more else None)
 
     @property
     def text(self) -> str:
-        """Verdict first, then every reason."""
+        """The sentence of the verdict, then all reasons."""
         return " ".join([self.head, *(reason.sentence for reason in self.reasons)])
 
     @property
     def short(self) -> str:
-        """The reasons that decided it, in a few words."""
+        """The deciding reasons, in a few words."""
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
         if self.judgement == "inconclusive":
-            # The advice comes last. "Label more to rule it out" needs the reason why it would fail.
+            # The advice is last. "Label more to rule it out" needs the first reason why it fails.
             rules_out = shorts[-1:] == [written("short.label_to_rule_out")]
             shorts = [*shorts[:-1][:1], shorts[-1]] if rules_out else shorts[-1:]
         return "; ".join(shorts[:2])
 
 
 def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]:
-    """Return further reasons that a reader must know: the grader's faults, the units it leaves out,
+    """Return further reasons for the verdict's text: the grader's faults, the units it leaves out,
     the people whose labels it repeats, and the parts of the sample in which the verdict holds.
     """
     view = case.tuned if judgement == "can_replace_at_threshold" else case.present
-    more = []
+    further = []
     if judgement in ("only_with_correction", "do_not_use"):
-        more += _plain_mistake(case)
-    more += _left_out(case)
+        further += _fixable_mistake(case)
+    further += _missing_labels(case)
     bounds = view.bounds if judgement in (*PASSES, "inconclusive") else None
     if bounds and (row := bounds.if_wrong) and not math.isnan(row["low"]):
         outcome = "holds" if bounds.passes_if_wrong else "fails"
         outcome = "inconclusive" if judgement == "inconclusive" else outcome
         text = written(f"because.if_wrong_{outcome}", figures=figures(case, bounds, row))
-        more.append(Reason(text))
+        further.append(Reason(text))
     if case.gross is not None and judgement in PASSES:
-        more.append(gross_errors(case, case.gross))
+        further.append(gross_errors(case, case.gross))
     audit, allowed = case.injection, case.rule.injection
     if audit is not None and not audit.fails(allowed):
-        more += injected(audit, allowed)
+        further += injected(audit, allowed)
     if case.people.copied and case.people.number >= 2:
-        more.append(Reason(written("because.copied_not_counted", whose=whose(case)), copied(case)))
+        text = written("because.copied_not_counted", whose=copied_shares(case))
+        further.append(Reason(text, copied_in_words(case)))
     if case.identical_graders:
-        more.append(because("twins", names=" and ".join(case.identical_graders)))
+        further.append(because("twins", names=" and ".join(case.identical_graders)))
     if case.people.opposed and judgement != "inconclusive":
-        more.append(opposed(case))
+        further.append(opposed(case))
     if _has_interval(case):
-        more += _parts_by_result(view, names_failing=judgement == "do_not_use")
-    return more
+        further += _parts_by_result(view, names_failing=judgement == "do_not_use")
+    return further
 
 
 def limits(case: VerdictEvidence) -> str:
-    """Return a sentence on what the intervals do not cover; empty where there is none."""
+    """Return a sentence on what the intervals do not cover; empty if they cover all."""
     covers_people, covers_parts = case.rule.scope == "like_these", bool(case.present.parts)
     if not _has_interval(case) or (covers_people and covers_parts):
         return ""
@@ -174,8 +176,8 @@ def _has_interval(case: VerdictEvidence) -> bool:
     return case.people.number >= 2 and row is not None and not math.isnan(row["low"])
 
 
-def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
-    """Reason for a fixable mistake, if recoded labels reach half of human-human kappa."""
+def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
+    """Return a reason for a fixable mistake, if recoded labels reach half of human-human kappa."""
     bounds, best = case.present.bounds, next(iter(case.recoded), None)
     if bounds is None or best is None or not best["estimate"] >= bounds.people["estimate"] / 2:
         return []
@@ -183,8 +185,8 @@ def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
     return [because(_RECODED[best["at"]], **fields)]
 
 
-def _left_out(case: VerdictEvidence) -> list[Reason]:
-    """Reason on units without the grader's label, unless the verdict says they are too many."""
+def _missing_labels(case: VerdictEvidence) -> list[Reason]:
+    """Return a reason on units without the grader's label, unless the verdict is based on them."""
     share, low, _ = case.answers.share
     coverage, min_coverage = case.answers.coverage, case.rule.min_coverage
     if coverage is None or low < min_coverage or f"{1 - share:.0%}" == "0%":
@@ -193,8 +195,8 @@ def _left_out(case: VerdictEvidence) -> list[Reason]:
 
 
 def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]:
-    """Reason that lists the parts of the sample by result: within the margin, below it (if
-    `names_failing`, else the verdict itself names them), or open; none where no part was tested.
+    """Return a reason that lists the parts of the sample by result: within the margin, below it (if
+    `names_failing`; else the verdict names them), or open; none where no part was tested.
     """
     parts, failing = view.parts, view.failing
     within = [row for row in parts if row["low"] > -margin_of(row)]
@@ -202,17 +204,17 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
     if not parts or not (within or n_open or names_failing):
         return []
     if not (failing or n_open):
-        return [because("holds_in_each_part", parts=listed(within))]
-    lists = [written("because.parts_within", parts=listed(within))] if within else []
+        return [because("holds_in_each_part", parts=list_parts(within))]
+    lists = [written("because.parts_within", parts=list_parts(within))] if within else []
     if failing and names_failing:
-        lists.append(written("because.parts_below", parts=listed(failing)))
+        lists.append(written("because.parts_below", parts=list_parts(failing)))
     if n_open:
         lists.append(written("because.parts_open", open=n_open, all=len(parts)))
     return [because("parts", found="; ".join(lists))]
 
 
 def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
-    """Reason with the share of gross errors and its bound, or that more than `allowed` may be."""
+    """Return a reason with the share of gross errors and its bound, perhaps above `allowed`."""
     name, short, limit = "too_many_gross_errors", "gross_errors", allowed
     if limit is None:
         name, short, limit = "gross_errors" if row["estimate"] > 0 else "no_gross_errors", "", 1.0
@@ -222,7 +224,7 @@ def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = 
 
 
 def opposed(case: VerdictEvidence) -> Reason:
-    """Reason that annotators label the other way round, so that no grader can be judged by all."""
+    """Return the reason that annotators reverse labels, so that all together are no standard."""
     people = case.people.opposed
     names = [person.annotator for person in people]
     if not all(person.is_sure for person in people):
@@ -232,12 +234,12 @@ def opposed(case: VerdictEvidence) -> Reason:
 
 
 def opposed_in_words(opposed: Opposed, section: Literal["because", "note"]) -> str:
-    """Sentence on an annotator who labels the other way round, and what to do."""
-    way = "exchange categories" if opposed.how == EXCHANGED else "label the other way round"
+    """Return a sentence on an annotator who reverses or exchanges labels, and what to do."""
+    way = "exchange categories" if opposed.recoding == EXCHANGED else "label the other way round"
     return written(
         f"{section}.opposed" if opposed.is_sure else f"{section}.perhaps_opposed",
-        annotator=opposed.annotator, others=opposed.others, given=opposed.given["estimate"],
-        recoded=opposed.recoded["estimate"], how=opposed.how, way=way,
+        annotator=opposed.annotator, others=opposed.others, given=opposed.as_given["estimate"],
+        recoded=opposed.recoded["estimate"], how=opposed.recoding, way=way,
     )  # fmt: skip
 
 
@@ -247,7 +249,7 @@ def unanswered(
     noun: str,
     section: Literal["because", "drift"] = "because",
 ) -> list[Reason]:
-    """Reason that the grader leaves out too many units, however good its labels are; or may."""
+    """Return the reason that the grader leaves out, or may leave out, too many units."""
     (share, low, high), row = answers.share, answers.coverage
     name = "may_leave_out" if high >= min_share else "no_answer"
     fields = {
@@ -259,14 +261,14 @@ def unanswered(
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
-    """Return the reasons for missing labels with their counts, in brackets, or an empty text."""
+    """Return the counts of missing labels by reason, in brackets; "" if there are none."""
     remarks = coverage["remarks"] if coverage else ()
     counts = next((str(remark.detail[0]) for remark in remarks if remark.code == "unscored"), "")
     return f" ({counts.replace('_', ' ')})" if counts else ""
 
 
-def in_parts(case: VerdictEvidence, view: ViewEvidence) -> list[Reason]:
-    """Reasons that name the parts of the sample in which the grader fails."""
+def failing_part_reasons(case: VerdictEvidence, view: ViewEvidence) -> list[Reason]:
+    """Return the reasons that name the parts of the sample in which the grader fails."""
     reasons = []
     for row in view.failing:
         text = figures(case, view.bounds, row, n_bounds=len(view.parts))
@@ -278,7 +280,7 @@ def in_parts(case: VerdictEvidence, view: ViewEvidence) -> list[Reason]:
 
 
 def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
-    """Reasons from the prompt-injection audit: the outcomes that decide, or that it is robust."""
+    """Return the reasons from the injection audit: the deciding outcomes, or that it is robust."""
     status = audit.status(bounds)
     outcomes = audit.deciding_outcomes(bounds)
     fields = {outcome.name: outcome.figures(bound) for outcome, bound in outcomes}
@@ -289,15 +291,15 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     return [because(names.get(name, name), **values) for name, values in fields.items()]
 
 
-def copied(case: VerdictEvidence) -> str:
-    """Name the people whose labels the grader repeats, in few words. With two people it looks the
-    same if the grader is right as often as the better of them, so that it is "perhaps" a copy.
+def copied_in_words(case: VerdictEvidence) -> str:
+    """Name the people whose labels the grader repeats. With two people it is "perhaps" a copy, as a
+    grader that is right as often as the better of them looks the same.
     """
     name = "perhaps_copied" if case.people.number < 2 else "copied"
     return written(f"short.{name}", names=" and ".join(person for person, _ in case.people.copied))
 
 
-def whose(case: VerdictEvidence) -> str:
+def copied_shares(case: VerdictEvidence) -> str:
     """List the people whose labels the grader repeats, each with the share of units."""
     shares = [f"those of {person} on {share:.0%} of items" for person, share in case.people.copied]
     return " and ".join(shares)
@@ -313,9 +315,9 @@ def advice(
     people: int | None = None,
     look: int = 0,
 ) -> list[Reason]:
-    """Advise `more` clusters, or as many more `people` where more clusters do not decide. If the
-    grader probably fails (for the reason `fails`), they would rule it out. If nothing is
-    `undecided`, there are too few clusters only. After a `look`, state the cost of the next one.
+    """Advise `more` clusters, or this number of more `people` if clusters do not decide. If the
+    grader probably fails, for the reason `fails`, clusters would rule it out. Unless more is
+    `undecided`, there are only too few clusters. After a `look`, state the cost of the next one.
     """
     if more is None and people:
         annotators = "one more annotator" if people == 1 else f"about {people} more annotators"
@@ -326,17 +328,17 @@ def advice(
         return []
     nouns = noun if more == 1 else f"{noun}s"
     name = short = "label_to_rule_out" if fails and undecided else "label_more"
-    if not undecided:  # under the same short reason
+    if not undecided:  # the short reason is the same
         name = "label_more_for_enough"
     reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns, why=fails)
     if look:
-        after = written("because.next_look_planned" if look < LOOKS else "because.next_look")
-        reason = replace(reason, sentence=f"{reason.sentence} {after}")
+        cost = written("because.next_look_planned" if look < LOOKS else "because.next_look")
+        reason = replace(reason, sentence=f"{reason.sentence} {cost}")
     return [reason]
 
 
 def compared(case: VerdictEvidence, bounds: Bounds) -> str:
-    """Figures of the deciding comparison in words: the two kappas, and what `figures` gives."""
+    """Return the deciding comparison in words: both kappas, and the figures of `figures`."""
     row, people = case.deciding_difference(bounds), bounds.people["estimate"]
     return figures(case, bounds, row, kappa=people + row["estimate"], people=people)
 
@@ -344,7 +346,7 @@ def compared(case: VerdictEvidence, bounds: Bounds) -> str:
 def figures(
     case: VerdictEvidence, bounds: Bounds | None, row: ResultRow, n_bounds: int = 1, **kappas: float
 ) -> str:
-    """Figures of a difference in words: the interval that decides, the margin, and n."""
+    """Return the figures of a difference in words: its deciding interval, the margin, and n."""
     alpha, margin, share = ALPHA, margin_of(row), 0.0
     if bounds:
         alpha, share = bounds.level.alpha / n_bounds, bounds.level.margin_share
@@ -363,8 +365,8 @@ def figures(
 def interval_of(
     low: float, high: float, *limits: float, alpha: float = ALPHA, sign: str = ""
 ) -> str:
-    """Format the interval between two one-sided bounds, to follow an estimate: each bound with
-    enough decimals to differ from the limits. Empty where there is no interval.
+    """Format the interval between two one-sided bounds, for use after an estimate. Each bound has
+    enough decimals to differ from the `limits`. Empty where there is no interval.
 
     >>> interval_of(-0.0973, 0.1, -0.1, alpha=0.0123, sign="+")
     ', 97.5% CI -0.097 to +0.10'
@@ -387,7 +389,7 @@ def signed(number: float) -> str:
 
 
 def percent(chance: float) -> str:
-    """Format a probability in whole percent, which is all its precision.
+    """Format a probability in whole percent, as it is not known more precisely.
 
     >>> percent(0.853), percent(0.997), percent(0.004)
     ('about 85%', 'over 99%', 'under 1%')
@@ -408,14 +410,14 @@ def level_of(alpha: float) -> str:
 
 
 def mean_kappa(row: ResultRow, noun: str = "") -> str:
-    """Mean kappa with people in words, with its sample if `noun` says what a cluster is."""
+    """Return mean kappa with people in words, with its sample if given the `noun` for clusters."""
     fields = {"kappa": row["estimate"], "interval": interval_of(row["low"], row["high"])}
     if noun:
         return written("figures.kappa_on", **fields, sample=sample_of(row, noun))
     return written("figures.kappa", **fields)
 
 
-def listed(rows: Sequence[ResultRow]) -> str:
+def list_parts(rows: Sequence[ResultRow]) -> str:
     """List the names of parts, or their number if they are many."""
     names = [part_name(row) for row in rows]
     return ", ".join(names) if len(names) <= MOST_PARTS else f"{len(names)} parts"

@@ -558,7 +558,7 @@ def run_analysis(
         run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)
     with working("reading the labels") as on_stage:
         analysis, context = run(source, options, verify=verify, why=why, on_stage=on_stage)
-    print_lines(context.said)
+    print_lines(context.all_notes)
     return analysis, context
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.analysis.report import ReportContext
-    from evenhand.analysis.report.source import BesidePublished
+    from evenhand.analysis.report.source import Replication
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
@@ -93,8 +93,8 @@ def analyse_study(
         for figure in published.figure
     ]
     published = published.model_copy(update={"figure": tuple(figures)})
-    _add_at_thresholds(dataset, analysis, published)
-    return analysis, replace(context, beside=_with_published(study, dataset, published))
+    _add_published_cuts(dataset, analysis, published)
+    return analysis, replace(context, replication=_with_published(study, dataset, published))
 
 
 def analyse_file(
@@ -232,7 +232,7 @@ def published_figures(study: Study) -> PublishedFigures:
     return published
 
 
-def _add_at_thresholds(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
+def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
     """Add to the analysis the figures that were published at another threshold of probabilities:
     with that threshold for every grader with probabilities, as `spearman_at_threshold` and others.
     """
@@ -258,9 +258,9 @@ def _add_at_thresholds(dataset: Dataset, analysis: Analysis, published: Publishe
                 analysis.rows.append({**row, "statistic": name, "at": repr(threshold)})
 
 
-def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> BesidePublished:
+def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> Replication:
     """Return the published figures with sentences on differences of design."""
-    from evenhand.analysis.report.source import BesidePublished
+    from evenhand.analysis.report.source import Replication
     from evenhand.study.prompts.pairs import prompts_noun
 
     design, ratings = published.design, dataset.ratings
@@ -294,7 +294,7 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
         thresholds = {figure.threshold for figure in published.figure if figure.threshold}
         for threshold in sorted(thresholds):
             notes.append(written("reproduction.cut_here", cut=repr(threshold), graders=names))
-    return BesidePublished(published, graders, [*notes, *design.differs])
+    return Replication(published, graders, [*notes, *design.differs])
 
 
 def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int | float]:

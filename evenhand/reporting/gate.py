@@ -684,7 +684,7 @@ def gate(
         rule = parse_rule(require)
         analysis, context = _analysed(source, options, engine, on_stage)
         result = _check_rule(result, rule, options, analysis, is_file=is_file(source))
-        result = replace(result, notes=tuple(dict.fromkeys(context.said)))
+        result = replace(result, notes=tuple(dict.fromkeys(context.all_notes)))
     if baseline is None:
         return result
     if isinstance(source, str):

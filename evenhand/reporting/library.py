@@ -87,7 +87,7 @@ class Check(Printable):
         return [*render_table_text(self.analysis, self.context), *verdict_lines(self.analysis)]
 
     def __str__(self) -> str:
-        return as_text([*self.context.said, *self.lines])  # the analysis' own notes are lines
+        return as_text([*self.context.all_notes, *self.lines])  # the analysis' own notes are lines
 
     def _repr_html_(self) -> str:
         return render_notebook(self.analysis, self.context)
@@ -300,7 +300,7 @@ def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
     source, declared = _source_and_options(ratings, options)
     analysis, context = analyse_source(source, declared)
     study = source if isinstance(source, Path) and is_study(source) else None
-    return Selection(analysis, context.said, study)
+    return Selection(analysis, context.all_notes, study)
 
 
 @taking("TuningKeywords")
@@ -362,7 +362,7 @@ def plan(
             raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")
         source, declared = _source_and_options(pilot, settings)
         analysis, context = analyse_source(source, declared, why=True)
-        return plan_from(analysis, target, context.said)
+        return plan_from(analysis, target, context.all_notes)
     for name in settings:
         if name not in Rules.model_fields:
             raise InputError(f"{name}= is about the labels of a pilot; give its table or path")

@@ -118,7 +118,7 @@ def study_figures(
     from evenhand.analysis.report import write_report
     from evenhand.analysis.report.charts import can_draw, inline_svg
     from evenhand.analysis.report.sections.graders import forest
-    from evenhand.analysis.report.sections.raters import widest_first
+    from evenhand.analysis.report.sections.raters import sort_disagreements
     from evenhand.analysis.report.source import SUBSET_NAMES, Source
     from evenhand.reporting.analysing import analyse_study, with_ids
 
@@ -147,7 +147,7 @@ def study_figures(
         for chart in (forests if can_draw() else ())
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawings).encode())
-    widest = with_ids(widest_first(analysis.disagreements), analysis.ids)
+    widest = with_ids(sort_disagreements(analysis.disagreements), analysis.ids)
     disagreements = [asdict(unit) for unit in widest]
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
 

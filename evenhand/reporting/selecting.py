@@ -174,7 +174,7 @@ class Calibration(Printable):
     @property
     def notes(self) -> list[str]:
         """Notes on how the labels were read."""
-        return self.context.said
+        return self.context.all_notes
 
     @property
     def results(self) -> pd.DataFrame:

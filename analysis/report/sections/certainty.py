@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from evenhand.analysis import distributions
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
-from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
+from evenhand.analysis.people import disagreements
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
 from evenhand.analysis.report.source import (
@@ -50,20 +50,21 @@ if TYPE_CHECKING:
 
 
 def clarity_part(figures: RubricFigures) -> Part:
-    """People and graders on a rubric that calls a category unclear."""
+    """Make the part on a rubric that calls a category unclear: how people and graders use it."""
     answer: list[object] = []
     tables: list[Table] = []
     if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
         tables = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
-        for best in largest_first(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
+        agreement = figures.select(disagreements.CLEAR_AGREEMENT, ALL + COLLAPSED)
+        for best in largest_first(agreement)[:1]:
             best_grader = in_pieces("report.clear_best", grader=best.grader, share=best)
             answer = join_sentences(answer, best_grader)
     return Part(answers=[answer], folded=[*tables, *figures.table("clarity.graders")])
 
 
 def distribution_part(figures: RubricFigures) -> Part:
-    """Distances of graders' probabilities from the shares of people's labels."""
+    """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
     for subset, name in SUBSET_NAMES.items():
         squared = figures.select(distributions.SQUARED, subset)
@@ -71,19 +72,19 @@ def distribution_part(figures: RubricFigures) -> Part:
         rows += [(rater_title(row.grader), ("humans", row.grader)) for row in squared if row.grader]
         tables += figures.table("distributions.distances", rows, on=subset, reading=name)
     distances = figures.select(distributions.TOTAL_VARIATION)
-    of_graders = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
+    grader_distances = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
-    for nearest in of_graders[-1:]:
-        # Its distance beyond that of other people.
+    for nearest in grader_distances[-1:]:
+        # The grader's distance minus that of other people.
         excess = figures.get(distributions.EXCESS, *nearest.raters)
-        beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
+        excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=nearest.grader, distance=nearest)
-        answers.append(join_sentences(shares, beyond))
+        answers.append(join_sentences(shares, excess_sentence))
     return Part(answers=answers, folded=tables)
 
 
 def confidence_part(figures: RubricFigures) -> Part:
-    """Graders with a confidence: the declared cut, cuts that guarantee an agreement, all cuts."""
+    """Make the part on agreement above cuts of graders' confidence, declared or guaranteed."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
     cut = _cut_title(declared[0]) if declared else ""
@@ -121,11 +122,11 @@ def _cut_answers(figures: RubricFigures) -> list[list[object]]:
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
-    """Return a sentence or two on every grader with a confidence, on which labels to trust."""
+    """Return sentences on which labels to trust, for every grader with a confidence."""
     lines = []
     for figures in Source(analysis, ReportContext("")).rubrics:
         for cut, text in _cut_sentences(figures):
-            fields = {"grader": cut.grader, "rubric": figures.rubric, "said": text}
+            fields = {"grader": cut.grader, "rubric": figures.rubric, "sentences": text}
             key = "routing_on" if figures.rubric else "routing"
             lines.append(written(f"confidence.{key}", **fields))
     return lines
@@ -157,8 +158,8 @@ def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
 
 
 def stability_part(figures: RubricFigures) -> Part:
-    """Kappa across variants: of subjects' answers as labelled by each rater, a table for each
-    varying column; then of every rater's labels across wordings of the rubric.
+    """Make the part on kappa across variants: of subjects' answers as labelled by each rater, in a
+    table for each varying column; then of every rater's labels across wordings of the rubric.
     """
     label = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
@@ -176,8 +177,8 @@ def stability_part(figures: RubricFigures) -> Part:
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [(subject_title(name), row.key._replace(subset=name)) for name in subsets]
         tables += figures.table("stability.answers", rows, columns, column=column)
-    of_rubric = [row for row in on_all if row.at == REWORDED]
-    reworded = rows_of(of_rubric, lambda row: rater_title(row.rater))
+    rubric_kappas = [row for row in on_all if row.at == REWORDED]
+    reworded = rows_of(rubric_kappas, lambda row: rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
     return Part(answers=_stability_answer(kappas), folded=tables)
 
@@ -185,23 +186,24 @@ def stability_part(figures: RubricFigures) -> Part:
 def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
     by_size = [row for row in largest_first(kappas) if row.interval]
-    of_rubric = [row for row in by_size if row.at == REWORDED]
-    of_subjects = [row for row in by_size if row.at != REWORDED and row.subset != ALL]
-    of_prompt = [row for row in of_subjects if row.rater == "humans"] or of_subjects
+    rubric_kappas = [row for row in by_size if row.at == REWORDED]
+    subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != ALL]
+    prompt_kappas = [row for row in subject_kappas if row.rater == "humans"] or subject_kappas
     answers = []
-    for least in of_rubric[-1:]:
+    for least in rubric_kappas[-1:]:
         rater = rater_title(least.rater)
         answers.append(in_pieces("report.reworded", rater=rater, kappa=least))
-    for least in of_prompt[-1:]:
+    for least in prompt_kappas[-1:]:
         subject = subject_title(least.subset)
         answers.append(in_pieces("report.answers_vary", at=least.at, subject=subject, kappa=least))
     return [join_sentences(*answers)]
 
 
 def rewording_part(figures: RubricFigures) -> Part:
-    """People's agreement under two wordings: which is higher, or how many labels would show it."""
+    """Make the part on people's agreement under two wordings of the rubric."""
     alphas, differences, filled = (
-        {row.at: row for row in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
+        {row.at: row for row in figures.select(name)}
+        for name in (disagreements.ALPHA, disagreements.DIFFERENCE, disagreements.FILLED)
     )
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
@@ -209,9 +211,9 @@ def rewording_part(figures: RubricFigures) -> Part:
         old = next(row for wording, row in alphas.items() if wording not in differences)
         new, share = alphas[name], filled[name].bounds[1]
         n_clusters = min(old.n_clusters, new.n_clusters)
-        verdict = moved(*gap.bounds, n_clusters, gap.n_clusters, share)
+        outcome = disagreements.trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
         numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(join_sentences([verdict.sentence(name, noun)], numbers))
+        answers.append(join_sentences([outcome.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
@@ -233,11 +235,11 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 
 
 def threshold_part(figures: RubricFigures) -> Part:
-    """Tuned thresholds of a rubric that has graders with probabilities."""
+    """Make the part on tuned thresholds of a rubric that has graders with probabilities."""
     recommended, lines = _recommended(figures, MAIN), []
     for threshold in recommended:
         evidence = lines_of([threshold, *_tuned_and_gain(figures, threshold)])
-        lines.append(with_lines(_sentence(figures, threshold), evidence))
+        lines.append(with_lines(_threshold_sentence(figures, threshold), evidence))
     briers = figures.select("brier", ALL_BINARY)
     rows = [(_matched_title(*row.raters), row.raters) for row in briers]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
@@ -276,7 +278,7 @@ def render_thresholds_text(
         tables = _tuned_table(figures, [objective])
         tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
         thresholds = _recommended(figures, objective)
-        by_rubric.append((tables, [_sentence(figures, threshold) for threshold in thresholds]))
+        by_rubric.append((tables, [_threshold_sentence(figures, row) for row in thresholds]))
     return by_rubric
 
 
@@ -316,12 +318,12 @@ def _matched_title(reference: str, grader: str) -> str:
 
 
 def _tuned_and_gain(figures: RubricFigures, recommended: Figure) -> list[Figure | None]:
-    """Return the tuned threshold and its held-out gain."""
+    """Return the tuned threshold behind a recommended one, and its held-out gain."""
     names = ("threshold", "threshold_held_out_gain")
     return figures.row(names, recommended.raters, ALL_BINARY, recommended.at)
 
 
-def _sentence(figures: RubricFigures, recommended: Figure) -> str:
+def _threshold_sentence(figures: RubricFigures, recommended: Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
     kind, reason, *others = recommended.remarks
     at = figures.default_threshold(recommended.raters)
@@ -344,15 +346,15 @@ def _sentence(figures: RubricFigures, recommended: Figure) -> str:
     lines = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
     coarse = [other.words for other in others if other.code == "coarse_draws"]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
-    if in_force := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
-        origin = in_force.remarks[0].words
-        lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=origin))
+    if active := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
+        origin = active.remarks[0].words
+        lines.append(written("thresholds.in_force", threshold=active.estimate, why=origin))
     return " ".join(lines)
 
 
 def threshold_curves(figures: RubricFigures) -> list[Chart]:
-    """Draw kappa over the thresholds, a panel for each grader, with the best threshold and its
-    interval, and the one to use; empty where no grader's probabilities meet a reference.
+    """Draw kappa over the thresholds, a panel for each grader, with the best threshold, its
+    interval and the one to use; nothing without probabilities on units with reference labels.
     """
     pairs = figures.rater_pairs(figures.select(tuning.CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
@@ -373,8 +375,8 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
             at = float(point.at)
             mark = _BEST if at == best.bounds[1] else ""
             mark = _DEFAULT if point.at == default else mark
-            used = at == recommended.bounds[1]
-            values.append(point.datum(kind="curve", at=at, mark=mark, used=used, **panel))
+            is_used = at == recommended.bounds[1]
+            values.append(point.datum(kind="curve", at=at, mark=mark, used=is_used, **panel))
         values += [best.datum(kind="interval", **panel)]
         values += [recommended.datum(kind="advice", text=advice[grader], **panel)]
         curves += curve
@@ -382,7 +384,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
         return []
 
     def if_at(key: Key, *, name: str) -> Figure | None:
-        """The threshold of this statistic in the row of the curve that it lies at."""
+        """Return the threshold of this statistic if it is that of the row of the curve."""
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.bounds[1] else None
 
@@ -418,7 +420,7 @@ def _marks_note(values: Sequence[charts.Datum]) -> str:
 
 def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     """Draw the affirmative share at each stated probability by the isotonic curve, with the band of
-    a calibrated grader's; a panel for each grader, empty where no probabilities meet a reference.
+    a calibrated grader, a panel for each grader; nothing without probabilities and a reference.
     """
     pairs = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
     if not pairs:

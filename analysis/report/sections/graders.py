@@ -1,5 +1,5 @@
-"""Sections on graders: verdicts, agreement compared with human agreement and with price, and the
-audits of bias and prompt injection; and the panel of figures that a terminal shows.
+"""Sections on graders: verdicts, agreement compared with human agreement and with price, audits of
+bias and prompt injection (`*_part` makes a part on one rubric); and the panel for a terminal.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias.audit import (
@@ -64,15 +64,15 @@ _PEOPLE = "people"
 
 
 def verdicts_section(source: Source) -> blocks.ReportSection:
-    """The advice on each rubric, an overview of verdicts, and all verdicts in full."""
+    """Make the section with advice on each rubric, an overview of verdicts, and all verdicts."""
     verdicts = source.analysis.verdicts
     page = _first_page(source) if verdicts else blocks.Paragraph(written("first.no_verdict"))
-    before = blocks.items(written("first.before"), (*limits_of(verdicts), *source.notes))
-    return blocks.ReportSection("verdicts", written("first.title"), (page, *before))
+    limits = blocks.items(written("first.before"), (*limits_of(verdicts), *source.notes))
+    return blocks.ReportSection("verdicts", written("first.title"), (page, *limits))
 
 
 def _first_page(source: Source) -> blocks.FirstPage:
-    """Advice with human agreement, how many people labelled and when, and the verdicts."""
+    """Make the block with advice, human agreement, facts about the labels, and the verdicts."""
     advice = []
     for recommendation in recommendations(source.ranking):
         rubric, sample = recommendation.rubric, ""
@@ -85,12 +85,12 @@ def _first_page(source: Source) -> blocks.FirstPage:
             sample = sample_of(counts, noun)
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, recommendation.sentence, cell, sample))
-    facts, described = source.context.facts, []
-    if number := facts.get("annotators"):
-        key = "one_person" if number == 1 else "people"
-        described.append(written(f"first.{key}", people=number))
-    if when := facts.get("labels given"):
-        described.append(written("first.dates", when=when))
+    facts, sentences = source.context.facts, []
+    if n_annotators := facts.get("annotators"):
+        key = "one_person" if n_annotators == 1 else "people"
+        sentences.append(written(f"first.{key}", people=n_annotators))
+    if dates := facts.get("labels given"):
+        sentences.append(written("first.dates", when=dates))
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_cell = {(card.verdict["grader"], card.rubric): card for card in cards}
@@ -100,7 +100,7 @@ def _first_page(source: Source) -> blocks.FirstPage:
     )
     key = "legend_reference" if source.analysis.decision.reference else "legend"
     legend = written(f"first.{key}")
-    return blocks.FirstPage(tuple(advice), tuple(described), legend, rubrics, rows, cards)
+    return blocks.FirstPage(tuple(advice), tuple(sentences), legend, rubrics, rows, cards)
 
 
 def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
@@ -111,10 +111,10 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
         grader, people = [*(kappa.cell if kappa else None for kappa in kappas), None, None][:2]
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
-        cell = price.cell if price and not price.reason else None
+        price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
-        rests_on = tuple(_evidence(figure) for figure in evidence if figure is not None)
-        cards.append(blocks.Card(verdict, title, rubric, (grader, people), cell, rests_on))
+        figures = tuple(_evidence(figure) for figure in evidence if figure is not None)
+        cards.append(blocks.Card(verdict, title, rubric, (grader, people), price_cell, figures))
     return tuple(cards)
 
 
@@ -127,7 +127,7 @@ def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
 
 
 def ceiling_part(figures: RubricFigures) -> Part:
-    """Graders and baselines compared with annotators."""
+    """Make the part that compares graders and baselines with annotators."""
     tables = figures.table("ceiling.caption")
     chart, prices = forest(figures, tables), price_front(figures)
     folded = prices if chart else [*tables, *prices]
@@ -159,31 +159,29 @@ def _ceiling_answer(figures: RubricFigures) -> list[object]:
 def forest(
     figures: RubricFigures, data: Iterable[Table] = (), subsets: Collection[str] = (ALL, ALL_BINARY)
 ) -> list[Chart]:
-    """Draw each grader's and baseline's kappa with annotators, the largest first, on the categories
-    and on the binary label (or one of these `subsets`), with human-human kappa; empty where no
-    grader shares items with annotators.
+    """Draw each grader's and baseline's kappa with annotators, the largest first, on the `subsets`
+    (categories and binary label); nothing where no grader shares items with annotators.
 
     The band behind each row is human-human kappa on all items. Where both plots would be the same,
-    as for a yes/no rubric, only that on the categories is drawn.
+    as for a yes/no rubric, only the one on the categories is drawn.
     """
     plots = {subset: _forest_data(figures, subset) for subset in SUBSET_NAMES}
-    fields = ("kind", "rater", "low", "estimate", "high")
-    categories, binary = ([[d[name] for name in fields] for d in data] for data in plots.values())
-    if categories == binary:
+    shown = itemgetter("kind", "rater", "low", "estimate", "high")
+    if [*map(shown, plots[ALL])] == [*map(shown, plots[ALL_BINARY])]:
         plots[ALL_BINARY] = []
     values = [datum for subset in subsets for datum in plots[subset]]
-    of_people = [datum for datum in values if datum["kind"] == _PEOPLE]
-    if len(of_people) == len(values):
+    human_kappas = [datum for datum in values if datum["kind"] == _PEOPLE]
+    if len(human_kappas) == len(values):
         return []
-    people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in of_people)
+    people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in human_kappas)
     has_baseline = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(name for subset in subsets for name in figures.graders(subset)))
     bounds = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     x = charts.axis_through_zero(datum[name] for datum in values for name in bounds)
     panels = []
-    for title, of_plot in group_by(values, lambda datum: datum["reading"]).items():
+    for title, plot_values in group_by(values, lambda datum: datum["reading"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
-        names = [datum["who"] for datum in of_plot if datum["kind"] != _PEOPLE]
+        names = [datum["who"] for datum in plot_values if datum["kind"] != _PEOPLE]
         panel = charts.fill_template("forest_panel", reading=title, x=x, names=names)
         panels.append(panel["spec"])
     return figures.chart(
@@ -198,7 +196,7 @@ def forest(
 
 
 def _forest_data(figures: RubricFigures, subset: str) -> list[charts.Datum]:
-    """Return the data of one plot: human-human kappa, then those of graders and baselines."""
+    """Return the data of one plot: human-human kappa, then kappas of graders and baselines."""
     kappa = figures.kappa(subset)
     people = figures.get(kappa, "humans", "", subset)
     people = None if people is None or people.reason else people
@@ -220,8 +218,8 @@ def _forest_data(figures: RubricFigures, subset: str) -> list[charts.Datum]:
 
 
 def price_front(figures: RubricFigures) -> list[Chart]:
-    """Draw every grader with a known price, by price and by the ceiling difference that its verdict
-    rests on, and the Pareto front of both; empty with fewer than two such graders.
+    """Draw every grader with a known price, by price and by the ceiling difference in its verdict,
+    and the Pareto front of both; nothing with fewer than two such graders.
     """
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda candidate: candidate.agreement, reverse=True)
@@ -239,11 +237,11 @@ def price_front(figures: RubricFigures) -> list[Chart]:
             datum = difference.datum(grader=charts.shorten(grader), price=price.bounds[1], **fields)
             values.append(datum)
 
-    def if_on(key: Key, *, subset: str) -> Figure | None:
+    def figure_on(key: Key, *, subset: str) -> Figure | None:
         return figures.by_key(key) if key.subset == subset else None
 
     columns = [
-        (written("chart.price_difference_on", reading=name), partial(if_on, subset=subset))
+        (written("chart.price_difference_on", reading=name), partial(figure_on, subset=subset))
         for subset, name in SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])
@@ -262,6 +260,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
 
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the names of the candidates' graders."""
     return [candidate.verdict["grader"] for candidate in candidates]
 
 
@@ -269,8 +268,8 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
-    """Return (title, columns, rows) for each rubric, on the categories and on the binary label:
-    groups, pairs of raters, graders with people, baselines; then graders' rates against the
+    """Return the tables of each rubric, on the categories and on the binary label: agreement of
+    groups, pairs of raters, graders with people, and baselines; then graders' rates against the
     majority. The first column names the raters. Undefined cells have a dash, the title a reason.
     """
     source = Source(analysis, context)
@@ -278,9 +277,8 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     for figures in source.rubrics:
         categories, binary = (_panel(figures, subset) for subset in SUBSET_NAMES)
         tables += categories
-        # With two options the binary label is the label, and one table is enough.
-        texts = ([_as_text(table)[1:] for table in panel] for panel in (categories, binary))
-        if next(texts) != next(texts):
+        # With two options the binary label equals the label: the tables differ in the title alone.
+        if [_as_text(table)[1:] for table in categories] != [_as_text(tab)[1:] for tab in binary]:
             tables += binary
         tables += rates_table(figures)
     return [_as_text(replace(table, caption=source.marked(table.caption))) for table in tables]
@@ -321,6 +319,7 @@ def _as_text(table: Table) -> TextTable:
 # Audits
 
 _DETAILS = ("bias_order_flips", "bias_order_first")
+"""Statistics of the bias audit that are listed in the appendix."""
 _PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
 _STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
 _STATUSES |= {"inconclusive": "open"}
@@ -328,7 +327,7 @@ _STATUSES |= {"inconclusive": "open"}
 
 
 def bias_part(figures: RubricFigures) -> Part:
-    """Sentences first, then the figures of every question, then the parts of the sample."""
+    """Make the part on bias: sentences, figures of every question, then parts of the sample."""
     audited = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
     def p_value(key: Key) -> Figure | None:
@@ -370,7 +369,7 @@ def _bias_answer(figures: RubricFigures, audited: list[Finding]) -> list[object]
 
 
 def _list_shifts(figures: list[Figure]) -> list[object]:
-    """List figures, each with its grader and question."""
+    """List figures, each after its grader and question, in pieces of a sentence."""
     return join_listed([[f"{_question(figure)} ", figure] for figure in figures], "; ")
 
 
@@ -392,7 +391,7 @@ def _finding_lists(figures: RubricFigures, audited: list[Finding]) -> list[Items
 
 
 def _finding_sentence(figures: RubricFigures, finding: Finding) -> str:
-    """The sentence of a finding, marked if it is beyond the bound, with its rows."""
+    """Return the sentence of a finding with its rows; it states if the bound is exceeded."""
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
@@ -408,7 +407,7 @@ def _heading(figure: Figure) -> str:
 
 
 def injection_part(figures: RubricFigures) -> Part:
-    """Sentences on every grader that was audited, then every attack, placebos first."""
+    """Make the part on prompt injection: sentences on every audited grader, then all attacks."""
     bounds = figures.analysis.decision.injection
     audited = [audit for audit in audits(figures.analysis.rows) if audit.rubric == figures.rubric]
     if not audited:

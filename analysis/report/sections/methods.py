@@ -1,8 +1,8 @@
 """Section on methods: provenance, the statistics in use, and the paragraphs on methods and results
 to paste into a paper, with their references (`references.bib`).
 
-`paragraphs` puts the text together from sentences in texts.toml: each `_*` generator below yields
-those that apply to this analysis, with its numbers.
+`paragraphs` puts the text together from sentences of texts.toml: `_methods` and `_results` yield
+those that apply to the analysis, with its numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from itertools import chain, zip_longest
 
 from evenhand.analysis.bias.audit import PLANNED, SCREENED, by_orders
 from evenhand.analysis.bootstrap.intervals import Deciding
@@ -40,7 +39,7 @@ from evenhand.texts import number_of, written
 
 
 def section(source: Source) -> blocks.ReportSection:
-    """Provenance, conventions and the glossary of the statistics in use."""
+    """Make the section: provenance, conventions and a glossary of the statistics in use."""
     facts = [
         (name, f"{value:g}" if isinstance(value, float) else str(value))
         for name, value in source.context.facts.items()
@@ -49,12 +48,12 @@ def section(source: Source) -> blocks.ReportSection:
         title = source.context.title_of(threshold.rubric)
         name = written("methods.threshold_of", grader=threshold.grader, rubric=title)
         facts.append((name, f"{threshold.threshold:g} ({threshold.provenance})"))
-    origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
+    provenance: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
-        origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
+        provenance = blocks.Definitions(written("methods.provenance"), tuple(facts))
     parts = (
         blocks.Part(title=written("methods.paragraph"), folded=(paragraphs(source),)),
-        blocks.Part(title=written("methods.provenance"), folded=(origin, *_usage(source))),
+        blocks.Part(title=written("methods.provenance"), folded=(provenance, *_usage(source))),
     )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     uses_holm = source.analysis.decision.across_rubrics == "holm"
@@ -104,7 +103,7 @@ _SENTENCES = {
     **dict.fromkeys(("rate_ppi", "win_rate_ppi", "mean_ppi", "prevalence_ppi"), "ppi"),
     "strength": "bradley_terry",
 }  # fmt: skip
-"""Sentence by the beginning of a statistic's name, if raters have an estimate of it."""
+"""Sentence on a statistic, by the beginning of its name; used if raters have an estimate of it."""
 
 
 def paragraphs(source: Source) -> blocks.Quotable:
@@ -113,15 +112,16 @@ def paragraphs(source: Source) -> blocks.Quotable:
     def with_authors(citation: re.Match[str]) -> str:
         return f" ({'; '.join(map(_author_and_year, citation[1].split(', ')))})"
 
-    texts = [text for part in (_methods, _results) if (text := " ".join(part(source)))]
+    texts = list(filter(None, (" ".join(_methods(source)), " ".join(_results(source)))))
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for citation in _CITED.findall(text) for key in citation.split(", "))
-    parts = _CITED.split(text)  # plain text and keys alternate
-    cited = [rf" \citep{{{part.replace(', ', ',')}}}" for part in parts[1::2]]
+    pieces = _CITED.split(text)  # plain text and keys alternate
+    pieces[::2] = map(tex, pieces[::2])
+    pieces[1::2] = [rf" \citep{{{keys_cited.replace(', ', ',')}}}" for keys_cited in pieces[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(with_authors, text) for text in texts),
-        tex="".join(chain.from_iterable(zip_longest(map(tex, parts[::2]), cited, fillvalue=""))),
+        tex="".join(pieces),
         bibtex="\n\n".join(references()[key] for key in keys) + "\n",
     )
 
@@ -140,9 +140,10 @@ def _author_and_year(key: str) -> str:
     ('Rogan & Gladen 1978', 'Calderon, Reichart & Dror 2025')
     """
     fields = dict(_FIELD.findall(references()[key]))
-    authors, year = fields["author"], fields["year"]
-    names = [author.partition(",")[0] for author in authors.split(" and ")]
-    return f"{' & '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {year}"
+    year = fields["year"]
+    names = [author.partition(",")[0] for author in fields["author"].split(" and ")]
+    authors = " & ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"{authors} {year}"
 
 
 def _uncited(text: str) -> str:
@@ -151,6 +152,7 @@ def _uncited(text: str) -> str:
 
 
 def _methods(source: Source) -> Iterator[str]:
+    """Yield the sentences on methods."""
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     for clauses in (_labels, _grading, _agreement, _decisions, _computed):
@@ -203,7 +205,7 @@ def _grading(source: Source) -> Iterator[str]:
             text = written(f"methods_text.{key}", graders=listed(graders))
             yield _on_rubric(source, rubric, text)
     for figures in source.rubrics:
-        # Graders that read another text than the annotators.
+        # These graders read another text than the annotators.
         if graders := own_prompt_raters(figures.graders(), source.analysis.ids):
             sentence = written("methods_text.own_prompt", graders=listed(graders))
             yield _on_rubric(source, figures.rubric, sentence)
@@ -266,7 +268,7 @@ def _computed(source: Source) -> Iterator[str]:
 
 
 def _resampled(source: Source) -> str:
-    """Name the units that a resample is drawn from."""
+    """Name the clusters that are resampled."""
     cluster, rows = source.analysis.settings.cluster, source.analysis.rows
     if cluster == "unit" or all(row["n_clusters"] in (0, row["n_units"]) for row in rows):
         return written("methods_text.items")
@@ -277,7 +279,7 @@ def _resampled(source: Source) -> str:
 
 
 def _results(source: Source) -> Iterator[str]:
-    """Yield the sentences on results: human agreement on each rubric, then each grader's."""
+    """Yield the sentences on results: on each rubric human agreement, then each grader."""
     for figures in source.rubrics:
         people = figures.get(figures.kappa(), "humans")
         if people is not None and not people.reason:
@@ -320,7 +322,7 @@ def _interval(figure: Figure) -> str:
 
 
 def _estimated(source: Source) -> set[str]:
-    """Return the statistics with an estimate, except of baselines and people's own rates."""
+    """Return the statistics with an estimate, without those of baselines and people's own rates."""
     figures = (figure for figure in source.figures.values() if not figure.reason)
-    of_raters = (figure for figure in figures if not {*BASELINES} & {*figure.raters})
-    return {figure.statistic for figure in of_raters if not figure.has_remark("peoples_own")}
+    rater_figures = (figure for figure in figures if not {*BASELINES} & {*figure.raters})
+    return {figure.statistic for figure in rater_figures if not figure.has_remark("peoples_own")}

@@ -28,7 +28,7 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
-    from evenhand.analysis.report.source import BesidePublished
+    from evenhand.analysis.report.source import Replication
     from evenhand.study.settings.analysis import PublishedFigure
 
 _REPEATED = "repeat"
@@ -38,7 +38,7 @@ Match = tuple["PublishedFigure", Figure | None]
 
 def section(source: Source) -> ReportSection | None:
     """Make the section from the figures that the study declares; None where it declares none."""
-    if (declared := source.context.beside) is None:
+    if (declared := source.context.replication) is None:
         return None
     published, matches = declared.published, list(_matches(source, declared))
     defined = (quoted for quoted, figure in matches if figure and not isnan(figure.bounds[1]))
@@ -47,20 +47,20 @@ def section(source: Source) -> ReportSection | None:
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), published.citation)
     title = written("reproduction.title")
-    if not matches:  # of a design without figures
+    if not matches:  # the published design has no figures
         return ReportSection("published-figures", title, (differs,), about=about)
     content, answers = (_table(source, declared, matches), differs), (blocks.Answer((answer,)),)
     return ReportSection("published-figures", title, content, answers, about=about)
 
 
-def _matches(source: Source, declared: BesidePublished) -> Iterator[Match]:
+def _matches(source: Source, declared: Replication) -> Iterator[Match]:
     """Yield every published figure once for each of the study's figures of the same quantity."""
     for quoted in declared.published.figure:
-        figures: Sequence[Figure | None] = _find_own(source, declared, quoted) or [None]
+        figures: Sequence[Figure | None] = _study_figures(source, declared, quoted) or [None]
         yield from ((quoted, figure) for figure in figures)
 
 
-def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[str, object]]:
+def published_rows(source: Source, declared: Replication) -> list[Mapping[str, object]]:
     """Return the rows of published.csv, one for each match, numbers as in results.csv."""
     names, undefined = ("low", "estimate", "high"), (None, None, None)
     return [
@@ -83,8 +83,8 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
     ]  # fmt: skip
 
 
-def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) -> Table:
-    """Tabulate the matches: the published figure, the study's own, and its raters."""
+def _table(source: Source, declared: Replication, matches: Sequence[Match]) -> Table:
+    """Tabulate each match: the published figure, the study's own, and the raters of this."""
     citation = declared.published.citation
     rows: list[Row] = []
     notes: dict[str, str] = {}
@@ -98,11 +98,12 @@ def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) 
         mark = notes.setdefault(differs, footnote_mark(len(notes))) if differs else ""
         published = Cell(quoted.beside_ours, marks=mark, published=citation)
         if figure:
-            own, raters = figure.cell, Cell(_raters_title(quoted, figure))
+            study_cell, raters = figure.cell, Cell(_raters_title(quoted, figure))
         else:
             reason = _missing_reason(source, figure, quoted, declared)
-            own, raters = Cell(DASH, aside=reason), Cell()
-        rows.append(Row(quoted.of, (Cell() if quoted is previous else published, own, raters)))
+            study_cell, raters = Cell(DASH, aside=reason), Cell()
+        cells = (Cell() if quoted is previous else published, study_cell, raters)
+        rows.append(Row(quoted.of, cells))
         previous = quoted
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
     caption, stub = written("reproduction.caption"), written("reproduction.figure")
@@ -110,14 +111,14 @@ def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) 
     return Table(caption, stub, tuple(heads), tuple(rows), footnotes)
 
 
-def _find_own(source: Source, declared: BesidePublished, quoted: PublishedFigure) -> list[Figure]:
-    """Return the study's figures of the quantity that a published figure is of."""
+def _study_figures(source: Source, declared: Replication, quoted: PublishedFigure) -> list[Figure]:
+    """Return the study's figures of the same quantity as a published figure."""
     figures = source.rubric(quoted.rubric)
     if quoted.between == "subjects":
         rows = figures.select_all(quoted.statistic)
         if _is_of_one_subject(quoted):
             return [row for row in rows if (row.subset, row.at) == (quoted.subset, quoted.at)]
-        # Variation between repeated answers to the same prompt is another quantity.
+        # Rewording of the rubric and repeated answers to the same prompt are other quantities.
         rows = [row for row in rows if row.at not in (REWORDED, _REPEATED) and not row.is_binary]
         return [row for row in rows if row.subset != ALL] or rows
     raters: list[tuple[str, str]] = [("humans", "")]
@@ -125,24 +126,25 @@ def _find_own(source: Source, declared: BesidePublished, quoted: PublishedFigure
         raters = [("humans", grader) for grader in declared.graders]
     elif quoted.between == "graders":
         raters = _grader_pairs(source, declared, quoted)
-    # Where single responses were labelled, the published verdict is that on the pair.
-    of_pair = f"pair_{quoted.statistic}"
-    name = of_pair if quoted.subset in figures.by_subset(of_pair) else quoted.statistic
-    places = [(name, quoted.at)]
+    # Where single responses were labelled, the published figure is of the verdict on the pair.
+    pair_statistic = f"pair_{quoted.statistic}"
+    is_on_pairs = quoted.subset in figures.by_subset(pair_statistic)
+    name = pair_statistic if is_on_pairs else quoted.statistic
+    statistics = [(name, quoted.at)]
     if quoted.threshold:
-        places.append((f"{name}_at_threshold", repr(quoted.threshold)))
-    found = (
+        statistics.append((f"{name}_at_threshold", repr(quoted.threshold)))
+    candidates = (
         figures.get(statistic, *pair, quoted.subset, at)
         for pair in raters
-        for statistic, at in places
+        for statistic, at in statistics
     )
-    return [figure for figure in found if figure]
+    return [figure for figure in candidates if figure]
 
 
 def _grader_pairs(
-    source: Source, declared: BesidePublished, quoted: PublishedFigure
+    source: Source, declared: Replication, quoted: PublishedFigure
 ) -> list[tuple[str, str]]:
-    """Return the pairs of own graders from the families of the published pair, if it names any."""
+    """Return the pairs of the study's graders, from the families of the published pair if named."""
     families, published = source.analysis.settings.families, sorted(quoted.graders)
     return [
         pair
@@ -157,7 +159,7 @@ def _is_of_one_subject(quoted: PublishedFigure) -> bool:
 
 
 def _raters_title(quoted: PublishedFigure, figure: Figure) -> str:
-    """Name the raters of the study's own figure, and the subject or the cut that it is on."""
+    """Name the raters of the study's own figure, and its subject or threshold if it has one."""
     rater = rater_title(figure.rater)
     if figure.statistic in (STABILITY, SPREAD):
         fields = {"subject": subject_title(figure.subset), "column": figure.at}
@@ -171,7 +173,7 @@ def _raters_title(quoted: PublishedFigure, figure: Figure) -> str:
 
 
 def _missing_reason(
-    source: Source, figure: Figure | None, quoted: PublishedFigure, declared: BesidePublished
+    source: Source, figure: Figure | None, quoted: PublishedFigure, declared: Replication
 ) -> str:
     """State why the study has no estimate of its own; empty where it has one."""
     if figure is not None:

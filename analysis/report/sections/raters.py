@@ -1,8 +1,8 @@
-"""Sections on raters: the labels that each gave, how every two raters agree, graders in groups of
-units, and the units where graders and people differ most.
+"""Sections on raters: each rater's labels, agreement of every two raters, graders' performance in
+groups of units, and the units where graders and people differ most.
 
 Each `*_part` function makes a section's part on one rubric. `page_of` collects all disagreements
-for a page of its own, on which they can be searched and filtered.
+for a separate page, on which they can be searched and filtered.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
-"""Steps of shading, as shares of the largest count: small, as errors are few and matter."""
+"""Steps of shading, as shares of the largest count; small ones, so that few errors are visible."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 _DIFFERENCE = "group_difference"
 
 
 def label_part(figures: RubricFigures) -> Part:
-    """Labels given, shares of the categories, coverage, and raters' agreement and speed."""
+    """Make the part on raters' labels: shares of categories, coverage, agreement and speed."""
     shares = [row for subset in SUBSET_NAMES for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
     coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
@@ -68,18 +68,18 @@ def label_part(figures: RubricFigures) -> Part:
     by_rater = partial(distinct_rows, by="rater", title=rater_title)
     tables = figures.table("raters.caption", by_rater(shares), [*columns, coverage_column])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, coverage_column])
-    lists_all = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
-    work = (_AGREEMENT, "rater_seconds_median")
-    workers = dict.fromkeys(row.rater for name in work for row in figures.select(name))
+    lists_all_raters = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
+    work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
     folded: list[Block] = [*tables]
-    if not lists_all:
+    if not lists_all_raters:
         folded.append(Paragraph(written("raters.not_listed")))
-    folded += figures.table("raters.work", [(rater, (rater, "")) for rater in workers])
+    raters = dict.fromkeys(row.rater for row in work)
+    folded += figures.table("raters.work", [(rater, (rater, "")) for rater in raters])
     return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
 
 
 def _label_answer(figures: RubricFigures, *, has_labels: bool) -> list[list[object]]:
-    """State how far single people agree with the others, and the grader with the least coverage."""
+    """State how far people agree with the others, and the grader with the least coverage."""
     answers: list[list[object]] = []
     if people := largest_first(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
@@ -91,19 +91,19 @@ def _label_answer(figures: RubricFigures, *, has_labels: bool) -> list[list[obje
     graders = set(figures.graders())
     coverage = (row for row in figures.select(COVERAGE) if row.grader in graders)
     for least in largest_first(coverage)[-1:]:
-        some = in_pieces("report.coverage", grader=least.grader, share=least)
-        answers.append(some if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
+        incomplete = in_pieces("report.coverage", grader=least.grader, share=least)
+        answers.append(incomplete if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
     return [join_sentences(*answers)]
 
 
 def pair_part(figures: RubricFigures) -> Part:
-    """Every two raters, groups of raters, and parts of the sample."""
+    """Make the part on agreement of every two raters, in groups and in parts of the sample."""
     groups: list[Table] = []
     missing = []
     for subset, name in SUBSET_NAMES.items():
-        of_subset = figures.table("pairs.groups", on=subset, reading=name)
-        groups += of_subset
-        if of_subset and not figures.pairs(figures.general_statistic(subset), subset):
+        group_tables = figures.table("pairs.groups", on=subset, reading=name)
+        groups += group_tables
+        if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
             reason = written("pairs.not_listed", rubric=figures.title, reading=name)
             missing.append(Paragraph(reason))
     tables = figures.table("pairs.caption")
@@ -136,7 +136,7 @@ def _pair_answer(figures: RubricFigures) -> list[object]:
 
 
 def _failing_part_sentences(figures: RubricFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each grader clearly below people in some part, or one for none."""
+    """Yield a sentence for each grader clearly below people in some part, or one if none is."""
     verdicts = [row for row in figures.analysis.verdicts if row["rubric"] == figures.rubric]
     parts = figures.select_all(PART)
     below = group_by((row for row in parts if row.bounds[2] < 0), attrgetter("grader"))
@@ -162,7 +162,7 @@ def _verdicts_on_pairs(figures: RubricFigures) -> list[Table]:
 
 
 def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Draw kappa of every two raters, people and graders; empty where no pair is listed."""
+    """Draw kappa of every two raters, people and graders; nothing where no pair is listed."""
     kappa, axis = figures.kappa(), written("chart.rater")
     values: list[charts.Datum] = []
     for pair in figures.pairs(kappa):
@@ -183,14 +183,14 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
 
 
 def _contested_tables(figures: RubricFigures) -> list[Table]:
-    """Tabulate graders' agreement by how far annotators agree on an item, compared with that of an
-    annotator left out, and agreement within and across sides of annotators.
+    """Tabulate graders' agreement by how far annotators agree on an item, with the agreement of one
+    annotator with the others; and agreement within and across sides of annotators.
     """
     contested = [row for row in figures.select(BY_LABELS) if row.at in CONTESTED]
     rows = rows_of(contested, attrgetter("at"), attrgetter("grader"))
     columns: list[str | tuple[str, Column]] = [(written("chart.grader"), figures.by_key)]
-    left_out = rater_title("humans")  # each annotator, compared with the others
-    columns += [(left_out, lambda key: figures.by_key(key._replace(at=f"{key.at}: annotators")))]
+    annotators = rater_title("humans")  # one compared with the others
+    columns += [(annotators, lambda key: figures.by_key(key._replace(at=f"{key.at}: annotators")))]
     sides = rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
     return [*figures.table("pairs.contested", rows, columns), *figures.table("pairs.sides", sides)]
 
@@ -230,32 +230,32 @@ def _confusion_chart(figures: RubricFigures) -> list[Chart]:
 
 
 def _slice_tables(figures: RubricFigures) -> list[Block]:
-    """Tabulate graders' agreement with people in each part of the sample, and in the rest."""
+    """Tabulate graders' agreement with people in each part of the sample, and outside of it."""
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
     tables: list[Block] = []
-    for column, of_column in group_by(on_categories, attrgetter("column")).items():
-        rows = rows_of(of_column, attrgetter("value"), lambda row: pair_title(row.raters))
+    for column, column_figures in group_by(on_categories, attrgetter("column")).items():
+        rows = rows_of(column_figures, attrgetter("value"), lambda row: pair_title(row.raters))
         tables += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*tables, Paragraph(written("pairs.about_parts"))] if tables else []
 
 
 def group_part(figures: RubricFigures) -> Part:
-    """Graders' agreement with people's consensus by group, where a group column was named; then
-    every group's difference from the others; on the binary label where there is one.
+    """Make the part on graders' agreement with people's consensus in each group of units, and each
+    group's difference from the others; on the binary label where there is one.
     """
     balanced = figures.select_all(BALANCED)
     has_binary = any(row.is_binary for row in balanced)
     tables: list[Table] = []
     differences: list[Table] = []
-    for column, of_column in group_by(balanced, attrgetter("column")).items():
-        groups = {row.subset: row.value for row in of_column if row.is_binary == has_binary}
-        of_graders = {row.raters: row for row in of_column}.values()
+    for column, column_figures in group_by(balanced, attrgetter("column")).items():
+        groups = {row.subset: row.value for row in column_figures if row.is_binary == has_binary}
+        grader_figures = {row.raters: row for row in column_figures}.values()
         group_columns = [(value, {"subset": subset}) for subset, value in groups.items()]
-        by_grader = rows_of(of_graders, attrgetter("grader"))
+        by_grader = rows_of(grader_figures, attrgetter("grader"))
         tables += figures.table("groups.caption", by_grader, group_columns, column=column)
         rows: list[RowSpec] = []
-        for row in of_graders:
+        for row in grader_figures:
             keys = ((value, row.key._replace(subset=name)) for name, value in groups.items())
             rows += [(row.grader, None), *keys]
         differences += figures.table("groups.differences", rows, column=column)
@@ -274,6 +274,7 @@ _MAX_UNITS = 3
 """Units of each rubric in the report; the text of the section has this number, too."""
 PAGE = "disagreements.html"
 NOT_SORTED = ""
+"""Kind of a disagreement that the lead has not sorted."""
 KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
 """Kinds that the lead may sort a disagreement as."""
 
@@ -287,16 +288,16 @@ def with_page(source: Source, section: blocks.ReportSection) -> blocks.ReportSec
 
 
 def disagreement_part(figures: RubricFigures) -> Part:
-    """The widest disagreements, and their number by the kind that the lead sorted them as."""
+    """Make the part on the largest disagreements, and their number by the lead's sorting."""
     disagreements = figures.analysis.disagreements
-    of_rubric = [item for item in disagreements if item.rubric == figures.rubric]
+    on_rubric = [item for item in disagreements if item.rubric == figures.rubric]
     units = []
-    for item in _widest(figures, of_rubric):
+    for item in _largest(figures, on_rubric):
         size = figures.by_key(item.key) if item.key else None
         cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
         units.append((_unit([item], figures.context), (cell,) if cell else ()))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
-    graders = figures.by_agreement(dict.fromkeys(item.grader for item in of_rubric))
+    graders = figures.by_agreement(dict.fromkeys(item.grader for item in on_rubric))
     names = join_listed([[grader] for grader in graders])
     counts = figures.select("disagreement_sorted")
     by_grader = {figure.grader: figure for figure in counts}
@@ -304,23 +305,23 @@ def disagreement_part(figures: RubricFigures) -> Part:
     kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({row.at for row in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
     has_texts = has_page(disagreements, figures.context)
-    answers = [in_pieces("report.disagreements", graders=names)] if of_rubric else []
+    answers = [in_pieces("report.disagreements", graders=names)] if on_rubric else []
     about = [] if has_texts else [written("disagreement.no_texts")]
     return Part(answers, folded=[*to_read, *sums], about=about)
 
 
-def _widest(figures: RubricFigures, items: list[GraderDisagreement]) -> list[GraderDisagreement]:
-    """Return the widest on different units; ties go to the grader that agrees best with people."""
+def _largest(figures: RubricFigures, items: list[GraderDisagreement]) -> list[GraderDisagreement]:
+    """Return the largest on different units; ties go to the grader that agrees best with people."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))
-    by_unit = group_by(widest_first(with_size), attrgetter("unit_id"))
-    return [of_unit[0] for of_unit in by_unit.values()][:_MAX_UNITS]
+    by_unit = group_by(sort_disagreements(with_size), attrgetter("unit_id"))
+    return [on_unit[0] for on_unit in by_unit.values()][:_MAX_UNITS]
 
 
 @dataclass(frozen=True)
 class DisagreementsPage:
-    """The units, the widest disagreement of each rubric first, and the values to filter them by."""
+    """The units, each rubric's largest disagreement first, and the values to filter them by."""
 
     units: Sequence[blocks.DisagreedUnit]
     rubrics: Sequence[tuple[str, str]]
@@ -338,12 +339,12 @@ def page_of(
     disagreements: Sequence[GraderDisagreement], context: ReportContext
 ) -> DisagreementsPage:
     """Collect all disagreements, those on one unit together."""
-    by_unit = group_by(widest_first(disagreements), lambda item: (item.rubric, item.unit_id))
+    by_unit = group_by(sort_disagreements(disagreements), lambda item: (item.rubric, item.unit_id))
     rubrics = list(dict.fromkeys(item.rubric for item in disagreements))
     keys = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
     units = [_unit(by_unit[key], context) for key in keys]
     parts: dict[str, set[str]] = {}
-    for column, value in (part for item in disagreements for part in item.parts.items()):
+    for column, value in chain.from_iterable(item.parts.items() for item in disagreements):
         parts.setdefault(column, set()).add(value)
     titles = {label.kind: label.sorted for unit in units for label in unit.graders if label.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
@@ -355,14 +356,14 @@ def page_of(
     )  # fmt: skip
 
 
-def widest_first(items: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
+def sort_disagreements(items: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
     """Sort disagreements: two people's labels or more first, then by size, by number of people."""
     return sorted(items, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people)))
 
 
-def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
-    """Collect labels, texts and reasons of a unit; texts with marked words are in pieces."""
-    first = of_unit[0]
+def _unit(items: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
+    """Collect labels, texts and reasons of the disagreements on one unit."""
+    first = items[0]
     key = (first.rubric, first.unit_id)
     names = context.label_names.get(first.rubric, {})
     reasons, texts = context.remarks.get(key, {}), context.texts.get(key, {})
@@ -371,7 +372,7 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
         for rater, label in sorted(first.people.items())
     ]
     graders = []
-    for item in of_unit:
+    for item in items:
         replies = context.replies.get((*key, item.grader), ())
         kind, note = context.sorted.get((*key, item.grader), (NOT_SORTED, ""))
         title, name = kind_title(kind) if kind else "", names.get(item.label, "")
@@ -380,8 +381,8 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
     marks = context.marks.get(key, ())
     titles = {title.lower().replace(" ", "_"): title for title in texts}
     for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
-        of_text = [(rater, mark) for rater, mark in marks if mark.text == variable]
-        marked[titles[variable]] = pieces(texts[titles[variable]], of_text)
+        text_marks = [(rater, mark) for rater, mark in marks if mark.text == variable]
+        marked[titles[variable]] = pieces(texts[titles[variable]], text_marks)
     about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
     return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts, marked), marked)
 
@@ -402,7 +403,8 @@ def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple
         parts = []
         for n, (passage, source, metadata) in enumerate(passages, 1):
             about = f"\n{json.dumps(metadata, ensure_ascii=False)}" if metadata else ""
-            title = f"{name}, {n} of {len(passages)}{' - ' * bool(source)}{source[:200]}"
+            source = f" - {source[:200]}" if source else ""
+            title = f"{name}, {n} of {len(passages)}{source}"
             parts.append((title, passage + about))
         columns[side if side in columns else ""] += parts or [(name, text)]
     return tuple(tuple(column) for column in columns.values() if column)

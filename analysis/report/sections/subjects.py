@@ -1,9 +1,9 @@
 """Sections on subjects, the models whose responses are rated: their scores by rater, which subject
-raters prefer, the side of pairs that is favoured, and their rates and means.
+raters prefer, the side of pairs that raters favour, and subjects' rates and means.
 
 Each `*_part` function makes a section's part on one rubric. Rates and means are shown as graders
-give them, and corrected with people's labels (`analysis.subjects.scores`); `_SubjectFigures` holds
-either of the two for the second half of the module.
+give them, and corrected with people's labels (`analysis.subjects.scores`). `_SubjectFigures` has
+either the rates or the means, so that the same functions show both.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ from evenhand.texts import DASH, in_pieces, written
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
 _CORRECTED, _SIDES, _SHARE = "win_rate_ppi", "rate_side_difference_ppi", "prevalence_ppi"
 _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
+"""Steps of shading of rates."""
 _MAX_PARTS = 40
 """Values of a column that a chart of parts shows."""
 
 
 def overall_part(figures: RubricFigures) -> Part:
-    """Scores and correlations of a rubric that has subjects."""
+    """Make the part on subjects' scores and the correlations between raters' scores."""
     scores = figures.select("subject_score", ALL_BINARY)
     columns = _rater_columns(figure.rater for figure in scores)
     table = figures.table("overall.caption", sorted(distinct_rows(scores, "at")), columns)
@@ -68,10 +69,10 @@ def _correlation_answer(figures: RubricFigures) -> list[object]:
     with_people = largest_first(figure for figure in correlations if figure.rater == "humans")
     if not with_people:
         scored = {row.rater for row in figures.select("subject_score", ALL_BINARY)}
-        if "humans" in scored or not (of_graders := largest_first(correlations)):
+        if "humans" in scored or not (others := largest_first(correlations)):
             return in_pieces("report.scores_unknown")
-        first, second = of_graders[0].raters
-        return in_pieces("report.scores_of_graders", first=first, second=second, rho=of_graders[0])
+        first, second = others[0].raters
+        return in_pieces("report.scores_of_graders", first=first, second=second, rho=others[0])
     best, worst = with_people[0], with_people[-1]
     highest = in_pieces("report.scores", grader=best.grader, rho=best)
     lowest = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
@@ -80,7 +81,7 @@ def _correlation_answer(figures: RubricFigures) -> list[object]:
 
 def _score_chart(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """Draw every subject's score by people and by the grader, a panel for each grader, in the order
-    of people's scores; empty where people or graders scored no subject.
+    of people's scores; nothing where people or graders scored no subject.
     """
     scores = figures.select("subject_score", ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
@@ -111,7 +112,7 @@ def _score_chart(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
 
 
 def preference_part(figures: RubricFigures) -> Part:
-    """Win rates and strengths by annotators and by every grader."""
+    """Make the part on subjects' win rates and strengths, by annotators and by every grader."""
     names = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in names if name != "humans"])
     raters = ["humans", *graders]
@@ -150,7 +151,7 @@ def _corrected_win_rates(figures: RubricFigures, graders: list[str]) -> list[Tab
 
 
 def direction_part(figures: RubricFigures) -> Part:
-    """Net direction by rater, subject and group; nothing where there are no sides."""
+    """Make the part on net direction by rater, subject and group; empty without sides of pairs."""
     net = figures.select_all("direction_net")
     others = [figure for figure in net if figure.column not in ("subject", "group")]
     titles = {figure.subset: _sides_title(figure, figure.value) for figure in others}
@@ -166,15 +167,15 @@ def direction_part(figures: RubricFigures) -> Part:
 
 
 def _direction_answer(net: list[Figure]) -> list[list[object]]:
-    """Name the subjects on which people (or a grader) favour a side, or the widest interval."""
+    """State on which subjects people, or else a grader, favour a side; or the widest interval."""
     intervals = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in intervals]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
-    of_rater = [figure for figure in intervals if figure.rater == rater]
-    candidates = [figure for figure in of_rater if figure.column == "subject"] or of_rater
+    rater_figures = [figure for figure in intervals if figure.rater == rater]
+    candidates = [figure for figure in rater_figures if figure.column == "subject"] or rater_figures
     if not candidates:
         return [in_pieces("report.direction_unknown")] if net else []
-    who, everywhere = rater_title(rater), written("direction.everywhere")
+    title, everywhere = rater_title(rater), written("direction.everywhere")
     favoured = []
     for figure in candidates:
         if figure.is_clear:
@@ -183,27 +184,27 @@ def _direction_answer(net: list[Figure]) -> list[list[object]]:
             favoured.append(in_pieces("direction.on", favoured=side, place=place, net=figure))
     if favoured:
         key = "direction" if rater == "humans" else "direction_by_one"
-        return [in_pieces(f"report.{key}", who=who, favoured=join_listed(favoured))]
+        return [in_pieces(f"report.{key}", who=title, favoured=join_listed(favoured))]
     widest = max(candidates, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
     key = "direction_even" if rater == "humans" else "direction_even_by_one"
-    return [in_pieces(f"report.{key}", who=who, place=widest.value or everywhere, net=widest)]
+    return [in_pieces(f"report.{key}", who=title, place=widest.value or everywhere, net=widest)]
 
 
 def _direction_table(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
-    """Tabulate every subject or group in a row, every rater in a column."""
-    of_column = [figure for figure in net if figure.column == column]
+    """Tabulate net direction: every subject or group in a row, every rater in a column."""
+    column_figures = [figure for figure in net if figure.column == column]
     rows: list[RowSpec] = []
-    if column == "subject" and of_column:
-        rows.append((_sides_title(of_column[0]), None))
-    rows += rows_of({figure.subset: figure for figure in of_column}.values(), title)
-    columns = _rater_columns(figure.rater for figure in of_column)
+    if column == "subject" and column_figures:
+        rows.append((_sides_title(column_figures[0]), None))
+    rows += rows_of({figure.subset: figure for figure in column_figures}.values(), title)
+    columns = _rater_columns(figure.rater for figure in column_figures)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
 def _sides_title(figure: Figure, value: str = "") -> str:
-    """Name the two sides of a figure, and the part of the sample, if it has a value."""
+    """Name the two sides of a figure, and the `value` of its column, if there is one."""
     first, second = figure.sides
     if not value:
         return written("direction.sides", first=first, second=second)
@@ -219,28 +220,28 @@ class _SubjectFigures:
     """The rates, or the means, of subjects on one rubric. Figures of all units have no subject."""
 
     figures: RubricFigures
-    measure: Measure
+    statistics: Measure
 
     @property
     def subset(self) -> str:
-        """The subset that they are on: rates are of the binary label, means of the categories."""
-        return ALL_BINARY if self.measure.is_rate else ALL
+        """The subset of the figures: rates are of the binary label, means of the categories."""
+        return ALL_BINARY if self.statistics.is_rate else ALL
 
     @property
     def label(self) -> str:
-        """The word for them: rates, or means."""
-        return written("rates.rates" if self.measure.is_rate else "rates.means")
+        """The word for the figures: rates, or means."""
+        return written("rates.rates" if self.statistics.is_rate else "rates.means")
 
     @cached_property
     def statistic(self) -> str:
-        """The statistic shown: corrected, or raw as long as annotators have labelled nothing."""
-        corrected = self.measure.powered
-        return corrected if self.figures.select(corrected, self.subset) else self.measure.raw
+        """Name of the shown statistic: corrected, or raw without annotators' labels."""
+        corrected = self.statistics.powered
+        return corrected if self.figures.select(corrected, self.subset) else self.statistics.raw
 
     @property
     def graders(self) -> list[str]:
         """Graders with raw figures."""
-        raw = self.figures.select(self.measure.raw, self.subset)
+        raw = self.figures.select(self.statistics.raw, self.subset)
         names = dict.fromkeys(figure.grader or figure.rater for figure in raw)
         return [name for name in names if name != "humans"]
 
@@ -252,8 +253,8 @@ class _SubjectFigures:
 
     def raw(self, grader: str) -> dict[str, Figure]:
         """Return a grader's raw figures by subject."""
-        raters = ("humans", grader) if self.measure.is_rate else (grader, "")
-        rows = self.figures.select(self.measure.raw, self.subset, raters)
+        raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
+        rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
 
     def by_subject(self, statistic: str, grader: str) -> dict[str, Figure]:
@@ -262,10 +263,10 @@ class _SubjectFigures:
         return {row.at: row for row in rows}
 
     def kind(self, grader: str) -> Literal["corrected", "own", "raw"]:
-        """Return the kind of a grader's figures; *own* if people labelled all that it graded."""
-        if self.statistic == self.measure.raw:
+        """Return the kind of a grader's figures; "own" is people's, who labelled all its units."""
+        if self.statistic == self.statistics.raw:
             return "raw"
-        rows = largest_first(self.by_subject(self.measure.powered, grader).values())
+        rows = largest_first(self.by_subject(self.statistics.powered, grader).values())
         return "own" if rows and all(row.has_remark("peoples_own") for row in rows) else "corrected"
 
     def heading(self, grader: str) -> str:
@@ -280,24 +281,24 @@ class _SubjectFigures:
     def label_source(self, grader: str) -> str:
         """State whose labels the figures of a grader rest on."""
         kind = self.kind(grader)
-        is_mean = kind == "corrected" and not self.measure.is_rate
+        is_mean = kind == "corrected" and not self.statistics.is_rate
         return written(f"rates.by_{'labels' if is_mean else kind}", grader=grader)
 
     def differences(self, grader: str) -> list[tuple[str, str, Figure]]:
         """Return every two subjects whose difference is known, in the order of the rows."""
-        differences = self.by_subject(self.measure.difference, grader)
-        subjects = self.by_subject(self.measure.powered, grader)
+        differences = self.by_subject(self.statistics.difference, grader)
+        subjects = self.by_subject(self.statistics.powered, grader)
         pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
         return [(first, second, figure) for first, second, figure in pairs if figure]
 
     def side_differences(self, grader: str) -> list[Figure]:
         """Return a grader's differences between the two sides of pairs."""
-        rows = self.figures.select_all(self.measure.sides)
+        rows = self.figures.select_all(self.statistics.sides)
         return [row for row in rows if row.column == "side" and row.raters == ("humans", grader)]
 
 
 def rate_part(figures: RubricFigures) -> Part:
-    """Rates and means, and their order, on a rubric that people labelled and a grader graded."""
+    """Make the part on rates and means of subjects, and their order."""
     rates, means = measures = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
     graders = list(dict.fromkeys([*rates.graders, *means.graders]))
     shares, all_units = figures.select_all(_SHARE), written("rates.all_units")
@@ -310,17 +311,17 @@ def rate_part(figures: RubricFigures) -> Part:
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
     label = entry_for(MEANS.raw).label
     columns = [(label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))]
-    made: list[blocks.Block] = [*figures.table("rates.caption", rows, columns)]
+    folded: list[blocks.Block] = [*figures.table("rates.caption", rows, columns)]
     for measure in measures:
-        made += [*_difference_tables(measure), *_annotator_side_tables(measure)]
-    made += _rates_by_part(rates)
+        folded += [*_difference_tables(measure), *_annotator_side_tables(measure)]
+    folded += _rates_by_part(rates)
     by_subset = figures.by_subset(MEANS.powered).items()
     means_of_parts = chain.from_iterable(rows for subset, rows in by_subset if subset != ALL)
     title = written("rates.parts", what=written("rates.means"))
-    made += _part_table(means, [*means_of_parts], title)
-    made += _share_table(figures, shares)
-    made += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
-    made += items(written("rates.what"), _rate_sentences(rates, means))
+    folded += _part_table(means, [*means_of_parts], title)
+    folded += _share_table(figures, shares)
+    folded += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
+    folded += items(written("rates.what"), _rate_sentences(rates, means))
     ranks: list[RowSpec] = []
     for measure in measures:
         rank_sets = figures.select("rate_rank_set", measure.subset)
@@ -329,7 +330,7 @@ def rate_part(figures: RubricFigures) -> Part:
     if not rates.graders and answers == [in_pieces("report.rates_nothing")]:
         return Part()
     answers += [answer for measure in measures for answer in _annotator_side_answers(measure)]
-    return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
+    return Part(answers=answers, folded=folded, appendix=figures.table("rates.ranks", ranks))
 
 
 def _share_table(figures: RubricFigures, shares: list[Figure]) -> list[Table]:
@@ -365,14 +366,14 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
 
 def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     """Tabulate subjects' figures by side of annotators, a table for each column of annotators."""
-    figures, statistics = measure.figures, measure.measure
-    graders, made = measure.distinct_graders, []
+    figures, statistics = measure.figures, measure.statistics
+    graders, folded = measure.distinct_graders, []
     by_column = group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
-        of_sides = figures.select_all(statistics.powered, statistics.sides)
+        side_figures = figures.select_all(statistics.powered, statistics.sides)
         titles = {
             (row.statistic, row.subset): _annotator_side_title(row)
-            for row in of_sides
+            for row in side_figures
             if row.column == column
         }
         columns: list[str | tuple[str, Column]] = [
@@ -381,8 +382,8 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
         ]
         rows = measure.rows(row for row in least if row.grader in graders)
         fields = {"column": column, "what": measure.label}
-        made += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
-    return made
+        folded += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
+    return folded
 
 
 def _annotator_side_title(figure: Figure) -> str:
@@ -393,7 +394,7 @@ def _annotator_side_title(figure: Figure) -> str:
 
 def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
     """Yield a sentence for each column of annotators: on which subject their sides differ most."""
-    figures, statistics = measure.figures, measure.measure
+    figures, statistics = measure.figures, measure.statistics
     columns = {row.column for row in figures.select_all(statistics.least)}
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
     for column, rows in group_by(differences, attrgetter("column")).items():
@@ -412,8 +413,8 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
 
 
 def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
-    """Add a table of two subjects or more by rubric, each corrected by the grader that agrees with
-    people most, with the published rates that the study declares; of many subjects it is folded.
+    """Add a table of subjects' rates on all rubrics, each by the grader that agrees most with
+    people, with published rates that the study declares: none for one subject, folded for many.
     """
     columns: dict[str, dict[str, blocks.Cell]] = {}
     rubrics_by_source: dict[str, list[str]] = {}
@@ -458,9 +459,9 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
 
 def _published_cells(source: Source, rubric: str, names: Collection[str]) -> dict[str, blocks.Cell]:
     """Return the published rates that the study declares, of subjects with these names."""
-    if source.context.beside is None:
+    if source.context.replication is None:
         return {}
-    published = source.context.beside.published
+    published = source.context.replication.published
     return {
         quoted.at: blocks.Cell(quoted.beside_ours, published=published.citation)
         for quoted in published.figure
@@ -469,21 +470,21 @@ def _published_cells(source: Source, rubric: str, names: Collection[str]) -> dic
 
 
 def _rate_answer(measure: _SubjectFigures) -> list[object]:
-    """State the rate on all units by the best grader; else the highest and lowest subject."""
+    """State the rate on all units by the best grader, or the highest and lowest subject's."""
     figures, statistic = measure.figures, measure.statistic
-    people = figures.get(measure.measure.people, "humans", subset=measure.subset)
+    people = figures.get(measure.statistics.people, "humans", subset=measure.subset)
     for grader in figures.by_agreement(measure.graders, measure.subset):
         rows = raw_rows = measure.raw(grader)
-        if statistic != measure.measure.raw:
+        if statistic != measure.statistics.raw:
             rows = measure.by_subject(statistic, grader)
         raw, shown = raw_rows.get(""), rows.get("")
         fields = {"grader": grader, "what": measure.label.removesuffix("s")}
-        if raw and statistic == measure.measure.raw:
+        if raw and statistic == measure.statistics.raw:
             return in_pieces("report.rates_raw", raw=raw, **fields)
         if raw and shown and not (shown.reason or shown.has_remark("peoples_own")):
             both = in_pieces("report.rates", raw=raw, corrected=shown, **fields)
-            of_people = in_pieces("report.rates_people", rate=people) if people else []
-            return join_sentences(both, of_people)
+            people_sentence = in_pieces("report.rates_people", rate=people) if people else []
+            return join_sentences(both, people_sentence)
         if len(by_size := largest_first(rows.values())) > 1:
             highest, lowest = by_size[0], by_size[-1]
             ends = {"first": highest.at, "highest": highest, "last": lowest.at, "lowest": lowest}
@@ -496,7 +497,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     """Show the rates in every part of the sample, then those of the answers on each side."""
     figures, graders = rates.figures, rates.distinct_graders
     single_answers = _columns_of_single_answers(figures)
-    made: list[blocks.Block] = []
+    folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
     rows = [
         row.without("labelled_by_people").without("peoples_own")
@@ -504,19 +505,19 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     ]
     for name, plain in (("parts", "parts_plain"), ("parts_by_side", "parts_by_side_plain")):
         is_by_side, key = name == "parts_by_side", name if is_corrected else plain
-        of_name = [row for row in rows if (row.column in single_answers) == is_by_side]
-        tables = _part_table(rates, of_name, written(f"rates.{key}", what=rates.label))
+        part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
+        tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
         drawn = (
-            _part_chart(rates, grader, of_name, tables, caption)
+            _part_chart(rates, grader, part_rows, tables, caption)
             for grader in figures.by_agreement(graders, ALL_BINARY)
         )
-        made += next(filter(None, drawn), tables)
-    return made
+        folded += next(filter(None, drawn), tables)
+    return folded
 
 
 def _columns_of_single_answers(figures: RubricFigures) -> set[str]:
-    """The columns whose rates are of single answers, not of pairs with both."""
+    """Return the columns whose rates are of single answers instead of pairs of answers."""
     columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
     if "side" not in columns:
         return set()
@@ -527,31 +528,31 @@ def _part_table(measure: _SubjectFigures, rows: Sequence[Figure], caption: str) 
     """Tabulate each grader and part in a row, each subject in a column."""
     by_key = {row.key: row for row in rows}
     subjects = dict.fromkeys(row.at for row in rows)
-    if len(subjects) > charts.MAX_LISTED:  # then they are in results.csv alone
+    if len(subjects) > charts.MAX_LISTED:  # they are in results.csv
         return []
 
-    def of_subject(key: Key, *, at: str) -> Figure | None:
+    def cell_of(key: Key, *, at: str) -> Figure | None:
         return by_key.get(key._replace(at=at))
 
-    columns = [(at or written("rates.all_units"), partial(of_subject, at=at)) for at in subjects]
+    columns = [(at or written("rates.all_units"), partial(cell_of, at=at)) for at in subjects]
     parts = {row.part: row.key for row in rows}
     table_rows: list[RowSpec] = []
     for grader in measure.distinct_graders:
-        of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
-        table_rows += [(measure.heading(grader), None), *of_grader]
+        grader_rows = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
+        table_rows += [(measure.heading(grader), None), *grader_rows]
     return measure.figures.table("rates.parts", table_rows, columns, caption=caption)
 
 
 def _part_chart(
     rates: _SubjectFigures, grader: str, rows: Sequence[Figure], data: list[Table], caption: str
 ) -> list[Chart]:
-    """Draw a grader's rates of subjects by part, a panel for each column; empty if it has none."""
+    """Draw a grader's rates of subjects by part, a panel for each column; nothing without rates."""
     figures, parts = rates.figures, dict.fromkeys(row.part for row in rows)
     by_column = group_by(parts, lambda part: part.partition("=")[0])
     by_cell = {(row.part, row.at): row for row in rows if row.grader == grader}
     all_subjects = list(dict.fromkeys(subject for _, subject in by_cell))
     subjects = all_subjects[: charts.MAX_LISTED]
-    first_parts = {part for of_column in by_column.values() for part in of_column[:_MAX_PARTS]}
+    first_parts = {part for entries in by_column.values() for part in entries[:_MAX_PARTS]}
     drawn = [part for part in parts if part in first_parts]
     cells = [by_cell[cell] for cell in product(drawn, subjects) if cell in by_cell]
     if all(figure.reason for figure in cells):
@@ -566,8 +567,8 @@ def _part_chart(
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = []
-    for column, of_column in group_by(values, lambda datum: datum["column"]).items():
-        order = [*heads, *charts.unique_values(of_column, "b")]
+    for column, entries in group_by(values, lambda datum: datum["column"]).items():
+        order = [*heads, *charts.unique_values(entries, "b")]
         grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
         panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
@@ -576,13 +577,13 @@ def _part_chart(
         few if any(figure.has_remark("few_labelled") for figure in cells) else "",
         undefined if any(figure.reason for figure in cells) else "",
         charts.omitted_note(all_subjects, subjects, "subjects"),
-        *(charts.omitted_note(same, drawn, "values", _MAX_PARTS) for same in by_column.values()),
+        *(charts.omitted_note(group, drawn, "values", _MAX_PARTS) for group in by_column.values()),
         caption=caption, by=rates.label_source(grader), subjects=heads, parts=drawn, panels=panels,
     )  # fmt: skip
 
 
 def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[str]:
-    """Yield sentences on each grader: what its labels say of rates, and clear differences."""
+    """Yield sentences on each grader: if it informs on rates, and which differences are clear."""
     for grader in rates.graders:
         rogan_gladen = rates.by_subject("rate_rogan_gladen", grader)
         reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
@@ -637,7 +638,7 @@ def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
 
 
 def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
-    """Yield sentences on subjects whose answers to one side alone were graded."""
+    """Yield sentences on subjects of which only answers to one side were graded."""
     graders_by_subjects: dict[tuple[str, ...], list[str]] = {}
     for grader in rates.graders:
         reasons = ((row.at, row.reason) for row in rates.side_differences(grader))

@@ -150,9 +150,9 @@ def test_whoever_labels_the_other_way_round_is_named(q, level, code, how):
     codes = people_of(rng.integers(0, q, 80), q, 4, rng)
     codes[:, 2] = np.array(code)[codes[:, 2]]
     (found,) = opposed(codes, q, level)
-    assert (found.annotator, found.others, found.how) == ("cy", "ann, ben, dan", how)
+    assert (found.annotator, found.others, found.recoding) == ("cy", "ann, ben, dan", how)
     assert found.is_sure
-    assert found.given["estimate"] < 0.1 < 0.4 < found.recoded["estimate"]
+    assert found.as_given["estimate"] < 0.1 < 0.4 < found.recoded["estimate"]
 
 
 def test_two_of_a_crowd_are_named_though_nobody_labels_everything():

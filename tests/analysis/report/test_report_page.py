@@ -13,7 +13,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Chart, Table, csv_of
 from evenhand.analysis.report.charts import ROLES
 from evenhand.analysis.report.files import sections_of
-from evenhand.analysis.report.source import BesidePublished, Source
+from evenhand.analysis.report.source import Replication, Source
 from evenhand.study.settings.analysis import PublishedFigures
 from tests.analysis.report.small_study import DISAGREEMENTS, SCALE, tables, texts_of, timed
 
@@ -39,7 +39,7 @@ def found() -> tuple[Analysis, ReportContext]:
         facts={"seed": 7},
         notes=["12 labels set aside"],
         rubric_titles={"R": "The rubric"},
-        beside=BesidePublished(published, ("provider:sure",)),
+        replication=Replication(published, ("provider:sure",)),
         **texts_of(found, "word " * 500 + "x" * 500),
     )
     return found, context

@@ -19,7 +19,7 @@ from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
 from evenhand.analysis.report.files import section_of, sections_of
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
-from evenhand.analysis.report.source import BesidePublished, RubricFigures, Source
+from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Code, Note, Remark, join_notes
 from evenhand.reporting.library import check
@@ -325,7 +325,7 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     declared = PublishedFigures.model_validate({"citation": "A 2025", "figure": figures})
     scale = [replace(YES, unit="response")]
     found = analyse(ratings, units, scale, resamples=100, slices=["topic"])
-    part = partial(said, found, beside=BesidePublished(declared, ("g", "h")))
+    part = partial(said, found, replication=Replication(declared, ("g", "h")))
     told = part()
     by = "By annotators' labels of everything that was graded"
     assert told.count(f"{by}, 1 of 1 pairs of subjects clearly differ: s0 is above s1.") == 1

@@ -14,7 +14,7 @@ import pytest
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
-from evenhand.analysis.subjects.preference import is_linked, strengths, why_undefined
+from evenhand.analysis.subjects.preference import is_linked, strengths, undefined_reason
 from tests.known_values import known_values
 from tests.peers import sm
 
@@ -260,7 +260,7 @@ def test_tables_without_strengths_say_why():
         (unbeaten.T, "subject_unbeaten"),
     ):
         assert np.isnan(strengths(table[None])).all()
-        assert why_undefined(table) == why
+        assert undefined_reason(table) == why
     # Resamples without strengths leave the others as they are.
     both = strengths(np.array([unbeaten, unbeaten + 0.5 * unbeaten.T]))
     assert np.isnan(both[0]).all()

@@ -30,12 +30,12 @@ from evenhand.analysis.thresholds.tuning import (
     held_out_thresholds,
     held_out_verdicts,
     isotonic_curve,
-    judged_out_of_sample,
     recalibrated,
     reliability_curve,
     squared_calibration_error,
     sweep,
     threshold_interval,
+    with_held_out_thresholds,
 )
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
@@ -307,7 +307,7 @@ def matrix(tables, scale):
 
 def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables):
     labels = matrix(tables, tuned_scale())
-    judged = judged_out_of_sample(labels)
+    judged = with_held_out_thresholds(labels)
     g = labels.raters.index("g")
     seen = labels.pair < 40
     assert (judged.thresholds[~seen, g] == 0.12).all()
@@ -324,7 +324,7 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
 
 
 def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
-    before = judged_out_of_sample(matrix(tables, tuned_scale()))
+    before = with_held_out_thresholds(matrix(tables, tuned_scale()))
     own = folds(before.clusters) == folds(before.clusters)[0]
     ratings, units = tables
     mine = {unit for unit, is_own in zip(sorted(units["unit_id"]), own, strict=True) if is_own}
@@ -332,7 +332,7 @@ def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
     turned = ratings.assign(
         label=ratings["label"].where(~turn, ratings["label"].map({"y": "n", "n": "y"}))
     )
-    after = judged_out_of_sample(matrix((turned, units), tuned_scale()))
+    after = with_held_out_thresholds(matrix((turned, units), tuned_scale()))
     g = before.raters.index("g")
     assert (before.thresholds[own, g] == after.thresholds[own, g]).all()
     assert (before.thresholds[~own, g] != after.thresholds[~own, g]).any()
@@ -344,19 +344,19 @@ def test_labels_that_came_later_have_no_say_either(tables):
     later = ratings["unit_id"].str[:3].isin(PAIRS[40:]) & ratings["rater_kind"].eq("human")
     turned = ratings.assign(label=ratings["label"].where(~later, "y"))
     before, after = (
-        judged_out_of_sample(matrix((each, units), tuned_scale())) for each in (ratings, turned)
+        with_held_out_thresholds(matrix((each, units), tuned_scale())) for each in (ratings, turned)
     )
     assert (before.thresholds == after.thresholds).all()
 
 
 def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
-    to_people = judged_out_of_sample(matrix(tables, tuned_scale()))
-    to_hard = judged_out_of_sample(matrix(tables, tuned_scale(reference="hard")))
+    to_people = with_held_out_thresholds(matrix(tables, tuned_scale()))
+    to_hard = with_held_out_thresholds(matrix(tables, tuned_scale(reference="hard")))
     assert (to_people.thresholds != to_hard.thresholds).any()
     # Where that rater does not count any more, people's majority takes the place.
     ratings, units = tables
     gone = (ratings[ratings["rater_id"] != "hard"], units)
-    left = judged_out_of_sample(matrix(gone, tuned_scale(reference="hard")))
+    left = with_held_out_thresholds(matrix(gone, tuned_scale(reference="hard")))
     g = to_people.raters.index("g")
     assert (left.thresholds[:, left.raters.index("g")] == to_people.thresholds[:, g]).all()
 
