@@ -137,8 +137,7 @@ def copy_tables(
 ) -> States:
     """Create the source's tables in an empty target and fill them; return the state of each table.
     Both connections are in a transaction, which the caller ends. `on_rows` is called after each
-    chunk of rows. Raises InputError where the target cannot take a row, or does not hold the same
-    rows as the source afterwards.
+    chunk of rows. Raises InputError where the target's rows are not those of the source afterwards.
     """
     tables = found_tables(source)
     tables.create_all(target)
@@ -261,7 +260,7 @@ def backup_study(folder: Path, file: Path) -> Contents:
     """
     with closing(_open_store(folder)) as store:
         contents = backup_of(store, folder, file)
-        workspace.note_moment(store, "backup")
+        workspace.note_event_time(store, "backup")
         return contents
 
 
@@ -285,7 +284,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
         contents = backup_of(store, folder, to / name)
         if verify:
             _verify(to / name, contents)
-        workspace.note_moment(store, "backup")
+        workspace.note_event_time(store, "backup")
     name_pattern = re.compile(re.escape(prefix) + r"-\d{8}-\d{6}\.zip")
     backups = sorted(path for path in to.iterdir() if name_pattern.fullmatch(path.name))
     for old in backups[:-keep]:
@@ -372,8 +371,7 @@ def restore_study(
 ) -> Contents:
     """Make a study's folder, with an SQLite store, from a backup. Return its contents. A backup may
     come from anyone, so sections that name hosts are commented out, and `on_hosts` gets their
-    names. Raises InputError, with nothing written, where the folder exists, or the file is damaged
-    or not a backup.
+    names. Raises InputError, with nothing written, where the folder exists or it is no backup.
     """
     folder = unused_folder(folder)
     if not file.is_file():
@@ -422,8 +420,7 @@ def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 # The archive of a backup: a zip of the study's folder, and a list of its files. An archive may come
-# from anyone. Reading one writes nothing outside the folder named, follows no link, and reads no
-# more bytes than the list says.
+# from anyone: reading one writes only into one folder, and no more bytes than the list says.
 
 LIST = "backup.json"
 STORE = "study.db"
@@ -558,9 +555,8 @@ class Upgraded:
 
 def move_store(folder: Path, to: str) -> States:
     """Copy the store to a URL, or to a file name within the folder, and name it in study.toml.
-    Returns the rows and checksum of every table. The former store is unchanged. Raises InputError
-    where the study is open elsewhere, or the new store holds other rows; InputError or StoreAway
-    where one of the two does not answer.
+    Return the rows and checksum of every table. The former store is unchanged. Raises InputError
+    where the study is open elsewhere or the new store holds other rows, StoreAway for no answer.
     """
     config = read_config(folder)
     new_store = _new_store_name(folder, config.store, to)
@@ -585,8 +581,7 @@ def move_store(folder: Path, to: str) -> States:
 
 def upgrade_store(folder: Path) -> Upgraded:
     """Upgrade the store to the program's schema, all or nothing, after a backup. Raises InputError
-    where a newer evenhand wrote it, or the study is open elsewhere; StoreAway where the database
-    does not answer.
+    where a newer evenhand wrote it, or the study is open elsewhere; StoreAway without an answer.
     """
     config = read_config(folder)
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
@@ -800,7 +795,7 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
 def _check_store(study: workspace.Study) -> Iterator[Finding]:
     """Yield findings about writing to the store, and the age of the last backup."""
     state = workspace.store_state(study)
-    yield _well("writes") if state.write else _problem("no_write")
+    yield _well("writes") if state.can_write else _problem("no_write")
     if (hours := state.hours_since_backup) is None:
         yield _problem("no_backup")
     elif hours > OLD_HOURS:

@@ -38,7 +38,7 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample, keeping
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import judged_without_prompt
-from evenhand.study.lead.imports import import_ratings, names_of_study
+from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.prompts.pairs import prompts_noun, read_responses
 from evenhand.study.tables.files import atomic_write
@@ -186,7 +186,7 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     rows, reading = rows_of_file(file, options)
     ratings, _ = split_ratings(rows, file.name)
     is_missing = ratings["label"].isin(options.missing)
-    ratings = names_of_study(study, ratings[~is_missing], options.normalise)
+    ratings = with_study_names(study, ratings[~is_missing], options.normalise)
     print_lines(reading.notes)
     if is_missing.any():
         labels = f"{', '.join(options.missing)} ({int(is_missing.sum()):,})"

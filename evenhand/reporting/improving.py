@@ -469,7 +469,7 @@ class Trial:
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates, and `proposals` tried on *learn*, before their first requests."""
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
-        log.note_old(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
+        log.note_start(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
         tried = {
             candidate.rater_id: Tried(
                 origin=candidate.origin,

@@ -136,10 +136,10 @@ def from_study(
     under a text that was only tried are left out, except those of the grader `tried`, and so are
     those withheld because of `improve` (`withheld_grades`).
     """
-    from evenhand.study.creation import rewording_of, units_dealt
+    from evenhand.study.creation import rewording_of, units_by_wording
     from evenhand.study.desk.claims import oversight
-    from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.session.sessions import raters_to_split_by
+    from evenhand.study.lead.disagreements import present_judgments
+    from evenhand.study.session.sessions import raters_with_languages
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
@@ -148,7 +148,7 @@ def from_study(
     rewording, units = rewording_of(study), study.units_with_lengths("all")
     tried_wordings = {}
     if rewording:
-        old, new = units_dealt(study, rewording)
+        old, new = units_by_wording(study, rewording)
         tried_wordings[rewording.new.name] = TriedWording(
             rewording.new.variant_of, old, new, study.config.annotation.raters_per_unit
         )
@@ -171,11 +171,13 @@ def from_study(
         facts=StudyFacts(
             rubric_hashes=hashes,
             excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
-            raters=raters_to_split_by(study),
+            raters=raters_with_languages(study),
             usage=usage,
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
-            sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_so_far(study)),
+            sorted=Counter(
+                (case.rubric, case.grader, case.kind) for case in present_judgments(study)
+            ),
             attacked=attacked_table(study.store, hashes),
             rewordings=tried_wordings,
             strata=config.sample.stratify,
@@ -238,10 +240,10 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
     withheld: dict[str, dict[str, frozenset[str]]] = {}
     for rubric in decisions.rubrics_improved(study.store):
-        clusters = clusters_of(dataset, decisions.parted_by(study.store, rubric))
+        clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
         parts = decisions.parts_of(study.store, rubric)
         chosen = decisions.chosen_on(study.store, rubric)
-        learned_from = decisions.texts_led_by(study.store, rubric)
+        learned_from = decisions.influences_on_texts(study.store, rubric)
         first_graded_here = decisions.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]

@@ -127,8 +127,7 @@ def item_columns(
 ) -> ItemColumns:
     """Return the role of each column of an items file: as named, or else by its name. Without
     `show` raters read the usual texts, among them what a response is compared with, and the columns
-    that the `question` names. Raises InputError where a named column is missing, or where it is not
-    clear what raters should read.
+    that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
@@ -672,9 +671,8 @@ def make_comparisons(
     folder: Path = Path(),
     rubrics: Sequence[Rubric] = (),
 ) -> Items:
-    """Return the rows of a file of comparisons, which lies in `folder`, in a study's form, as
-    `make_items` does. Raises InputError naming the first bad row: as of items, or where one subject
-    gave both answers.
+    """Return the rows of a file of comparisons, which lies in `folder`, in a study's form. Raises
+    InputError as `make_items` does, and where one subject gave both answers.
     """
     if columns.answer in columns.items.conversations:
         check_conversations(frame[columns.answers[1]], name)

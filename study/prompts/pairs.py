@@ -330,8 +330,7 @@ def read_propositions(
     and every other column (groups, topics) is kept. The wordings file has `wording` (a name) and
     `template`, a text with {statement} in it; without one there is a plain wording. Each prompt is
     repeated `repeats` times. If not `crossed`, further paraphrases are used in the first wording
-    alone. Columns that the `rubrics` show as images are read as images. Raises InputError naming
-    the first bad row.
+    alone. Columns that the `rubrics` show as images are read so. Raises InputError for a bad row.
     """
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")

@@ -382,8 +382,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
-        # A deferred transaction that turns to writing can fail at once when another process writes;
-        # an immediate one waits for its turn.
+        # An immediate transaction waits for other writers; a deferred one can fail when it writes.
         is_write = connection.get_execution_options().get("evenhand_write", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
@@ -451,8 +450,7 @@ _FORM = (
 
 
 def check_url(url: str) -> None:
-    """Raise InputError, which shows nothing of the address, if its password and host cannot be told
-    apart.
+    """Raise InputError, without the address, if its password and host cannot be told apart.
 
     >>> check_url("postgresql://lead:p%40ss@db.example:5432/study?sslmode=verify-full")
     >>> check_url("postgresql://lead:p@ss@db.example/study")

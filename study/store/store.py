@@ -1,5 +1,4 @@
-"""The contents of a study's store: pairs, subjects' responses, all raters' ratings, and totals of
-them.
+"""The contents of a study's store: pairs, subjects' responses, raters' ratings, and their totals.
 
 `Store` reads and writes the main tables; its methods that write are durable when they return. The
 functions after it read totals and costs of graders, and what comes with people's labels: details of
@@ -71,8 +70,7 @@ class Store(Database):
         self, known: Sequence[str], more: Sequence[str], waves: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         """Add `more` pairs to the sample, after those `known` to be in it, and log the `waves` in
-        which they were drawn (rows of `sample_waves`). Raises InputError if the sample has changed
-        meanwhile.
+        which they were drawn. Raises InputError if the sample has changed meanwhile.
         """
         with self.write() as connection:
             if self.sample() != list(known):
@@ -272,8 +270,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     of all attempts; `units` counts the units asked about. `tokens_input` includes those read from
     the provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by
     the names they gave, with their numbers of replies. Tokens and `cost_usd` are NaN where they are
-    not known: a server without usage, a model without a price. Offline graders have no tokens and
-    cost 0.
+    not known: a server without usage, a model without a price. Offline graders cost 0.
     """
     is_current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
@@ -347,7 +344,7 @@ def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(merged.values(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def spent_so_far(store: Store) -> float:
+def total_spent(store: Store) -> float:
     """Return the known cost of grades and responses in US dollars, with reserved amounts."""
     with store.read() as connection:
         return math.fsum(
@@ -486,7 +483,7 @@ def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
     return log.within(connection, session_events.c.rater_id == rater_id)
 
 
-def given_back(log: Sequence[Event]) -> str:
+def release_reason(log: Sequence[Event]) -> str:
     """Return why the rater's place was released for good; "" if they still have it."""
     changes = [event for event in log if event.kind in ("released", "readmitted")]
     if not changes or changes[-1].kind == "readmitted":

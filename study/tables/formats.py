@@ -158,8 +158,7 @@ def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
 
 
 def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON, JSONL or Parquet file (by extension) as a table of texts, "" for a
-    missing cell.
+    """Read a CSV, TSV, JSON, JSONL or Parquet file as a table of texts, "" for a missing cell.
 
     The cells of a CSV file are separated by commas, or by the separator of its header: semicolons,
     tabs or vertical bars. If it is not `headed`, its columns are called `column1`, `column2` and so
@@ -555,8 +554,7 @@ def guarded(text: str) -> str:
     """Return a text as a cell of a CSV file; numbers stay as they are.
 
     A text that begins with = + - @ (full-width, too), a tab or a line break gets an apostrophe
-    before it, and so does one that begins like such a cell: taking one apostrophe off always
-    restores the text.
+    before it, and so does one that begins like such a cell: one apostrophe can always be taken off.
 
     >>> guarded("=1+1"), guarded("-0.5"), guarded("'=quoted"), guarded("'tis plain")
     ("'=1+1", '-0.5', "''=quoted", "'tis plain")

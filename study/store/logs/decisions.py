@@ -81,18 +81,18 @@ def parts_of(store: Database, rubric: str) -> dict[str, str]:
     return parts
 
 
-def parted_by(store: Database, rubric: str) -> str:
+def split_cluster_kind(store: Database, rubric: str) -> str:
     """Return the kind of the clusters that have parts, as in `[analysis]`; "" if none have."""
     return next((str(event["cluster"]) for event in _details_of(store, PARTED, rubric)), "")
 
 
 def check_clusters(store: Database, rubric: str, cluster: str) -> None:
     """Raise InputError if the rubric's labels were split by another kind of cluster."""
-    if (kind := parted_by(store, rubric)) and kind != cluster:
+    if (kind := split_cluster_kind(store, rubric)) and kind != cluster:
         raise InputError(written("improve.other_clusters", rubric=rubric, known=kind, now=cluster))
 
 
-def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
+def note_start(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
     """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
     if not any(event["old"] == rater for event in _details_of(store, STARTED, rubric)):
         _append_detail(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
@@ -139,7 +139,7 @@ def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
     return clusters
 
 
-def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
+def influences_on_texts(store: Database, rubric: str) -> dict[str, set[str]]:
     """Return for every text of a candidate (by the digits of its hash in a rater id) the clusters
     whose labels influenced it: the training ones, and those that chose a winner with this text.
     """
@@ -235,8 +235,7 @@ def _details_by_rubric(store: Database, kind: str) -> list[tuple[str, dict[str, 
     return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
 
 
-# Models' proposals for a grader's text: every request that was answered, and its reply, recorded
-# before it is used
+# Models' proposals for a grader's text: every answered request, recorded before its reply is used
 
 PROPOSED = "improve proposed"
 
@@ -428,10 +427,9 @@ TUNED_THRESHOLDS = EventLog(threshold_events, TunedThreshold)
 WAVES = EventLog(sample_waves, Wave)
 
 
-def inclusion_so_far(store: Store) -> Mapping[str, float]:
+def current_inclusion(store: Store) -> Mapping[str, float]:
     """Return each pair's probability of being picked and labelled by now; empty where all are
-    equal. A pair counts as labelled when any person has labelled it on any rubric: all rubrics of a
-    pair are handed out together.
+    equal. One label of an annotator counts for the pair: its rubrics are handed out together.
     """
     if not (waves := WAVES.all(store)):
         return {}

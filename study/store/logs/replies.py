@@ -36,7 +36,7 @@ _TRIAL_COLUMNS = ("unit_id", "attack", "target", "side", "draw")
 _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
-def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """Return what identifies a grader's replies, by the prompt's key (`Question.prompted`)."""
     columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -199,8 +199,7 @@ class ResponseLog:
 
 # Batches of grades in progress at a provider, recorded before they are sent, so that a run that is
 # killed at any time is continued by the next. A chunk is intended, submitted, then collected - or
-# abandoned, if it never reached the provider. Its grades and the event "collected" are written in
-# one transaction.
+# abandoned, if it never reached the provider. Its grades are written together with "collected".
 
 
 @dataclass(frozen=True, slots=True)
