@@ -206,15 +206,12 @@ def _network(address: str) -> str:
 
 
 def _timestamp(moment: datetime) -> str:
-    """Return a moment as the store's columns of times hold it."""
     return moment.isoformat(timespec="milliseconds")
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
-
-# Signed tokens, and accounts of experts and leads
 
 Role = Literal["expert", "lead"]
 
@@ -312,10 +309,9 @@ def sign_in(
     browser: str = "",
     minutes: float = LOGIN_MINUTES,
 ) -> str:
-    """Return a token for a new login of this account. See `read_login`. A name that is unknown
-    takes as long as one that is known. Raises InputError where name or password is wrong and,
-    whether or not the name is known, where this sender has to wait after wrong passwords: see
-    `refuse_guessing`.
+    """Return a token for a new login of this account. See `read_login`. An unknown name takes as
+    long as a known one. Raises InputError where name or password is wrong, or where this sender has
+    to wait after wrong passwords: see `refuse_guessing`.
     """
     from argon2.exceptions import VerificationError
 
@@ -484,8 +480,8 @@ _ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}
 
 
 def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:
-    """Copy this study's access settings and its lead's account to a new study, to be served at the
-    same address. Return True if an account was copied: only a lead with a password has one.
+    """Copy this study's access settings and its lead's account to a new study at the same address.
+    Return True if the lead has an account with a password, which was copied.
     """
     entry_settings = study.config.session.model_dump(mode="json", include=_ENTRY_SETTINGS)
     path = new_study.folder / study_toml.FILE_NAME
@@ -654,11 +650,7 @@ def _fetch_keys(url: str) -> KeySet | None:
 
 _PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
 """An object id of Prolific's database: 12 bytes, as hexadecimal digits."""
-_ID_PARAMETERS = {
-    "participant_id": "PROLIFIC_PID",
-    "study_id": "STUDY_ID",
-    "session_id": "SESSION_ID",
-}
+_ID_NAMES = {"participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID"}
 """Query parameters by the columns of `participant_entries`."""
 
 
@@ -668,14 +660,13 @@ def new_code() -> str:
 
 
 def enter_participant(study: Study, query: Mapping[str, str]) -> str:
-    """Return the rater code of the participant in an address's query, and record the entry. A
-    participant has one code, whatever their submission. Raises Refused where an id is not one of
-    Prolific's or not signed by it, no place is left, or the participant was rejected.
+    """Record the entry of the participant in an address's query; return their only rater code.
+    Raises Refused where an id is not one of Prolific's, or they have no place in the study.
     """
     settings = study.config.prolific
     if settings and settings.signed_for:
         query = signed_ids(settings, query.get(TOKEN_PARAMETER, ""))
-    entry = {column: query.get(name, "") for column, name in _ID_PARAMETERS.items()}
+    entry = {column: query.get(name, "") for column, name in _ID_NAMES.items()}
     if not all(map(_PROLIFIC_ID.fullmatch, entry.values())):
         raise Refused("prolific_only")
     latest = (
@@ -743,8 +734,6 @@ def _folded(code: str) -> str:
     """
     return normalized_code(code).casefold()
 
-
-# Admission of raters by an address's query: a typed code, an invite, a pass, or a login
 
 LONGEST_HOURS = 24.0 * 90
 """Longest validity of an invite."""
@@ -814,9 +803,7 @@ def _admit_code(study: Study, code: str) -> Admission:
     if _folded(code) in map(_folded, owned_codes):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    spellings = [code]
-    if not is_known:
-        spellings = [other for other in begun_codes if _folded(other) == _folded(code)]
+    spellings = [begun for begun in begun_codes if _folded(begun) == _folded(code)]
     if len(spellings) > 1:
         raise Refused("several_spellings")
     rater = spellings[0] if spellings else code
@@ -863,11 +850,7 @@ def _invite_log(study: Study, invite: str) -> Sequence[Any]:
 
 
 def _expiry(token: str, made_at: str) -> datetime:
-    """Return the time at which an invite made at `made_at` expires."""
     return datetime.fromisoformat(made_at) + timedelta(hours=float(token.partition(".")[2]))
-
-
-# Tickets for the panel
 
 
 def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
@@ -924,9 +907,8 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
 
 
 def invites_table(study: Study) -> pd.DataFrame:
-    """Return a row per invite, the latest first: `rater_id, token, until, state`. A `rater_id` of
-    "" means participants from Prolific. `state` is "open", "revoked" or "expired". `token` and
-    `until` are empty for an invite from before 0.4: the store does not have them.
+    """Return a row per invite, the latest first: `rater_id` ("": participants from Prolific),
+    `token`, `until` (both empty before 0.4), and `state`, "open", "revoked" or "expired".
     """
     query = sa.select(invite_events).order_by(invite_events.c.event_id)
     events = study.store.rows(query)

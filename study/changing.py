@@ -33,7 +33,6 @@ KNOWN_UNIT_FILES = ("training.toml", "attention.toml")
 """Default files for units with a known answer, of training and of attention checks."""
 
 _RULES: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
-"""Settings that cannot be changed, and the effect of changing each other one."""
 _MAX_VALUE_CHARACTERS, _MAX_LINE_CHARACTERS = 60, 600  # of a value, and of a line, in the log
 
 
@@ -146,9 +145,7 @@ def _content(folder: Path, name: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between two states of a study, with both values in words. `key` is a setting's
-    ("sample.pairs", "rubric.NAME.FIELD"), a unit's ("training.NAME"), or a text file's name.
-    """
+    """A changed setting, rubric field, unit or text, and its file, with both values in words."""
 
     key: str
     file: str

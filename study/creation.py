@@ -138,12 +138,17 @@ def create_study(
     responses = None
     if plan.responses:
         responses = read_responses(plan.responses, pairs, plan.rubrics)
+    cluster = CLUSTER if CLUSTER in pairs else ""
     if plan.items is not None:
-        responses = plan.items.responses
+        responses, cluster = plan.items.responses, plan.items.cluster
     default_strata = (column for column in DEFAULT_STRATA if column in pairs)
     strata = tuple(default_strata if plan.stratify is None else plan.stratify)
     sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = draw_sample(pairs, sample_size, strata, plan.seed)
+    slices = tuple(column for column in strata if column != cluster)
+    # The prompts on one proposition are the variants of one cluster.
+    possible_variants = VARIANTS if cluster == CLUSTER else ()
+    variants = tuple(column for column in possible_variants if pairs[column].nunique() > 1)
     markdown = 0.0 if responses is None else markdown_share(responses["response"])
     config = study_toml.StudyConfig(
         name=plan.name or folder.name,
@@ -157,7 +162,7 @@ def create_study(
             # Annotators see responses as users do: rendered where most are in Markdown.
             display="markdown" if markdown >= MARKDOWN_FROM else "text",
         ),
-        analysis=_usual_analysis(plan, pairs, strata),
+        analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
     )
     with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
@@ -175,22 +180,6 @@ def create_study(
                 store.add_responses(responses)
             if complete is not None:
                 complete(Study(temporary, config, checked_rubrics(temporary, config), store))
-
-
-def _usual_analysis(
-    plan: StudyPlan, pairs: pd.DataFrame, strata: tuple[str, ...]
-) -> AnalysisSettings:
-    """Return the clusters, slices and variants of a new study, from the columns that it has."""
-    cluster = CLUSTER if CLUSTER in pairs else ""
-    if plan.items is not None:
-        cluster = plan.items.cluster
-    # The prompts on one proposition are the variants of one cluster.
-    possible_variants = VARIANTS if cluster == CLUSTER else ()
-    return AnalysisSettings(
-        slices=tuple(column for column in strata if column != cluster),
-        cluster=cluster or "pair",
-        variants=tuple(column for column in possible_variants if pairs[column].nunique() > 1),
-    )
 
 
 # A published study as a folder of data: `design.toml`, `published.toml` with its figures and their
@@ -262,9 +251,8 @@ class PublishedStudy:
         return self.name if self.folder in shipped_studies().values() else FIGURES
 
     def prompts(self, **files: Path | None) -> Path:
-        """Return the file of prompts, from the user's `files` by kind of prompts ("pairs",
-        "propositions"): the one of the study's kind, or else the one included in the study. Raises
-        InputError where there is none, or `files` has one of another kind.
+        """Return the file of prompts: the one in `files` (by kind) of the study's kind, or the one
+        included. Raises InputError where there is none, or `files` has one of another kind.
         """
         kind, included_file = self.design.prompts, self.design.file
         path = files.pop(kind)

@@ -70,7 +70,7 @@ from evenhand.study.trust import remember
 from evenhand.texts import written
 
 # Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
-# The tables are taken as they are found, so a store of an older schema is copied unchanged.
+# The tables are read from the database itself, so a store of an older schema is copied unchanged.
 
 _STUDY_TABLES = {*metadata.tables, "alembic_version"}
 _ROWS_PER_CHUNK = 1000
@@ -84,6 +84,7 @@ class TableState:
     checksum: int = field(default=0, repr=False)
 
     def add(self, rows: Sequence[Iterable[Any]]) -> None:
+        """Count these rows too."""
         digests = (hashlib.sha256(json.dumps(list(row)).encode()).digest() for row in rows)
         self.rows += len(rows)
         self.checksum = (self.checksum + sum(map(int.from_bytes, digests))) % 2**256
@@ -92,7 +93,7 @@ class TableState:
 States = dict[str, TableState]
 
 
-def found_tables(connection: sa.Connection) -> sa.MetaData:
+def reflected_tables(connection: sa.Connection) -> sa.MetaData:
     """Return a study's tables as they are in a database, with types that every database has."""
     reflected, portable = sa.MetaData(), sa.MetaData()
     reflected.reflect(connection, only=lambda name, _: name in _STUDY_TABLES)
@@ -139,7 +140,7 @@ def copy_tables(
     Both connections are in a transaction, which the caller ends. `on_rows` is called after each
     chunk of rows. Raises InputError where the target's rows are not those of the source afterwards.
     """
-    tables = found_tables(source)
+    tables = reflected_tables(source)
     tables.create_all(target)
     source_states = {name: TableState() for name in tables.tables}
     for table in tables.sorted_tables:
@@ -203,7 +204,7 @@ def take_snapshot(store: Database, file: Path) -> None:
     else:
         target = Database.connect(file.name, file.parent, create=True)
         with closing(target), store.read() as present, target.write() as new:
-            copy_tables(present, new, store.goes_on)
+            copy_tables(present, new, store.report_answer)
     with closing(sqlite3.connect(file)) as snapshot:
         snapshot.execute("PRAGMA journal_mode = DELETE")  # one file, without a log next to it
 
@@ -294,11 +295,11 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
 
 @dataclass(frozen=True)
 class KeptBackup:
-    """A new backup, its contents, and the number of the study's backups there are now."""
+    """A new backup, its contents, and the number of backups of the study that are kept now."""
 
     file: Path
     contents: Contents
-    number: int
+    n_kept: int
 
 
 def _open_store(folder: Path) -> Database:
@@ -599,15 +600,13 @@ def upgrade_store(folder: Path) -> Upgraded:
         file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
         backup_of(store, folder, file)
         with store.only_user() as connection:
-            old_tables = found_tables(connection)
+            old_tables = reflected_tables(connection)
             n_rows = _row_counts(connection, old_tables)
             migrate(connection, before)
             if _row_counts(connection, old_tables) != n_rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        workspace.study_secret(
-            store
-        )  # made with every new study; versions before 0.3.0 made it late
+        workspace.study_secret(store)  # a store of before 0.3.0 may have none yet
     _secure_folder(folder)
     return Upgraded(before, now, file)
 
@@ -651,15 +650,15 @@ def _copy_store(store: Database, source: sa.Connection, target: Database) -> Sta
     """Copy the store to an empty database, or find the same rows there; return the states."""
 
     def on_rows() -> None:  # while rows come from one of the two, the other is silent
-        store.goes_on()
-        target.goes_on()
+        store.report_answer()
+        target.report_answer()
 
     try:
         with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
                 return copy_tables(source, connection, on_rows)
-            source_states = states(source, found_tables(source), on_rows)
-            if states(connection, found_tables(connection), on_rows) == source_states:
+            source_states = states(source, reflected_tables(source), on_rows)
+            if states(connection, reflected_tables(connection), on_rows) == source_states:
                 return source_states
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words
@@ -676,7 +675,7 @@ ADDED = {
     "practice_labels": SHOWN,
     "login_attempts": ("address_key",),
 }
-"""Columns that tables of schema 1 lack. Version 0.1.0 has schema 1, version 0.2.0 schema 2."""
+"""Columns that tables of schema 1 (version 0.1.0) lack; version 0.2.0 has schema 2."""
 _PROVIDER_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
@@ -714,6 +713,8 @@ def _add_server_to_names(
         )
 
 
+# The health check
+
 OLD_HOURS = 50.0
 """Age at which a backup is old: with nightly backups, more than one night was missed."""
 _MIN_POSTGRESQL = 14
@@ -725,7 +726,7 @@ class Finding:
     """The result of one check: a sentence, with what to do where `is_well` is False."""
 
     is_well: bool
-    says: str
+    sentence: str
 
 
 def examine(folder: Path, url: str = "") -> list[Finding]:
@@ -747,7 +748,7 @@ def serving_notes(study: workspace.Study, url: str) -> list[str]:
     """Return what should be repaired in an open study that is about to be served at `url`."""
     findings = [*_check_modes(study.folder), *_check_access(study.config.session, url)]
     findings += _check_store(study)
-    return [finding.says for finding in findings if not finding.is_well]
+    return [finding.sentence for finding in findings if not finding.is_well]
 
 
 def _check_access(session: SessionSettings, url: str) -> Iterator[Finding]:
@@ -817,8 +818,8 @@ def _check_versions(store: Store) -> Finding:
 
 
 def _first_names(names: list[str]) -> str:
-    rest = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(sorted(names)[:_MAX_NAMES]) + rest
+    others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 
 
 def _well(name: str, **fields: object) -> Finding:

@@ -55,10 +55,9 @@ class Study:
     @cached_property
     def blinding_key(self) -> bytes:
         """Return the key that fixes what annotators must not foresee: when attention checks and
-        repeats come, the order of units and sides, ids of tasks. It is not the seed, which is
-        public. Every task that is given out is stored, so no stored data depends on the key.
+        repeats come, the order of units and sides, ids of tasks. The seed is public, this is not.
         """
-        return key_for(self.store, "blinding")
+        return hmac.new(study_secret(self.store), b"blinding", hashlib.sha256).digest()
 
     def subjects(self) -> list[str]:
         """Return the subjects that have a response, in alphabetical order."""
@@ -141,10 +140,8 @@ class Study:
         units = [parse_unit_id(question.unit_id) for question in questions]
         texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         return [
-            question.presented(
-                presented_values(question.rubric, unit, question.order, *texts[unit[:2]])
-            )
-            for unit, question in zip(units, questions, strict=True)
+            asked.presented(presented_values(asked.rubric, unit, asked.order, *texts[unit[:2]]))
+            for unit, asked in zip(units, questions, strict=True)
         ]
 
     def ratings(self) -> pd.DataFrame:
@@ -316,11 +313,6 @@ def study_secret(store: Database) -> bytes:
             add_secret(connection)
             stored = store.values(query)
     return bytes.fromhex(stored[0])
-
-
-def key_for(store: Database, purpose: str) -> bytes:
-    """Return a key for one purpose only, which reveals nothing of the secret or of other keys."""
-    return hmac.new(study_secret(store), purpose.encode(), hashlib.sha256).digest()
 
 
 StoreEvent = Literal["asked", "backup"]

@@ -290,7 +290,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
         note_in(arguments.dir, "backup", backup.file.name)
         say("keep.backup_tried" if arguments.verify else "keep.backup", file=backup.file)
         say("keep.holds", **asdict(backup.contents))
-        say("keep.backups", count=backup.number, folder=arguments.to)
+        say("keep.backups", count=backup.n_kept, folder=arguments.to)
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
@@ -304,7 +304,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
 def run_doctor(arguments: argparse.Namespace) -> int:
     findings = keeping.examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for finding in findings:
-        say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
+        say("doctor.good" if finding.is_well else "doctor.mend", says=finding.sentence)
     n_problems = sum(not finding.is_well for finding in findings)
     end = written("doctor.end", count=n_problems) if n_problems else written("doctor.well")
     console().print(end)

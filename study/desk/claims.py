@@ -1,9 +1,9 @@
-"""The work that raters are given: which questions in which order, and who has claimed which.
+"""The work that raters are given: which questions in which order, and who has claimed which. A
+claim records that a task, a question for one rater, was given out.
 
-A claim records that a task, a question for one rater, was given out; it is open until the rater has
-answered. In this file: the lead's decisions; raters who left, and quotas; units with a known
-answer, among them attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`,
-all claims in memory, in step with the store; and `NextTasks`, a rater's next tasks.
+In this order: the lead's decisions; raters who left, and quotas; units with a known answer, such as
+attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
+memory, in step with the store; and `NextTasks`, a rater's next tasks.
 
 Every change of a claim carries the next version number. Writers take turns, so the numbers rise in
 the order of the commits, and a refresh reads only what changed since the last one.
@@ -98,8 +98,8 @@ class Oversight:
             if event.kind in ("pause", "resume"):
                 paused = event.kind == "pause"
             elif event.kind == "exclude":
-                exclusion = Exclusion(event.reason, event.done_by, event.created_at)
-                exclusions[event.rater_id] = exclusion
+                details = (event.reason, event.done_by, event.created_at)
+                exclusions[event.rater_id] = Exclusion(*details)
                 readmitted.discard(event.rater_id)
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
@@ -160,8 +160,7 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query)
 
 
-# Raters who left before they had finished, and quotas by the answer to the background question that
-# study.toml names as `side`, such as a political orientation
+# Raters who left before they had finished, and quotas by the answer to a background question
 
 _ENDING_EVENTS = ("released", "readmitted", "consent", "screened_out")
 
@@ -232,8 +231,6 @@ class KnownUnit(Section):
 
 
 class _UnitsFile(Section):
-    """A file of units with a known answer."""
-
     unit: tuple[KnownUnit, ...] = Field(min_length=1)
 
 
@@ -362,8 +359,7 @@ def attention_results(study: Study) -> pd.DataFrame:
     rubric, expected, given, passed, created_at`; one row per rater, check and rubric.
 
     The latest answer counts. `expected` are the answers that the study's file accepts now ("4 or
-    5"). `given` has the same orientation of the sides; it is empty where the check was skipped,
-    which is a failure.
+    5"). `given`, in the same order of sides, is empty where the check was skipped: not passed.
     """
     checks = AttentionChecks(study)
     query = sa.select(attention_labels).order_by(attention_labels.c.event_id)
@@ -450,7 +446,7 @@ class SessionDesign:
 
     def planned_repeats(self, answers: int) -> int:
         """Return the number of repeats due after `answers` first answers."""
-        n_repeats = int(self.settings.repeat_share * answers + 1e-9)  # 0.1 * 30 is below 3
+        n_repeats = int(self.settings.repeat_share * answers + 1e-9)  # 0.29 * 100 is below 29
         return max(0, min(n_repeats, answers - self.settings.repeat_gap))
 
     def digest(self, *parts: str) -> str:
@@ -515,9 +511,7 @@ def blinded(task_id: str, key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row of the claims: a task that was given to a rater. `draw` above 0 is a hidden repeat.
-    `state` is "open", "labelled" or "released"; `version` numbers the changes of all claims.
-    """
+    """A row of the claims: a task that was given to a rater. `draw` above 0 is a hidden repeat."""
 
     task_id: str
     rater_id: str
@@ -616,8 +610,8 @@ class ClaimIndex:
     def full_questions(
         self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()
     ) -> set[Key]:
-        """Return the questions that `n_raters` raters or more have claimed. An open claim from
-        before `lapsed_before` does not count, and neither does any claim of an excluded rater.
+        """Return the questions that `n_raters` raters have claimed, without claims of excluded
+        raters, and open claims from before `lapsed_before`.
         """
         n_uncounted = Counter(
             key
@@ -710,59 +704,61 @@ class NextTasks:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
-            next_version = self.index.last_version + 1
-            self.tasks = dict(self.tasks)
-            for key, claim in self.index.of_rater(self.rater_id).items():
+            tasks, next_version = dict(self.tasks), self.index.last_version + 1
+            for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
-                    self.tasks[key] = replace(claim, state="labelled", version=next_version)
+                    tasks[key] = replace(claim, state="labelled", version=next_version)
+            self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         n_raters = settings.raters_per_unit
-        full_questions = self.index.full_questions(n_raters, lapsed_before, self.excluded)
+        full = self.index.full_questions(n_raters, lapsed_before, self.excluded)
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
         # A task is lost once its lease is over and the question has enough other raters.
         self.valid_claims = [
             claim
             for claim in self.open_claims
-            if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in full_questions
+            if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in full
         ]
         unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
         given_questions = self.design.with_counterparts(self.index.held_by(self.rater_id))
-        self.free_questions = self.design.questions.keys() - given_questions - full_questions
+        self.free_questions = self.design.questions.keys() - given_questions - full
 
     def progress(self) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given)."""
-        n_done = n_first = n_repeats = n_checks_done = 0
+        n_answered = n_first_answers = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
             is_labelled = claim.state == "labelled"
             if claim.is_check:
                 n_checks_done += is_labelled
                 continue
-            n_done += is_labelled
-            n_first += is_labelled and claim.draw == 0
+            n_answered += is_labelled
+            n_first_answers += is_labelled and claim.draw == 0
             n_repeats += claim.state != "released" and claim.draw > 0
-        n_first += sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
+        n_first_answers += sum(
+            claim.draw == 0 and not claim.is_check for claim in self.valid_claims
+        )
         if self.design.settings.units_per_rater:
-            n_first += sum(map(len, self._screens()))
+            n_first_answers += sum(map(len, self._screens()))
         else:
-            n_first += len(self.free_questions)
-        total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
+            n_first_answers += len(self.free_questions)
+        total = n_first_answers + max(n_repeats, self.design.planned_repeats(n_first_answers))
         n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
-        if n_done < total:
+        if n_answered < total:
             checks = self.design.checks
             for number, screen in checks.remaining(self.rater_id, self.given_checks):
                 if checks.due_after(self.rater_id, number) < total:
                     n_checks_ahead += len(screen)
-        return n_done + n_checks_done, total + n_checks_done + n_checks_ahead
+        return n_answered + n_checks_done, total + n_checks_done + n_checks_ahead
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
         changes = Changes(connection, self.index)
         half_lease_ago = minutes_ago(self.design.settings.lease_minutes / 2)
         needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
-        # Open tasks that others have taken over are released. The leases of the others are renewed:
-        # all of them and in order, as tasks are shown in the order of their claims' versions.
+        # Tasks that others have taken over are released. Other leases are renewed, all and in
+        # order, as tasks are shown in the order of their claims' versions.
         for claim in sorted(self.open_claims, key=lambda claim: claim.version):
             if claim not in self.valid_claims:
                 changes.mark(claim.task_id, state="released")

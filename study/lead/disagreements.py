@@ -84,9 +84,8 @@ def queue_length(study: Study) -> int:
 def open_next(
     study: Study, name: str, skipped: Collection[Key] = (), wanted: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
-    """Return the unit of the queue that the adjudicator `name` sees next (None if there is none),
-    and the length of the queue. The order differs by adjudicator, so that two of them rarely open
-    the same unit. The unit `wanted` comes first; units in `skipped` come after the others.
+    """Return the unit of the queue that the adjudicator `name` sees next, and the queue's length.
+    The order differs by adjudicator: two rarely open the same unit. `skipped` units come last.
     """
 
     def position(unit: QueuedUnit) -> tuple[bool, bool, str]:
@@ -150,9 +149,8 @@ def decide(
     since: int | None = None,
 ) -> str:
     """Append the decision of the adjudicator `name`; it is on disk on return. The latest decision
-    on a unit counts. Return a sentence where another adjudicator has decided the unit after the
-    label number `since` (see `last_label`), else "". Raises InputError where the study has no such
-    unit, the label is not one of the rubric's, or the reason is empty.
+    on a unit counts. Return a sentence where another adjudicator has decided it after the label
+    number `since` (see `last_label`), else "". Raises InputError for a bad unit, label or reason.
     """
     unit_ids = study.units_by_kind("all")
     decision = _checked_decision(study, unit_ids, (unit_id, rubric, label, reason))
@@ -331,9 +329,8 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-# Disagreements between a grader and annotators, which the lead sorts by what is wrong: the grader,
-# the annotators, or the rubric's text, which can be read in two ways. The latest judgment on a unit
-# and grader counts; an empty one takes the former back.
+# Disagreements between a grader and annotators, sorted by the lead: is the grader wrong, are the
+# annotators, or is the rubric's text unclear? The latest judgment on a unit and grader counts.
 
 Kind = Literal["grader_wrong", "people_wrong", "rubric_unclear"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -341,9 +338,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, kw_only=True)
 class SortedDisagreement:
-    """The judgment of the lead `done_by` on a grader's label that differs from annotators'. `kind`
-    is one of `KINDS`, or empty where a former judgment is taken back.
-    """
+    """A lead's judgment on a grader's label that differs from annotators'; `kind` "" revokes it."""
 
     rubric: str
     rubric_hash: str
@@ -396,9 +391,7 @@ def present_judgments(study: Study) -> list[SortedDisagreement]:
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
-    """Return the units of the sample on which a new text of a rubric may be tried. Pairs with a
-    sorted disagreement are left out, as the text may have been written to fit them.
-    """
+    """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
     all_judgments = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
     sorted_pairs = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])

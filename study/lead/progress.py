@@ -118,13 +118,11 @@ def data_version(study: Study) -> str:
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
-    """Return a row per rubric that people label: `rubric, units, wanted, done, open, free,
-    median_seconds, hours_left`.
+    """Return a row per rubric that people label: `rubric, units`, the numbers of labels `wanted,
+    done, open, free`, and `median_seconds, hours_left`.
 
-    All but `rubric` and `units` are about labels: each unit needs one from each of several raters.
-    Of those `wanted` some are `done`, some `open` (given out, with a running lease) and the others
-    `free`. Labels of excluded raters do not count. `hours_left` is the time for open and free
-    labels at the rubric's median pace; NaN before anyone has labelled.
+    An `open` label is given out, with a running lease. Labels of excluded raters do not count.
+    `hours_left` is the time for open and free labels at the median pace; NaN before any label.
     """
     holders = _holder_counts(study)
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
@@ -171,8 +169,7 @@ def places_without_annotator(study: Study) -> tuple[int, int]:
 def rater_progress(study: Study) -> pd.DataFrame:
     """Return a row per annotator: `rater_id, state, answers, skipped, open, median_seconds, hours,
     last_answer`. `state` is "excluded", "working" (has a task with a running lease), "finished" (no
-    item is left for them) or "away"; `hours` is the time spent on answers, without idle time;
-    repeats count among `answers`.
+    item is left for them) or "away"; `hours` is the time spent on `answers`, repeats included.
     """
     settings = study.config.annotation
     n_raters, max_units = settings.raters_per_unit, settings.units_per_rater
@@ -221,8 +218,7 @@ _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 @dataclass(frozen=True)
 class Forecast:
     """What is left of the labelling: labels `done` of those `wanted`, the `hours` of work for the
-    others at the median pace (NaN before anyone has labelled), and the time `until` when the
-    labelling ends (UTC) at the pace of the last day's `annotators`; None where it is not known.
+    others (NaN before any label), and the end (UTC) at the pace of the last day's `annotators`.
     """
 
     done: int

@@ -176,8 +176,8 @@ def _controlled_rounding(
 MAX_RATIO = 2.0
 """Largest ratio of the probabilities of the pairs with the highest and the lowest score. If scores
 are uninformative, the sample's efficiency is at least 4 r / (1 + r)^2 of one picked by chance, r
-being this ratio: eight ninths, where 3 would leave three quarters (Kantorovich's inequality, for
-weights). The gain is in benchmarks/results/uncertainty.md."""
+being this ratio: eight ninths, where 3 would leave three quarters (Kantorovich's inequality). The
+gain is in benchmarks/results/uncertainty.md."""
 MAX_CHANCE = 0.9
 """Largest probability of a pair, so that some pairs like it are not picked."""
 

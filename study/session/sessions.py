@@ -247,8 +247,6 @@ def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) 
     return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
 
 
-# All steps of a session
-
 MAX_COMPREHENSION_ATTEMPTS = 2
 RELEASE_REASONS = ("returned", "timed_out", "rejected")
 
@@ -647,9 +645,8 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     `start` and `end` are the times of the rater's first and last act (UTC); if the first act is a
     label, `start` is when its unit was shown. `units` are those with a label or a skip, `answers`
     all labels and skips; practice and checks are in the time, not in the counts. `state` is the
-    present step, "complete", "nothing_left" where no unit was left for them, or why their session
-    ended before: "stopped" (by a rule of the study), "excluded" (by the lead), or a reason of a
-    step "ended". `owed` is empty where [pay] sets no amount, or the lead has to decide; see `why`.
+    present step, "complete", "nothing_left" (no unit was left for them), "stopped" (by a rule of
+    the study), "excluded" (by the lead), or a reason of a step "ended". `owed` may be empty: `why`.
     """
     exclusions = oversight(study.store).exclusions
     idle_seconds = study.config.session.idle_minutes * 60

@@ -264,10 +264,10 @@ def all_labels_were_assigned(store: Store) -> bool:
 def grade_totals(store: Store) -> pd.DataFrame:
     """Return a row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
 
-    Of the latest attempt at every question are `labelled`, `unscored` (with `unscored_reasons`, a
-    JSON object reason -> count), and among the labelled those of `low_mass`, whose tokens were
-    mostly not options, and those `without_probabilities` that were requested. All other columns are
-    of all attempts; `units` counts the units asked about. `tokens_input` includes those read from
+    Some columns count the latest attempt at each question: `labelled`; `unscored`, with
+    `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, whose tokens
+    were mostly not options, and `without_probabilities`, which were requested. All other columns
+    count all attempts; `units` are those asked about. `tokens_input` includes those read from
     the provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by
     the names they gave, with their numbers of replies. Tokens and `cost_usd` are NaN where they are
     not known: a server without usage, a model without a price. Offline graders cost 0.
@@ -276,7 +276,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     facts = grades.c.provenance
     returned_model = facts["returned_model"].as_string()
     has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
-    lacks = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
+    has_none = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
     kinds = ((kind, facts["tokens", kind].as_integer()) for kind in ("input", "output", "cached"))
     tokens = (sa.func.sum(number).label(f"tokens_{kind}") for kind, number in kinds)
     sums = (
@@ -287,7 +287,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
             sa.func.count().filter(is_current, is_scored).label("labelled"),
             sa.func.count().filter(is_current, ~is_scored).label("unscored"),
             sa.func.count().filter(is_current, is_scored, has_low_mass).label("low_mass"),
-            sa.func.count().filter(is_current, is_scored, lacks).label("without_probabilities"),
+            sa.func.count().filter(is_current, is_scored, has_none).label("without_probabilities"),
             *tokens,
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
             sa.func.min(grades.c.created_at).label("first_at"),

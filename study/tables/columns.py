@@ -61,8 +61,8 @@ def shortened(text: str) -> str:
     >>> shortened("yes"), len(shortened("x" * 1000))
     ('yes', 40)
     """
-    too_long = len(text) > _MAX_QUOTED_CHARACTERS
-    return f"{text[: _MAX_QUOTED_CHARACTERS - 3]}..." if too_long else text
+    most = _MAX_QUOTED_CHARACTERS
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def listed(names: Iterable[object]) -> str:
@@ -92,9 +92,7 @@ _ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - 
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
-    """Return a table with the columns `theirs` under evenhand's names `ours`. Raises InputError
-    where there is no such column, or another one has the name already.
-    """
+    """Return a table with the columns `{ours: theirs}` under our names, or raise InputError."""
     for ours, theirs in columns.items():
         if theirs not in frame:
             names = ", ".join(map(str, frame.columns))
@@ -195,10 +193,9 @@ def _plain(name: str) -> str:
 
 
 # ---- spellings of names and labels --------------------------------------------------------------
-# Texts with the same folded form are the same to a reader: they differ in the composition of
-# letters, invisible characters, outer or doubled spaces, or 2.0 for 2. Texts with the same loose
-# form look alike: they differ by case, punctuation, typographic marks, underscores or leading
-# zeros; users are asked about these.
+# Texts with one folded form are the same to a reader: they differ in the composition of letters,
+# invisible characters, outer or doubled spaces, or 2.0 for 2. Texts with one loose form look alike:
+# they differ by case, punctuation, underscores or leading zeros, and users are asked about them.
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _SPACES = re.compile("[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
 _UNSEEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -235,9 +232,8 @@ def fold(column: pd.Series) -> pd.Series:
 
 
 def loose(text: str) -> str:
-    """Return the loose form of a text: without differences of case, typographic marks, HTML
-    entities, punctuation at its ends, underscores and hyphens between words, and leading zeros; the
-    text itself if nothing is left.
+    """Return the loose form of a text: without case, typographic marks, HTML entities, punctuation
+    at its ends, separators between words, and leading zeros; the text itself if nothing is left.
 
     >>> [loose(text) for text in ("Off-topic.", "off\\u2010topic", "Q&amp;A", "007")]
     ['off topic', 'off topic', 'q&a', '7']

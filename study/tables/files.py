@@ -17,7 +17,6 @@ from evenhand.errors import InputError
 FILE, FOLDER = 0o600, 0o700
 """Modes of files and folders: only the owner can read and write them."""
 HAS_MODES = hasattr(os, "geteuid")
-"""False on Windows."""
 
 
 def new_file(path: Path) -> None:
@@ -99,9 +98,7 @@ def check_folder(path: Path) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file in one step; it is on disk on return, and only the owner can read it. Raises
-    InputError where there is no folder for it, or the path is a folder or a device.
-    """
+    """Replace the file in one step; it is on disk on return, and only the owner can read it."""
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
     if path.is_dir():

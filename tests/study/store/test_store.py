@@ -800,8 +800,10 @@ def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_le
     parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
     decisions.note_parts(store, "refusal", parts, "pair", "lead")
     text, other = "m#prompt-01234567", "m#prompt-abcdefab"
-    tried, older = (decisions.Tried(origin=each, is_new=True, has_own_text=True) for each in "ab")
-    plain = decisions.Tried(origin="another", is_new=True, has_own_text=False)
+    tried, older = (
+        decisions.Candidate(origin=each, is_new=True, has_own_text=True) for each in "ab"
+    )
+    plain = decisions.Candidate(origin="another", is_new=True, has_own_text=False)
     decisions.note_candidates(store, "refusal", {text: tried, "model": plain, other: tried}, "lead")
     decisions.note_candidates(
         store, "refusal", {text: older}, "lead"
