@@ -206,6 +206,7 @@ def _network(address: str) -> str:
 
 
 def _timestamp(moment: datetime) -> str:
+    """Return a time in the form in which the store keeps it."""
     return moment.isoformat(timespec="milliseconds")
 
 
@@ -850,6 +851,7 @@ def _invite_log(study: Study, invite: str) -> Sequence[Any]:
 
 
 def _expiry(token: str, made_at: str) -> datetime:
+    """Return the time at which an invite made at `made_at` expires."""
     return datetime.fromisoformat(made_at) + timedelta(hours=float(token.partition(".")[2]))
 
 

@@ -324,8 +324,8 @@ def _verify(file: Path, contents: Contents) -> None:
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     """Write a study with an open store to a new file, and verify it. Return its contents."""
-    file, study_folder, target_folder = file.absolute(), folder.resolve(), file.absolute().parent
-    real_target = target_folder.resolve()
+    file, study_folder = file.absolute(), folder.resolve()
+    target_folder, real_target = file.parent, file.parent.resolve()
     if file.exists():
         raise InputError(f"{file} exists already; name a new file")
     if not target_folder.is_dir():

@@ -167,9 +167,7 @@ def _end_tile(ends: Forecast) -> Tile:
     if ends.labels_left <= 0:
         return Tile("Time left", PageLink("Progress", written("progress.none")))
     end = f"{ends.end[:1].upper()}{ends.end[1:]}."
-    return Tile(
-        "Time left", PageLink("Progress", written("progress.work", work=ends.work_left)), end
-    )
+    return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
 
 
 def _cost_tile(paid: Costs) -> Tile:

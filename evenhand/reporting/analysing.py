@@ -138,7 +138,7 @@ def _study_context(
 ) -> ReportContext:
     """Return the report's context; `by_id` is the `dataset` with ids in place of names."""
     from evenhand.analysis.report import ReportContext
-    from evenhand.study.lead.disagreements import present_judgments
+    from evenhand.study.lead.disagreements import sorted_cases
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.store.logs.decisions import WAVES
     from evenhand.study.store.store import models_that_answered
@@ -191,7 +191,7 @@ def _study_context(
         sorted=by_names(
             {
                 (decision.rubric, decision.unit_id, decision.grader): (decision.kind, decision.note)
-                for decision in present_judgments(study)
+                for decision in sorted_cases(study)
             }
         ),
     )

@@ -138,7 +138,7 @@ def from_study(
     """
     from evenhand.study.creation import rewording_of, units_by_wording
     from evenhand.study.desk.claims import oversight
-    from evenhand.study.lead.disagreements import present_judgments
+    from evenhand.study.lead.disagreements import sorted_cases
     from evenhand.study.session.sessions import raters_with_languages
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
@@ -175,9 +175,7 @@ def from_study(
             usage=usage,
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
-            sorted=Counter(
-                (case.rubric, case.grader, case.kind) for case in present_judgments(study)
-            ),
+            sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_cases(study)),
             attacked=attacked_table(study.store, hashes),
             rewordings=tried_wordings,
             strata=config.sample.stratify,

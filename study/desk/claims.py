@@ -231,6 +231,8 @@ class KnownUnit(Section):
 
 
 class _UnitsFile(Section):
+    """A file of units with a known answer."""
+
     unit: tuple[KnownUnit, ...] = Field(min_length=1)
 
 

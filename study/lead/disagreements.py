@@ -377,7 +377,7 @@ def sort_disagreement(
     _LOG.append(study.store, [judgment])
 
 
-def present_judgments(study: Study) -> list[SortedDisagreement]:
+def sorted_cases(study: Study) -> list[SortedDisagreement]:
     """Return the judgments that count, in order, without those under a former rubric text."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")

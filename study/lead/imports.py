@@ -41,10 +41,8 @@ def import_ratings(
         ratings = ratings.assign(rubric=next(iter(study.rubrics)))
     # Without a hash ratings would count under any later text as well: they get the present one.
     present_hashes = {name: rubric.hash for name, rubric in study.rubrics.items()}
-    default_hashes, hashes = (
-        ratings["rubric"].map(present_hashes).fillna(""),
-        ratings["rubric_hash"],
-    )
+    default_hashes = ratings["rubric"].map(present_hashes).fillna("")
+    hashes = ratings["rubric_hash"]
     ratings = ratings.assign(rubric_hash=hashes.where(hashes != "", default_hashes))
     _check_rows(study, ratings, source)
     raters = ratings.drop_duplicates("rater_id")

@@ -233,7 +233,7 @@ class Forecast:
         return self.wanted - self.done
 
     @property
-    def work_left(self) -> str:
+    def work(self) -> str:
         """Time of the work that is left, such as "42 hours"; a dash where it is not known."""
         if self.hours < 2:
             return number_of(math.ceil(60 * self.hours), "minute")
@@ -283,7 +283,7 @@ def time_left(outlook: Forecast) -> str:
     counts = {"left": outlook.labels_left, "wanted": outlook.wanted}
     if math.isnan(outlook.hours):
         return written("progress.left_unknown", **counts)
-    return written("progress.left", work=outlook.work_left, end=outlook.end, **counts)
+    return written("progress.left", work=outlook.work, end=outlook.end, **counts)
 
 
 # The work that a study asks of annotators, estimated before anyone has labelled

@@ -100,8 +100,9 @@ class AnalysisSettings(BiasSettings):
         """Ignore removed settings with the values that earlier versions wrote."""
         if not isinstance(values, Mapping):
             return values
-        former = {"ensembles": [], "interval": "percentile"}
-        return {name: value for name, value in values.items() if former.get(name) != value}
+        former_defaults = {"ensembles": [], "interval": "percentile"}
+        entries = values.items()
+        return {name: value for name, value in entries if former_defaults.get(name) != value}
 
 
 MAX_MARGIN_SHARE = 0.25
@@ -228,7 +229,7 @@ _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
 class PublishedFigure(sections.Section):
-    """One figure: its name in results.csv, whom it is about, and its value as printed."""
+    """A published figure: its name in results.csv, the raters it is about, its printed value."""
 
     rubric: str = Field(min_length=1)
     statistic: str = Field(min_length=1)

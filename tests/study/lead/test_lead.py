@@ -376,7 +376,7 @@ def say(study: Study, kind: str, note: str = "", grader: str = "g", **other: str
 
 
 def held(study: Study) -> list[tuple[str, str, str]]:
-    return [(each.grader, each.kind, each.note) for each in cases.present_judgments(study)]
+    return [(each.grader, each.kind, each.note) for each in cases.sorted_cases(study)]
 
 
 def test_the_latest_word_counts_and_can_be_taken_back(make_study):

@@ -38,8 +38,8 @@ from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.lead.disagreements import (
     adjudicator_id,
     decide,
-    present_judgments,
     sort_disagreement,
+    sorted_cases,
 )
 from evenhand.study.session.sessions import (
     Costs,
@@ -378,7 +378,7 @@ def test_what_was_done_is_there_after_a_kill(make_session, database):
         assert accounts(study.store) == {}
         assert len(participants_table(study)) == 1
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
-        (said,) = present_judgments(study)
+        (said,) = sorted_cases(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
         ratings = study.ratings().set_index("rater_id")["label"]
         assert ratings.to_dict() == {"ann": "2", adjudicator_id("ada"): "5"}
