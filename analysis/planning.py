@@ -34,7 +34,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
-    MOST_OF_PEOPLE,
+    MAX_MARGIN_SHARE,
     AnalysisSettings,
     DecisionSettings,
     Scope,
@@ -537,7 +537,7 @@ class Panel:
         human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
         share = np.full(len(human_kappa), rule.margin_share)
         if not rule.margin_share:
-            share = np.where(margin > MOST_OF_PEOPLE * human_kappa, MOST_OF_PEOPLE, 0.0)
+            share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
         allowed = np.where(share > 0, share * human_kappa, margin)
         difference = self.with_grader.mean(axis=0) - human_kappa
         variance = self._over_people() if scope == "like_these" else None

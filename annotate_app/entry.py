@@ -120,7 +120,7 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
     before: access.Admission | None = st.session_state.get(_ADMITTED)
     login = _LOGIN.held()
     is_open = desk.study.config.session.entry == "open"
-    if before and before.way == "open" and is_open and before.address == address and not login:
+    if before and before.way == "open" and is_open and before.query == address and not login:
         return before  # a code does not run out
     try:
         admission = access.admit(desk.study, address, login)
@@ -134,8 +134,8 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
         desk.register(admission.rater_id)
     if not admission.is_new:
         st.session_state[_ADMITTED] = admission
-    if address != admission.address:
-        st.query_params.from_dict(admission.address)
+    if address != admission.query:
+        st.query_params.from_dict(admission.query)
     return admission
 
 
@@ -185,7 +185,7 @@ def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader
         st.title(reader.say("entry.new_code_title"), anchor=False)
         show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
         go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
-        confirm = partial(access.begin, desk.study, admission.rater_id)
+        confirm = partial(access.record_entry, desk.study, admission.rater_id)
         goes_on = st.button(
             go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
         )
@@ -215,7 +215,7 @@ def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:
-        _go_on(admission.address)
+        _go_on(admission.query)
 
 
 def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:

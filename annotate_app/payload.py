@@ -28,8 +28,8 @@ from evenhand.study.desk.desk import (
     Desk,
     EarlierAnswer,
     Flag,
-    Sent,
     Sheet,
+    Submission,
     Task,
 )
 from evenhand.study.prompts.sampling import digest
@@ -130,7 +130,7 @@ def page_data(
         and {
             "rows": [_earlier(row, reader) for row in listed.rows],
             "start": listed.start,
-            "found": listed.found,
+            "found": listed.total,
         },
         "sheet": sheet and _sheet(sheet, reader, annotation.display, earlier=back is not None),
         "ahead": ahead and _sheet(ahead, reader, annotation.display, earlier=False),
@@ -139,7 +139,7 @@ def page_data(
     }
 
 
-def read_sent(sent: Any) -> list[Sent]:
+def read_sent(sent: Any) -> list[Submission]:
     """The answers and flags in what a browser sent. Anything else is left out."""
     return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
 
@@ -180,7 +180,7 @@ def read_navigation(sent: Any) -> Navigation | None:
     return None
 
 
-def _entry(entry: Any) -> Sent | None:
+def _entry(entry: Any) -> Submission | None:
     match entry:
         case {
             "submit_id": str(submit_id),
@@ -240,7 +240,7 @@ def _note(text: str) -> str:
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """The texts that any of the questions needs, once each, and the questions."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
-    first, reasons = sheet.tasks[0].given, reader.part("flag")
+    first, reasons = sheet.tasks[0].stored_answer, reader.part("flag")
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
     in_order = sorted(
@@ -251,7 +251,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "language": reader.code,
         "earlier": earlier,
         "number": sheet.number,
-        "before": sheet.before,
+        "before": sheet.previous_task_id,
         "blocks": [_block(block, reader, display) for block in in_order],
         "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
@@ -271,7 +271,7 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     instructions = own_words(people.instructions)
     guide = rendered(instructions, links=True) if is_whole else None
     if task.rubric.evidence:
-        marks = written_marks(task.given.evidence) if task.given else None
+        marks = written_marks(task.stored_answer.evidence) if task.stored_answer else None
         evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
     return {
         **({"evidence": evidence} if evidence else {}),
@@ -297,9 +297,9 @@ def own_words(text: str) -> str:
 
 
 def _given(task: Task) -> dict[str, str] | None:
-    if task.given is None:
+    if task.stored_answer is None:
         return None
-    return {"option": task.given.option_key, "skip": task.given.skip_reason}
+    return {"option": task.stored_answer.option_key, "skip": task.stored_answer.skip_reason}
 
 
 def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
         "lang": rubric.language,
         "answer": str(answer)[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
-        "at": task.given.created_at if task.given else "",
+        "at": task.stored_answer.created_at if task.stored_answer else "",
         "flagged": row.flagged,
         "excerpt": row.excerpt,
     }

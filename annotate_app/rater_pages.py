@@ -44,10 +44,10 @@ from evenhand.annotate_app.sites import Desks
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access import Admission, Way, read_ticket
-from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, day_of
+from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, start_of_day
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.session.sessions import (
-    CHANCES,
+    MAX_COMPREHENSION_ATTEMPTS,
     End,
     Sessions,
     Step,
@@ -157,7 +157,7 @@ def panel_data(
 
     shown: Desk = desks.sessions.practice if practice else desk
     data = page_data(shown, rater, receipts, look, config_now, reader)
-    if not practice and data["sheet"] is None and not desk.ended(rater):
+    if not practice and data["sheet"] is None and not desk.end_reason(rater):
         desks.sessions.complete(rater)
     return data | {"drawn": desks.drawn}
 
@@ -166,12 +166,12 @@ def config_of(
     desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH
 ) -> PanelConfig:
     """The words and links for a rater now. The excluded never get the link of who is done."""
-    ended = desk.ended(admission.rater_id)
+    ended = desk.end_reason(admission.rater_id)
     words = _words_for(admission.way, reader)
     if ended:
         words |= _end(reader, ended)
     if ended == "day":
-        again = day_of(desk.study.config.session, datetime.now(UTC) - JUST_NOW, later=1)
+        again = start_of_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW, later=1)
         return PanelConfig(words=words, resumes=again.isoformat())
     if admission.way != "prolific" or ended == "paused":
         return PanelConfig(words=words)
@@ -264,7 +264,7 @@ def tell_unsent(
     if rater and isinstance(waiting, list):
         ids = [submit_id for submit_id in waiting[:_MOST] if isinstance(submit_id, str)]
         if not heard.keys() >= {*ids}:
-            stored = desk.arrived(rater, ids)
+            stored = desk.stored_submissions(rater, ids)
             st.session_state[_HEARD] = {rater: {id_: id_ in stored for id_ in ids}}
             st.rerun()
 
@@ -340,8 +340,8 @@ def _press(
 
 
 def _welcome(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    warning = sessions.texts.shown("content_warning", reader.code)
-    instructions = sessions.texts.shown("instructions", reader.code)
+    warning = sessions.texts.in_language("content_warning", reader.code)
+    instructions = sessions.texts.in_language("instructions", reader.code)
     show(heading(reader.say("session.welcome_title"), 1))
     if warning.text:
         label = reader.say("session.warning")
@@ -353,7 +353,7 @@ def _welcome(sessions: Sessions, press: _Press, step: Step, reader: Language) ->
 
 
 def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    consent = sessions.texts.shown("consent", reader.code)
+    consent = sessions.texts.in_language("consent", reader.code)
     title = heading(reader.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
     agree, disagree = (_key(name, consent.text) for name in ("agree", "disagree"))
@@ -415,7 +415,7 @@ def _comprehension(sessions: Sessions, press: _Press, step: Step, reader: Langua
     title = heading(reader.say("session.comprehension_title"), 1)
     show(title, block(reader.say("session.comprehension_text")))
     if step.attempt:
-        left = CHANCES - step.attempt
+        left = MAX_COMPREHENSION_ATTEMPTS - step.attempt
         show_complaint(reader.say("session.comprehension_again", count=left))
     # Another key for another chance: the wrong answer is not there already.
     with st.form(f"form-{key}", border=False):

@@ -514,7 +514,7 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
 # Health of the app for monitoring: it writes to a study's store and reads from it, as an answer
 # does. And the heartbeat that tells systemd that this process is alive.
 
-_NO_ANSWER = StoreState(read=False, write=False)
+_NO_ANSWER = StoreState(can_read=False, can_write=False)
 
 
 @dataclass
@@ -552,9 +552,9 @@ async def answer_health(request: Request) -> Response:
     """200 while the study's store can be written and read, else 503 and the part that fails."""
     site = site_of(request.scope)
     state = await _health_of(site).state() if site else _NO_ANSWER
-    is_well = state.read and state.write
-    store = "answers" if is_well else "cannot be written" if state.read else "away"
-    parts = {"store": store, "read": state.read, "write": state.write}
+    is_well = state.can_read and state.can_write
+    store = "answers" if is_well else "cannot be written" if state.can_read else "away"
+    parts = {"store": store, "read": state.can_read, "write": state.can_write}
     parts["hours_since_backup"] = state.hours_since_backup
     return _unkept(parts, 200 if is_well else 503)
 
@@ -562,7 +562,7 @@ async def answer_health(request: Request) -> Response:
 async def answer_health_of_all(_: Request) -> Response:
     """200 while every study's store can be written and read, without naming one."""
     states = await asyncio.gather(*(_health_of(site).state() for site in sites()))
-    is_well = all(state.read and state.write for state in states)
+    is_well = all(state.can_read and state.can_write for state in states)
     answer = {"studies": "answer" if is_well else "not all answer"}
     return _unkept(answer, 200 if is_well else 503)
 

@@ -35,7 +35,7 @@ from evenhand.study.lead.progress import data_version
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import FILE_NAME, STUDY_NAME, SessionSettings, read_config
 from evenhand.study.store.logs.decisions import note_settings
-from evenhand.study.workspace import files_of, rubrics_in_step
+from evenhand.study.workspace import checked_rubrics, files_of
 from evenhand.texts import written
 
 Result = TypeVar("Result")
@@ -282,7 +282,7 @@ class ServedStudy:
             config = read_config(old.folder)
             if config.store != old.config.store:
                 raise InputError("the study was moved to another store; start the app again")
-            study = Study(old.folder, config, rubrics_in_step(old.folder, config), old.store)
+            study = Study(old.folder, config, checked_rubrics(old.folder, config), old.store)
             AttentionChecks(study)  # which the desk reads when it first needs them
             self._desks = _desks(study, stamp)
             latest = list(self._kept.items())[-_MOST_KEPT:]

@@ -28,7 +28,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.writer import View
-from evenhand.study.prompts.sampling import RATIO, Wave, chances_for, inclusion, pick
+from evenhand.study.prompts.sampling import MAX_RATIO, Wave, chances_for, draw_pairs, inclusion
 from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = RESULTS / "uncertainty.md"
@@ -192,7 +192,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[C
             before = dict.fromkeys(scores, cell.first / FRAME)
             chances = chances_for(scores, before, cell.pairs - cell.first)
             left = {f"p{n}": chances[f"p{n}"] for n in order[cell.first :]}
-            more = [int(pair[1:]) for pair in pick(left, rng)]
+            more = [int(pair[1:]) for pair in draw_pairs(left, rng)]
             waves = [
                 Wave(by=by, chances=each, taken=())
                 for by, each in (("chance", before), ("uncertainty", chances))
@@ -227,7 +227,7 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             "rest on. A "
             f"frame of {FRAME:,} pairs, {PEOPLE} people with a kappa of {KAPPA:g}; so many pairs "
             "are picked first, by chance, and the rest by chance or by uncertainty, with at most "
-            f"{RATIO:g} times the probability for the least sure pair. *Signal* is what tells "
+            f"{MAX_RATIO:g} times the probability for the least sure pair. *Signal* is what tells "
             "where graders are unsure: the grader's own probability, whether a second grader "
             "differs, or nothing (scores drawn at random, the worst case).",
             "",

@@ -31,7 +31,7 @@ from evenhand.study.prompts.pairs import read_responses, sides_of
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
 from evenhand.study.store.logs.replies import ResponseLog
-from evenhand.study.store.store import spent_so_far
+from evenhand.study.store.store import total_spent
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.formats import read_table
 from evenhand.study.trust import is_trusted, remember
@@ -181,7 +181,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             for forecast in forecasts:
                 n_already = n_graded.get(forecast.rater_id, 0)
                 steps.append(("grades", forecast.remaining(n_already)))
-        spent = spent_so_far(existing.store) if existing else 0.0
+        spent = total_spent(existing.store) if existing else 0.0
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
         total = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
@@ -231,7 +231,7 @@ def collect(
     this run and earlier ones. Graders wait for subjects whose responses are incomplete.
     """
     options = options.resolved(study.config.providers)
-    limits, scope = replace(limits, spent=spent_so_far(study.store)), options.chosen_scope
+    limits, scope = replace(limits, spent=total_spent(study.store)), options.chosen_scope
     run, grades, lines = RunSummary(()), RunSummary(()), list[str]()
     for subject in options.asked_subjects:
         with show(subject) as progress:

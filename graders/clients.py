@@ -61,7 +61,7 @@ from evenhand.graders.replies import (
     refused,
 )
 from evenhand.rubrics import PromptText, Rubric
-from evenhand.study.settings.study_toml import NAMED
+from evenhand.study.settings.study_toml import REFERENCE
 from evenhand.study.store.logs.replies import Chunk
 from evenhand.texts import table_of, written
 
@@ -468,7 +468,7 @@ def client_options(
         headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
     for name, text in endpoint.headers.items():
         headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
-        scrubber.learn([os.environ[named].strip() for named in NAMED.findall(text)])
+        scrubber.learn([os.environ[named].strip() for named in REFERENCE.findall(text)])
     return {
         "base_url": endpoint.address,
         "max_retries": 0,
@@ -494,7 +494,7 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
     sentences = []
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
         sentences.append(written("provider.key_goes", variable=endpoint.key_env, **grader_names))
-    variables = {name for text in endpoint.headers.values() for name in NAMED.findall(text)}
+    variables = {name for text in endpoint.headers.values() for name in REFERENCE.findall(text)}
     for name in sorted(variables):
         sentences.append(written("provider.header_goes", variable=name, **grader_names))
     return sentences

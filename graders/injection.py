@@ -40,7 +40,7 @@ from evenhand.study.tables.ratings import (
     LONG_PLACEBO,
     PLACEBO,
     REPEATS,
-    is_own,
+    is_custom_attack,
     label_of_draws,
 )
 from evenhand.texts import table_of, written
@@ -130,7 +130,7 @@ def suite(own_file: Path | None = None) -> Suite:
         raise InputError(f'{own_file.name} names no attack; write [name] and text = "..."')
     for name, row in rows.items():
         fault = ""
-        if not is_own(name):
+        if not is_custom_attack(name):
             fault = ": choose another name, of small letters, digits and _, that no attack has"
         elif not isinstance(row, dict) or not all(isinstance(v, str) for v in row.values()):
             fault = ' must hold text = "..." and, if you like, source = "..."'

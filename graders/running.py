@@ -113,7 +113,7 @@ from evenhand.study.store.logs.replies import (
     ResponseAttempt,
     ResponseLog,
     gave_without_reasoning,
-    known_replies,
+    reply_identities,
 )
 from evenhand.study.store.store import grade_totals
 from evenhand.study.tables.files import FILE
@@ -445,7 +445,7 @@ class GradeJob(Job):
         self.rater_id, self.store = task.rater_id, study.store.add_grades
         self.grader, self.task, self.study = grader, task, study
         has_repeats = grader.settings.draws > 1
-        replies_by_prompt = known_replies(study.store, self.rater_id) if has_repeats else {}
+        replies_by_prompt = reply_identities(study.store, self.rater_id) if has_repeats else {}
         self._seen_replies = {
             (prompted, reply_identity(facts))
             for prompted, replies in replies_by_prompt.items()

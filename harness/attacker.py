@@ -18,7 +18,7 @@ import httpx2
 import numpy as np
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.study.desk.desk import Worked, minutes_left
+from evenhand.study.desk.desk import TimedAnswer, minutes_left
 from harness.sessions import Session
 
 SEEDS = range(50)
@@ -59,7 +59,7 @@ class Screen:
         """Return the figures in the margin, and how far the estimate is off that of all answers."""
         progress = self.data["progress"]
         left = progress["total"] - progress["done"]
-        every = [Worked("", seconds_given(n)) for n in range(self.number)]
+        every = [TimedAnswer("", seconds_given(n)) for n in range(self.number)]
         counted = minutes_left(every, left) or 0
         beside = (self.data["minutes"] or counted) - counted
         return [progress["done"] - self.number, progress["total"], beside]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import psutil
 
 from evenhand.study import open_study
-from evenhand.study.access import begin
+from evenhand.study.access import record_entry
 from harness.ports import free_port
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Served:
         """Begin under these codes, confirming that a new code is the annotator's own."""
         with open_study(self.folder) as study:
             for rater in raters:
-                begin(study, rater)
+                record_entry(study, rater)
 
     def labels(self, rater: str) -> pd.DataFrame:
         """Return the annotator's rows of the `ratings` table, read from another process."""

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.desk import AnnotationDesk, Answer, Sent, Task
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Submission, Task
 from evenhand.study.keeping import ADDED, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
@@ -263,7 +263,7 @@ def submit(
     return desk.submit_all(rater, [sent])[0]
 
 
-def send(desk: AnnotationDesk, rater: str, *sent: Sent) -> Sequence[str]:
+def send(desk: AnnotationDesk, rater: str, *sent: Submission) -> Sequence[str]:
     """Send answers and flags together; return the receipts."""
     return desk.submit_all(rater, sent)
 

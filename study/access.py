@@ -1,8 +1,8 @@
 """Access to a study: who may log in, and which annotator a page's address admits.
 
-The file goes from the rules to the visitors: delays after wrong passwords; signed tokens that
-expire; accounts with a password; the lead's links that work once; single sign-on; participants from
-Prolific; rater codes and invites; tickets for the page's panel.
+In this order: delays after wrong passwords; signed tokens that expire; accounts with a password;
+the lead's links that work once; single sign-on; participants from Prolific; rater codes and
+invites; tickets for the page's panel.
 
 A token's claims can be read by anyone who has it, but not changed. Accounts are events: a new
 password, another role or the end of an account is appended, never written over.
@@ -44,7 +44,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import ends_of, has_room, sides_named
+from evenhand.study.desk.claims import ends_of, has_room, sides_by_rater
 from evenhand.study.settings import study_toml
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings
@@ -59,7 +59,7 @@ from evenhand.study.store.schema import (
     participant_entries,
     session_events,
 )
-from evenhand.study.store.store import Store, add_event, events_of, given_back
+from evenhand.study.store.store import Store, add_event, events_of, release_reason
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study, study_secret
@@ -71,47 +71,49 @@ if TYPE_CHECKING:
     from joserfc.jwk import KeySet
 
 # Limits on guessing passwords: wrong ones delay their sender, and no one else. A client that
-# guesses at an account from an address waits twice as long after each wrong password (PAIR). Weaker
-# rules limit guesses at one account from many addresses (ACCOUNT), and from one address at many
-# accounts (ADDRESS). Each counts the wait from the client's own last guess, so that no one can make
-# another's wait longer. ACCOUNT spares an address from which the account's owner has logged in
-# before; the browser in which they did waits only for its own guesses. A first try from any address
-# is always checked. Attempts are kept for as long as they count.
+# guesses at an account from an address waits twice as long after each wrong password
+# (SENDER_LIMIT). Weaker rules limit guesses at one account from many addresses (ACCOUNT_LIMIT), and
+# from one address at many accounts (ADDRESS_LIMIT). Each counts the wait from the client's own last
+# guess, so that no one can make another's wait longer. ACCOUNT_LIMIT spares an address from which
+# the account's owner has logged in before; the browser in which they did waits only for its own
+# guesses. A first try from any address is always checked. Old attempts are deleted.
 
 FAILURE_PERIOD = timedelta(hours=1)
 """Time for which a wrong password counts."""
 LOGIN_PERIOD = timedelta(days=30)
 """Time after a login for which its address and browser count as the account owner's."""
 
+Attempts = Sequence[Any]
+"""Rows of `login_attempts` in the order of time."""
+
 
 @dataclass(frozen=True)
 class _Backoff:
-    """A delay: after `free` wrong passwords, waits from one second double up to `max_seconds`."""
+    """A delay: after `n_free` wrong passwords, waits from one second double up to `max_seconds`."""
 
-    free: int
+    n_free: int
     max_seconds: float
 
-    def seconds_left(self, failures: Sequence[Any], tries: Sequence[Any], now: datetime) -> float:
-        """Return the seconds to wait after these `failures`, counted from the last of `tries`;
-        both are rows of `login_attempts` in the order of time. A negative value means no wait.
-        """
-        doublings = len(failures) - self.free
-        if doublings < 0 or not tries:
+    def seconds_left(self, failures: Attempts, of_sender: Attempts, now: datetime) -> float:
+        """Return the seconds to wait after these `failures`, from the last one `of_sender` on."""
+        doublings = len(failures) - self.n_free
+        if doublings < 0 or not of_sender:
             return 0.0
-        passed = now - datetime.fromisoformat(tries[-1].created_at)
-        return min(2.0 ** min(doublings, 20), self.max_seconds) - passed.total_seconds()
+        elapsed = now - datetime.fromisoformat(of_sender[-1].created_at)
+        wait = 2.0 ** min(doublings, 20)  # 20: exceeds every `max_seconds`; more may overflow
+        return min(wait, self.max_seconds) - elapsed.total_seconds()
 
 
-PAIR = _Backoff(free=4, max_seconds=600.0)
-ACCOUNT = _Backoff(free=50, max_seconds=60.0)
-ADDRESS = _Backoff(free=25, max_seconds=60.0)
+SENDER_LIMIT = _Backoff(n_free=4, max_seconds=600.0)
+ACCOUNT_LIMIT = _Backoff(n_free=50, max_seconds=60.0)
+ADDRESS_LIMIT = _Backoff(n_free=25, max_seconds=60.0)
 
-_BROWSER = "b:"  # prefix of a browser's key, which is stored in the column of addresses' keys
+_BROWSER_PREFIX = "b:"  # of a browser's key, which is stored in the column of addresses' keys
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Keyed digests of an attempt to log in, as the name may be a mistyped password."""
+    """An attempt to log in, as keyed digests, since the name may be a mistyped password."""
 
     name_key: str
     address_key: str
@@ -126,7 +128,8 @@ def digest_attempt(secret: bytes, name: str, address: str, browser: str = "") ->
     def key(text: str) -> str:
         return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()[:32]
 
-    return Attempt(key(name), key(_network(address)), _BROWSER + key(browser) if browser else "")
+    browser_key = _BROWSER_PREFIX + key(browser) if browser else ""
+    return Attempt(key(name), key(_network(address)), browser_key)
 
 
 def refuse_guessing(store: Store, attempt: Attempt) -> None:
@@ -138,34 +141,42 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
     )
     with store.read() as connection:
         attempts = connection.execute(query.order_by(column.event_id)).all()
-    since = _timestamp(now - FAILURE_PERIOD)
-    failures = [row for row in attempts if not row.admitted and row.created_at > since]
+    seconds_left = _seconds_to_wait(attempts, attempt, now)
+    if seconds_left <= 0:
+        return
+    if (seconds := math.ceil(seconds_left)) < 120:  # a longer wait is shown in minutes
+        raise Refused("wait_seconds", seconds=seconds)
+    raise Refused("wait_minutes", minutes=math.ceil(seconds / 60))
 
-    def from_sender(sender_key: str) -> tuple[str, list[Any]]:
-        """Return the account's last login from there ("": none), and the failures since."""
-        pair = (attempt.name_key, sender_key)
-        of_pair = [row for row in attempts if (row.name_key, row.address_key) == pair]
-        last_login = max((row.created_at for row in of_pair if row.admitted), default="")
-        start = max(since, last_login)
-        return last_login, [row for row in of_pair if not row.admitted and row.created_at > start]
 
-    browser_login, of_browser = from_sender(attempt.browser_key or _BROWSER)  # alone: no row's key
-    if browser_login:
-        waits = [PAIR.seconds_left(of_browser, of_browser, now)]
-    else:
-        by_address = [row for row in failures if not row.address_key.startswith(_BROWSER)]
-        of_account = [row for row in by_address if row.name_key == attempt.name_key]
-        of_address = [row for row in by_address if row.address_key == attempt.address_key]
-        address_login, of_pair = from_sender(attempt.address_key)
-        waits = [PAIR.seconds_left(of_pair, of_pair, now)]
-        waits.append(ADDRESS.seconds_left(of_address, of_address, now))
-        if of_address and not address_login:
-            waits.append(ACCOUNT.seconds_left(of_account, of_address, now))
-    if (wait := max(waits)) > 0:
-        seconds = max(int(wait + 0.999), 1)
-        if seconds < 120:
-            raise Refused("wait_seconds", seconds=seconds)
-        raise Refused("wait_minutes", minutes=(seconds + 59) // 60)
+def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> float:
+    """Return the longest wait that a limit sets for the sender, in seconds; zero or less: none.
+    `attempts` are all at the same account or from the same address.
+    """
+    period_start = _timestamp(now - FAILURE_PERIOD)
+
+    def from_sender(sender_key: str) -> tuple[str, Attempts]:
+        """Return the account's last login by this sender ("": none), and the failures since."""
+        account_and_sender = (attempt.name_key, sender_key)
+        tries = [row for row in attempts if (row.name_key, row.address_key) == account_and_sender]
+        last_login = max((row.created_at for row in tries if row.admitted), default="")
+        start = max(period_start, last_login)
+        return last_login, [row for row in tries if not row.admitted and row.created_at > start]
+
+    # The prefix alone is the key of no row.
+    last_browser_login, browser_failures = from_sender(attempt.browser_key or _BROWSER_PREFIX)
+    if last_browser_login:
+        return SENDER_LIMIT.seconds_left(browser_failures, browser_failures, now)
+    recent = [row for row in attempts if not row.admitted and row.created_at > period_start]
+    failures = [row for row in recent if not row.address_key.startswith(_BROWSER_PREFIX)]
+    account_failures = [row for row in failures if row.name_key == attempt.name_key]
+    address_failures = [row for row in failures if row.address_key == attempt.address_key]
+    last_login, sender_failures = from_sender(attempt.address_key)
+    waits = [SENDER_LIMIT.seconds_left(sender_failures, sender_failures, now)]
+    waits.append(ADDRESS_LIMIT.seconds_left(address_failures, address_failures, now))
+    if not last_login:
+        waits.append(ACCOUNT_LIMIT.seconds_left(account_failures, address_failures, now))
+    return max(waits)
 
 
 def note_attempt(connection: sa.Connection, attempt: Attempt, admitted: bool) -> None:
@@ -195,6 +206,7 @@ def _network(address: str) -> str:
 
 
 def _timestamp(moment: datetime) -> str:
+    """Return a time in the form in which the store keeps it."""
     return moment.isoformat(timespec="milliseconds")
 
 
@@ -209,9 +221,9 @@ LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory, so the length of a password is limited."""
 
 LOGIN_MINUTES = 8 * 60.0
-_LOGIN = "login"
+_LOGIN = "login"  # purpose of the token of an account's login
 _ENDED: Literal["logged_out"] = "logged_out"
-_hashing = threading.Lock()
+_hashing_lock = threading.Lock()
 """Password checks run one at a time: each takes 64 MB for a tenth of a second."""
 
 
@@ -254,8 +266,8 @@ class Account:
 
 
 def set_account(store: Store, name: str, password: str, role: Role) -> None:
-    """Create an account, or give one another password or role. Raises InputError where the name
-    cannot be a rater's, the password is too short or too long, or there is no such role.
+    """Create an account, or change its password or role. Raises InputError where the name cannot be
+    a rater's, the password is too short or too long, or there is no such role.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
         raise InputError(
@@ -267,14 +279,16 @@ def set_account(store: Store, name: str, password: str, role: Role) -> None:
         raise InputError(
             f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; choose another"
         )
-    _append_account(store, name=name, kind="set", role=role, password_hash=_hasher().hash(password))
+    _append_account_event(
+        store, name=name, kind="set", role=role, password_hash=_hasher().hash(password)
+    )
 
 
 def disable_account(store: Store, name: str) -> None:
     """Disable an account and end all its logins. Raises InputError where there is none."""
     if name not in accounts(store):
         raise InputError(f"there is no account {name!r}")
-    _append_account(store, name=name, kind="disabled", role="", password_hash="")
+    _append_account_event(store, name=name, kind="disabled", role="", password_hash="")
 
 
 def accounts(store: Store) -> dict[str, Account]:
@@ -296,19 +310,18 @@ def sign_in(
     browser: str = "",
     minutes: float = LOGIN_MINUTES,
 ) -> str:
-    """Return a token for a new login of this account. See `read_login`. A name that is unknown
-    takes as long as one that is known. Raises InputError where name or password is wrong and,
-    whether or not the name is known, where this sender has to wait after wrong passwords: see
-    `refuse_guessing`.
+    """Return a token for a new login of this account. See `read_login`. An unknown name takes as
+    long as a known one. Raises InputError where name or password is wrong, or where this sender has
+    to wait after wrong passwords: see `refuse_guessing`.
     """
     from argon2.exceptions import VerificationError
 
     attempt = digest_attempt(study_secret(store), name, address, browser)
     refuse_guessing(store, attempt)  # before the lock: a client that must wait delays no other
-    with _hashing:
+    with _hashing_lock:
         refuse_guessing(store, attempt)
         with store.read() as connection:
-            row = connection.execute(_account_event(name)).first()
+            row = connection.execute(_select_account(name)).first()
         has_password = row is not None and row.kind == "set" and bool(row.password_hash)
         expected_hash = row.password_hash if row and has_password else _decoy_hash()
         try:
@@ -329,14 +342,14 @@ def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
     InputError where the account was disabled: a new login at the provider does not undo that.
     """
     with store.write() as connection:
-        row = connection.execute(_account_event(name)).first()
+        row = connection.execute(_select_account(name)).first()
         if row is not None and row.kind != "set":
             raise Refused("account_ended")
         if row is None or row.role != role:
             event = {"name": name, "kind": "set", "role": role}
             event["password_hash"] = row.password_hash if row else ""
             append(connection, account_events, event)
-            row = connection.execute(_account_event(name)).one()
+            row = connection.execute(_select_account(name)).one()
     return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
 
 
@@ -352,19 +365,17 @@ def read_login(store: Store, token: str) -> Account:
 
 
 def make_login(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
-    """Return a token with a number by which `end_login` can end it."""
+    """Return a token for a new login, with a random number by which `end_login` can end it."""
     return make_token(store, purpose, claims | {"login": secrets.token_hex(8)}, minutes)
 
 
 def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     """Return a login token's claims. Raises InputError as `read_token`, and for an ended login."""
     claims = read_token(store, purpose, token)
-    with store.read() as connection:
-        login = claims.get("login")  # tokens of version 0.1.0 have no number
-        ended = lead_events.c.kind == _ENDED, lead_events.c.reason == login
-        ends = sa.select(lead_events.c.event_id).where(*ended)
-        if login is None or connection.execute(ends).first():
-            raise Refused("login_ended")
+    login = claims.get("login")  # tokens of version 0.1.0 have no number
+    is_end = lead_events.c.kind == _ENDED, lead_events.c.reason == login
+    if login is None or store.values(sa.select(lead_events.c.event_id).where(*is_end)):
+        raise Refused("login_ended")
     return claims
 
 
@@ -377,13 +388,13 @@ def end_login(store: Store, purpose: str, token: str) -> None:
     note_act(store, _ENDED, "", login, "")
 
 
-def _account_event(name: str) -> sa.Select[Any]:
+def _select_account(name: str) -> sa.Select[Any]:
     """Select the latest event of an account; its kind is "set" or "disabled"."""
     latest = is_latest(account_events, "name")
     return sa.select(account_events).where(latest, account_events.c.name == name)
 
 
-def _append_account(store: Store, **event: str) -> None:
+def _append_account_event(store: Store, **event: str) -> None:
     with store.write() as connection:
         append(connection, account_events, event)
 
@@ -410,14 +421,13 @@ LINK_PARAMETER = "lead"
 """The query parameter of the app's address that holds a link's token."""
 LINK_MINUTES = 60.0
 
-_LINK = "lead-link"
-_BY_LINK = "lead-by-link"
+_LINK, _BY_LINK = "lead-link", "lead-by-link"  # purposes of tokens: a link, and the login it gives
 _USED: Literal["used"] = "used"
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person logged in; `name` is recorded with their decisions. A link gives no account."""
+    """The person logged in, by an account or a link; `name` is recorded with their decisions."""
 
     name: str
     role: Role
@@ -458,9 +468,9 @@ def visitor(store: Store, login: str) -> Visitor:
 def use_once(store: Store, nonce: str) -> bool:
     """Return True at the first use of a link's or an ID token's nonce, and record the use."""
     is_use = lead_events.c.kind == _USED, lead_events.c.reason == nonce
-    used = sa.select(lead_events.c.event_id).where(*is_use)
+    earlier_use = sa.select(lead_events.c.event_id).where(*is_use)
     with store.write() as connection:
-        if connection.execute(used).first():
+        if connection.execute(earlier_use).first():
             return False
         note_act(store, _USED, "", nonce, "")
     return True
@@ -471,8 +481,8 @@ _ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}
 
 
 def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:
-    """Give a new study, to be served at the same address, this one's access settings and its lead's
-    account. Return True if the lead has a password here.
+    """Copy this study's access settings and its lead's account to a new study at the same address.
+    Return True if the lead has an account with a password, which was copied.
     """
     entry_settings = study.config.session.model_dump(mode="json", include=_ENTRY_SETTINGS)
     path = new_study.folder / study_toml.FILE_NAME
@@ -480,17 +490,16 @@ def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:
     atomic_write(path, text.encode())
     note_settings(new_study.store, text, lead.name)
     with study.store.read() as connection:
-        row = connection.execute(_account_event(lead.name)).first()
+        row = connection.execute(_select_account(lead.name)).first()
     if not lead.has_account or row is None or not row.password_hash or row.role != "lead":
         return False
     columns = {"name": lead.name, "role": row.role, "password_hash": row.password_hash}
-    _append_account(new_study.store, kind="set", **columns)
+    _append_account_event(new_study.store, kind="set", **columns)
     return True
 
 
 # Single sign-on (OpenID Connect). An ID token works once: it gives a login of the study, which ends
-# as every other does. Streamlit and Authlib have checked its signature before; its audience and
-# expiry are checked again here.
+# as every other does. Streamlit and Authlib have checked its signature before.
 
 
 def sign_on(study: Study, id_claims: Mapping[str, Any], minutes: float) -> str | None:
@@ -510,9 +519,10 @@ def sign_on(study: Study, id_claims: Mapping[str, Any], minutes: float) -> str |
         return None
     if not use_once(study.store, str(nonce)):
         return None
-    role, person = _listed_role(settings, id_claims), f"{issuer}\n{subject}".encode()
+    role = _listed_role(settings, id_claims)
     # A rater code that stays the same for a person and does not reveal their address.
-    digest = hmac.new(study_secret(study.store), person, hashlib.sha256).hexdigest()
+    identity = f"{issuer}\n{subject}".encode()
+    digest = hmac.new(study_secret(study.store), identity, hashlib.sha256).hexdigest()
     return sign_in_vouched(study.store, f"sso-{digest[:12]}", role, minutes)
 
 
@@ -556,7 +566,7 @@ def _listed_role(settings: study_toml.OidcSettings, id_claims: Mapping[str, Any]
 # the number of participants. Source: docs.prolific.com, "Retrieve JSON Web Key Set (JWKS)": RS256,
 # the page's origin as `aud`, an `exp`, and the participant's ids under `prolific`.
 
-TOKEN = "prolific_token"  # noqa: S105 - the name of a parameter
+TOKEN_PARAMETER = "prolific_token"  # noqa: S105 - the name of a parameter
 
 SIGNING_KEYS = "https://api.prolific.com/.well-known/study/jwks.json"
 """Address of Prolific's public keys."""
@@ -602,16 +612,16 @@ def signed_ids(settings: study_toml.ProlificSettings, token: str) -> dict[str, s
 
 _known_keys: dict[str, tuple[float, KeySet | None]] = {}
 """The time (`time.monotonic`) of the last request and the keys it gave, by their address."""
-_fetching = threading.Lock()
+_fetching_lock = threading.Lock()
 
 
 def _public_keys(url: str, token: str) -> KeySet:
-    """Return Prolific's public keys, fetched once a day, and when a token names an unknown one; at
-    most once a minute, also after failures. Raises Refused where there are none.
+    """Return Prolific's public keys. They are fetched once a day, and when a token names an unknown
+    key; at most once a minute, also after failures. Raises Refused where there are none.
     """
     from joserfc.jws import extract_compact
 
-    with _fetching:
+    with _fetching_lock:
         fetched_at, keys = _known_keys.get(url, (-math.inf, None))
         age = time.monotonic() - fetched_at
         is_stale = keys is None or age > _DAY
@@ -641,10 +651,8 @@ def _fetch_keys(url: str) -> KeySet | None:
 
 _PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
 """An object id of Prolific's database: 12 bytes, as hexadecimal digits."""
-_ID_PARAMETERS = {
-    "participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID",
-}  # fmt: skip
-"""Parameters of an address by the columns of `participant_entries`."""
+_ID_NAMES = {"participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID"}
+"""Query parameters by the columns of `participant_entries`."""
 
 
 def new_code() -> str:
@@ -652,15 +660,14 @@ def new_code() -> str:
     return f"r-{secrets.token_hex(5)}"
 
 
-def enter(study: Study, address: Mapping[str, str]) -> str:
-    """Return the rater code of the participant in an address: always the same one, whatever their
-    submission. Raises Refused where an id is not one of Prolific's or not signed by it, no place is
-    left, or the participant was rejected.
+def enter_participant(study: Study, query: Mapping[str, str]) -> str:
+    """Record the entry of the participant in an address's query; return their only rater code.
+    Raises Refused where an id is not one of Prolific's, or they have no place in the study.
     """
     settings = study.config.prolific
     if settings and settings.signed_for:
-        address = signed_ids(settings, address.get(TOKEN, ""))
-    entry = {column: address.get(name, "") for column, name in _ID_PARAMETERS.items()}
+        query = signed_ids(settings, query.get(TOKEN_PARAMETER, ""))
+    entry = {column: query.get(name, "") for column, name in _ID_NAMES.items()}
     if not all(map(_PROLIFIC_ID.fullmatch, entry.values())):
         raise Refused("prolific_only")
     latest = (
@@ -677,12 +684,12 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
         if last_entry is None:
             _require_place(study, connection)
         else:
-            release_reason = given_back(events_of(connection, rater))
-            if release_reason == "rejected":
+            reason = release_reason(events_of(connection, rater))
+            if reason == "rejected":
                 raise Refused("closed_before")
-            if release_reason:  # their place was given back: they need one again
+            if reason:  # the participant's place was given back: they need one again
                 _require_place(study, connection)
-                for side in sides_named(study, connection, rater).values():
+                for side in sides_by_rater(study, connection, rater).values():
                     if not has_room(study, connection, side):
                         raise Refused("no_places")
                 add_event(connection, rater, "readmitted")
@@ -692,7 +699,7 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
 
 
 def _require_place(study: Study, connection: sa.Connection) -> None:
-    """Raise Refused if participants hold all places of `[prolific]`, after those freed again."""
+    """Raise Refused if participants hold all places of `[prolific]` that are not `free_again`."""
     settings = study.config.prolific
     if settings is None or not settings.places:
         return
@@ -706,7 +713,7 @@ def _require_place(study: Study, connection: sa.Connection) -> None:
         raise Refused("no_places")
 
 
-# Rater codes as people type them: capitals, outer spaces and full-width forms do not matter
+# Rater codes as people type them: case, outer spaces and full-width forms are ignored
 
 _MAX_TYPED_CHARACTERS = 256  # the rest of what was typed is ignored; a code has 64
 
@@ -732,13 +739,13 @@ def _folded(code: str) -> str:
 LONGEST_HOURS = 24.0 * 90
 """Longest validity of an invite."""
 
-_INVITE = "invite"
+_INVITE, _PASS = "invite", "pass"  # purposes of tokens
 _INVITE_TOKEN = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)
-_PASS = "pass"  # noqa: S105 - a purpose
 _PANEL_MINUTES = 24 * 60  # a page that is open for longer is loaded again
 _ANYONE = ""  # the rater of an invite for participants from Prolific
 
 Way = Literal["open", "invite", "account", "prolific"]
+"""What admits a rater: a typed code of an open study, an invite, a login, or Prolific's ids."""
 
 
 @dataclass(frozen=True)
@@ -747,37 +754,37 @@ class Admission:
 
     rater_id: str
     way: Way
-    address: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
     is_new: bool = field(default=False, compare=False)
-    """True for a new code of an open study, under which no one has begun: see `begin`."""
+    """True for a new code of an open study, under which no one has begun: see `record_entry`."""
 
 
 @dataclass(frozen=True)
 class Invite:
-    """A token and the rater it is for; "" for participants from Prolific. A token is 128 random
-    bits, a dot, and the hours of its validity from its entry in the log on.
+    """A rater, or "" for participants from Prolific, and the token of their link: 128 random bits,
+    a dot, and the hours for which it is valid from its entry in the log on.
     """
 
     rater_id: str
     token: str
 
 
-def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
-    """Return the rater whom the address, or else the login that this browser keeps, admits; None if
-    neither does. Raises InputError, with a sentence for the visitor, where the address is forged,
-    expired, revoked, another person's, or not a way into this study.
+def admit(study: Study, query: Mapping[str, str], login: str = "") -> Admission | None:
+    """Return the rater whom the login that this browser keeps, or else the address's query, admits;
+    None if neither does. Raises InputError, with a sentence for the visitor, where the query is
+    forged, expired, revoked, another person's, or of a kind that this study does not accept.
     """
     if login:
         account = read_login(study.store, login)
         if account.role != "expert":
             raise Refused("not_an_expert")
         return Admission(account.name, "account")
-    if token := address.get("pass"):
+    if token := query.get("pass"):
         rater = read_token(study.store, _PASS, token)["rater"]
         return Admission(rater, "prolific", {"pass": token})
-    if token := address.get("invite"):
-        return _admit_invite(study, token, address)
-    if code := normalized_code(address.get("rater", "")):
+    if token := query.get("invite"):
+        return _admit_invite(study, token, query)
+    if code := normalized_code(query.get("rater", "")):
         return _admit_code(study, code)
     return None
 
@@ -797,12 +804,11 @@ def _admit_code(study: Study, code: str) -> Admission:
     if _folded(code) in map(_folded, owned_codes):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    folded_code = _folded(code)
-    same = [code] if is_known else [begun for begun in begun_codes if _folded(begun) == folded_code]
-    if len(same) > 1:
+    spellings = [begun for begun in begun_codes if _folded(begun) == _folded(code)]
+    if len(spellings) > 1:
         raise Refused("several_spellings")
-    rater = same[0] if same else None
-    return Admission(rater or code, "open", {"rater": rater or code}, is_new=rater is None)
+    rater = spellings[0] if spellings else code
+    return Admission(rater, "open", {"rater": rater}, is_new=not spellings)
 
 
 def _distinct_values(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
@@ -810,14 +816,14 @@ def _distinct_values(connection: sa.Connection, *columns: sa.Column[str]) -> set
     return set(connection.execute(union).scalars())
 
 
-def begin(study: Study, rater_id: str) -> None:
+def record_entry(study: Study, rater_id: str) -> None:
     """Record that a rater has begun under a new code of an open study."""
     with study.store.write() as connection:
         if not events_of(connection, rater_id):
             add_event(connection, rater_id, "entered", way="open")
 
 
-def _admit_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
+def _admit_invite(study: Study, token: str, query: Mapping[str, str]) -> Admission:
     """Admit the rater of an invite, or the Prolific participant in its address. Raises Refused
     where the invite is unknown, expired or revoked, or the study takes none.
     """
@@ -832,7 +838,8 @@ def _admit_invite(study: Study, token: str, address: Mapping[str, str]) -> Admis
         raise Refused("link_revoked")
     if (rater := log[0].rater_id) != _ANYONE:
         return Admission(rater, "invite", {"invite": token})
-    rater, minutes = enter(study, address), study.config.session.login_hours * 60
+    rater = enter_participant(study, query)
+    minutes = study.config.session.login_hours * 60
     token = make_token(study.store, _PASS, {"rater": rater}, minutes)
     return Admission(rater, "prolific", {"pass": token})
 
@@ -844,20 +851,20 @@ def _invite_log(study: Study, invite: str) -> Sequence[Any]:
 
 
 def _expiry(token: str, made_at: str) -> datetime:
+    """Return the time at which an invite made at `made_at` expires."""
     return datetime.fromisoformat(made_at) + timedelta(hours=float(token.partition(".")[2]))
 
 
 def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
     """Return a ticket for the panel of an admitted rater, valid in this browser alone."""
-    claims = {"rater": admission.rater_id, "way": admission.way, "address": admission.address}
+    claims = {"rater": admission.rater_id, "way": admission.way, "address": admission.query}
     claims |= {"login": login, "browser": browser}
     return make_token(study.store, _panel_purpose(study), claims, _PANEL_MINUTES)
 
 
 def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
     """Return the admission of the rater whose panel this browser shows. Raises InputError where the
-    ticket is forged, expired or another browser's, or the rater would no longer be admitted: their
-    link was revoked, or their login has ended.
+    ticket is forged, expired or another browser's, or the rater would no longer be admitted.
     """
     claims = read_token(study.store, _panel_purpose(study), ticket)
     if not secrets.compare_digest(claims["browser"], browser):
@@ -902,12 +909,12 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
 
 
 def invites_table(study: Study) -> pd.DataFrame:
-    """Return a row per invite, the latest first: `rater_id, token, until, state`. A `rater_id` of
-    "" means participants from Prolific. `state` is "open", "revoked" or "expired". Of an invite
-    from before 0.4 `token` and `until` are empty: the store does not have them.
+    """Return a row per invite, the latest first: `rater_id` ("": participants from Prolific),
+    `token`, `until` (both empty before 0.4), and `state`, "open", "revoked" or "expired".
     """
     query = sa.select(invite_events).order_by(invite_events.c.event_id)
-    events, now, rows = study.store.rows(query), datetime.now(UTC).isoformat(), []
+    events = study.store.rows(query)
+    now, rows = datetime.now(UTC).isoformat(), []
     latest_kinds = {event.invite_id: event.kind for event in events}
     for invite in (event for event in events if event.kind == "made"):
         token = invite.invite_id if "." in invite.invite_id else ""

@@ -7,7 +7,7 @@ before it writes anything; `differences` and `effects` compare the study before 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,29 +16,29 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import AttentionChecks, KnownUnit
-from evenhand.study.session.sessions import OwnTexts, PracticeDesk
+from evenhand.study.session.sessions import LeadTexts, PracticeDesk
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, in_words, read_config
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
-from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in_step
+from evenhand.study.workspace import RUBRICS_FOLDER, Study, checked_rubrics, files_of
 from evenhand.texts import table_of, written
 
 Files = Mapping[str, bytes | None]
 """Contents by path in the study's folder; None for a missing file."""
 
-USUAL_FILES = ("training.toml", "attention.toml")
+KNOWN_UNIT_FILES = ("training.toml", "attention.toml")
 """Default files for units with a known answer, of training and of attention checks."""
 
-_MEANING: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
-_MAX_CHARACTERS, _MAX_DETAIL_CHARACTERS = 60, 600
+_RULES: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
+_MAX_VALUE_CHARACTERS, _MAX_LINE_CHARACTERS = 60, 600  # of a value, and of a line, in the log
 
 
 def fixed_because(key: str, begun: bool) -> str:
     """Return why a setting such as "sample.pairs" cannot be changed; "" if it can."""
-    reasons = (_MEANING["fixed_once_begun"] if begun else {}) | _MEANING["fixed"]
+    reasons = (_RULES["fixed_once_begun"] if begun else {}) | _RULES["fixed"]
     for name in (key, key.partition(".")[0]):
         if reason := reasons.get(name):
             return written(f"change.fixed_{reason}")
@@ -65,11 +65,11 @@ class Contents:
 def read_files(study: Study) -> dict[str, bytes | None]:
     """Return the study's files now. Raises InputError for invalid settings or outside files."""
     names = files_of(study.folder, read_config(study.folder))
-    return {name: _content(study.folder, name) for name in (*names, *USUAL_FILES)}
+    return {name: _content(study.folder, name) for name in (*names, *KNOWN_UNIT_FILES)}
 
 
 def contents_of(study: Study, files: Files) -> Contents:
-    """Return the study with these files. Raises InputError where it is not valid."""
+    """Parse a study with these files. Raises InputError where it is not valid."""
     with tempfile.TemporaryDirectory(prefix="evenhand-change-") as temporary:
         folder = Path(temporary)
         for name, content in files.items():
@@ -80,9 +80,9 @@ def contents_of(study: Study, files: Files) -> Contents:
         config = read_config(folder)
         for name in files_of(folder, config):
             inside(folder, name, "file")
-        changed_study = Study(folder, config, rubrics_in_step(folder, config), study.store)
+        changed_study = Study(folder, config, checked_rubrics(folder, config), study.store)
         changed_study.check_labelled_subjects()
-        OwnTexts(changed_study)
+        LeadTexts(changed_study)
         practice = PracticeDesk(changed_study).units.units
         checks = AttentionChecks(changed_study).units
         return Contents(files, config, changed_study.rubrics, practice, checks)
@@ -103,41 +103,51 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
     changes = list(differences(old, new))
     begun = has_begun(study)
     for change in changes:
-        if reason := fixed_because(change.place, begun):
-            raise InputError(f"{change.place} cannot be changed here: {reason}")
+        if reason := fixed_because(change.key, begun):
+            raise InputError(f"{change.key} cannot be changed here: {reason}")
     with study.store.write() as connection:  # one lead at a time
         if changed_meanwhile := changed_since(study, before):
             raise InputError(written("change.meanwhile", files=" and ".join(changed_meanwhile)))
-        new_files = {name: text for name, text in after.items() if text is not None}
-        new_files = {name: text for name, text in new_files.items() if text != before.get(name)}
+        existing = {name: content for name, content in after.items() if content is not None}
+        new_files = {name: text for name, text in existing.items() if text != before.get(name)}
         log_entries = {}
-        for name, text in new_files.items():
-            edits = (change for change in changes if change.file == name)
-            lines = (
-                f"{edit.place}: {_short(edit.before)} -> {_short(edit.after)}" for edit in edits
-            )
-            line = _short("; ".join(lines), _MAX_DETAIL_CHARACTERS)
-            log_entries[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
+        for name, content in new_files.items():
+            line = _log_line(change for change in changes if change.file == name)
+            log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), line)
         note_files(connection, done_by, log_entries)
-        for name, text in new_files.items():
+        for name, content in new_files.items():
             try:
-                atomic_write(inside(study.folder, name, "file"), text)
+                atomic_write(inside(study.folder, name, "file"), content)
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 raise InputError(f"{name} cannot be written: {reason}") from None
     return changes
 
 
+def _log_line(changes: Iterable[Difference]) -> str:
+    """Return the line of the log on the changes of one file."""
+    edits = (
+        f"{edit.key}: {_shortened(edit.before)} -> {_shortened(edit.after)}" for edit in changes
+    )
+    return _shortened("; ".join(edits), _MAX_LINE_CHARACTERS)
+
+
+def _shortened(text: str, max_characters: int = _MAX_VALUE_CHARACTERS) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= max_characters else f"{line[: max_characters - 3]}..."
+
+
 def _content(folder: Path, name: str) -> bytes | None:
+    """Return the contents of a file of the study; None if it is missing."""
     path = inside(folder, name, "file")
     return path.read_bytes() if path.is_file() else None
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between two states of a study: its place, file, and both values in words."""
+    """A changed setting, rubric field, unit or text, and its file, with both values in words."""
 
-    place: str
+    key: str
     file: str
     before: str
     after: str
@@ -152,24 +162,24 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
     for name in dict.fromkeys([*before.rubrics, *after.rubrics]):
         file = f"{RUBRICS_FOLDER}/{name}.toml"
         for field in Rubric.model_fields:
-            was, now = (getattr(state.rubrics.get(name), field, None) for state in (before, after))
-            if was != now:
-                yield Difference(f"rubric.{name}.{field}", file, _field_text(was), _field_text(now))
+            values = [getattr(state.rubrics.get(name), field, None) for state in (before, after)]
+            if values[0] != values[1]:
+                yield Difference(f"rubric.{name}.{field}", file, *map(_field_text, values))
     for section, old_units, new_units in (
         ("training", before.practice, after.practice),
         ("attention", before.checks, after.checks),
     ):
         settings = getattr(after.config, section) or getattr(before.config, section)
-        for unit in dict.fromkeys([*old_units, *new_units]):
-            was, now = old_units.get(unit), new_units.get(unit)
-            if was != now:
-                place = f"{section}.{unit.partition(':')[2]}"
-                yield Difference(place, settings.file, _unit_text(was), _unit_text(now))
+        for unit_id in dict.fromkeys([*old_units, *new_units]):
+            old_unit, new_unit = old_units.get(unit_id), new_units.get(unit_id)
+            if old_unit != new_unit:
+                key = f"{section}.{unit_id.partition(':')[2]}"
+                yield Difference(key, settings.file, _unit_text(old_unit), _unit_text(new_unit))
     for name in dict.fromkeys([*before.files, *after.files]):
         contents = [state.files.get(name) or b"" for state in (before, after)]
         if name.endswith(".md") and contents[0] != contents[1]:
-            was, now = (content.decode("utf-8-sig").strip() or "none" for content in contents)
-            yield Difference(name, name, was, now)
+            texts = [content.decode("utf-8-sig").strip() or "none" for content in contents]
+            yield Difference(name, name, *texts)
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:
@@ -201,45 +211,42 @@ def _unit_text(unit: KnownUnit | None) -> str:
     return "; ".join([*unit.values.values(), *answers, unit.explanation])
 
 
-def _short(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= max_characters else f"{line[: max_characters - 3]}..."
-
-
 def effects(study: Study, before: Contents, after: Contents) -> list[str]:
     """Return sentences on the effects of a change on open work, labels and raters."""
-    sentences: dict[str, None] = {}
-    for place in (difference.place for difference in differences(before, after)):
-        if place.startswith("rubric."):
-            sentences[_rubric_effect(study, place.split(".")[1], before, after)] = None
-        elif place != "same_text":
-            sentences[_effect(place, before.config, after.config)] = None
-            name_in_languages = _MEANING["translated"].get(place)
-            unchanged = [  # languages whose readers still see the former text
-                name.split(".")[1]
-                for name, content in after.files.items()
-                if name_in_languages and name.startswith(f"{name_in_languages}.")
-                if content and before.files.get(name) == content
-            ]
-            if unchanged:
-                sentences[written("change.untranslated", codes=", ".join(unchanged))] = None
-    return list(sentences)
+    sentences: list[str] = []
+    for key in (difference.key for difference in differences(before, after)):
+        if key.startswith("rubric."):
+            sentences.append(_rubric_effect(study, key.split(".")[1], before, after))
+        elif key != "same_text":
+            sentences.append(_effect(key, before.config, after.config))
+            if codes := _outdated_translations(key, before.files, after.files):
+                sentences.append(written("change.untranslated", codes=", ".join(codes)))
+    return list(dict.fromkeys(sentences))  # each sentence once
 
 
-def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
+def _outdated_translations(key: str, before: Files, after: Files) -> list[str]:
+    """Return the languages in which a changed text still has its former translation."""
+    if (stem := _RULES["translated"].get(key)) is None:
+        return []
+    files = [name for name in after if name.startswith(f"{stem}.")]  # such as consent.de.md
+    return [name.split(".")[1] for name in files if after[name] and before.get(name) == after[name]]
+
+
+def _effect(key: str, old: StudyConfig, new: StudyConfig) -> str:
     """Return a sentence on the effect of a change of one setting or text."""
-    if place.endswith(".md"):
+    if key.endswith(".md"):
         return written("change.translation")
-    section = place.partition(".")[0]
-    name = _MEANING["effects"].get(place) or _MEANING["effects"].get(section, section)
-    was, now = settings_by_key(old).get(place), settings_by_key(new).get(place)
-    if name == "raters_per_unit" and isinstance(was, int) and isinstance(now, int):
-        name = "more_raters" if now > was else "fewer_raters"
-    if section in _MEANING["off"] and not getattr(new, section):
-        name = _MEANING["off"][section]
-    elif name == "read_again" and not now:
-        name = "left_out"
-    return written(f"change.{name}", now=now)
+    section = key.partition(".")[0]
+    effect_names = _RULES["effects"]
+    effect = effect_names.get(key) or effect_names.get(section, section)
+    old_value, new_value = settings_by_key(old).get(key), settings_by_key(new).get(key)
+    if section in _RULES["off"] and not getattr(new, section):
+        effect = _RULES["off"][section]
+    elif effect == "read_again" and not new_value:
+        effect = "left_out"
+    elif effect == "raters_per_unit" and isinstance(old_value, int) and isinstance(new_value, int):
+        effect = "more_raters" if new_value > old_value else "fewer_raters"
+    return written(f"change.{effect}", now=new_value)
 
 
 def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -> str:
@@ -251,12 +258,12 @@ def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -
         return written("change.translation")
     count = labels_under(study, old)
     means_same = old.hash in after.config.same_text.get(name, ())
-    key = "rubric_same" if means_same else "rubric_new" if count else "rubric_first"
-    return written(f"change.{key}", count=count, title=new.title)
+    effect = "rubric_same" if means_same else "rubric_new" if count else "rubric_first"
+    return written(f"change.{effect}", count=count, title=new.title)
 
 
 def labels_under(study: Study, rubric: Rubric) -> int:
-    """Return the number of labels and grades that count under a rubric's present text."""
+    """Return the number of ratings under a rubric's text, or one declared to mean the same."""
     hashes = {rubric.hash, *study.config.same_text.get(rubric.name, ())}
     versions = study.store.text_versions()
     return sum(versions.get((rubric.name, digest), 0) for digest in hashes)

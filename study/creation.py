@@ -1,10 +1,11 @@
-"""Creation of a study, which appears whole or not at all; designs of published studies; enlarging a
-sample; and trials of another wording of a rubric.
+"""What makes a study and makes it larger: its creation, as a whole or not at all; designs of
+published studies; more pairs for the sample; and trials of another wording of a rubric.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
@@ -36,10 +37,10 @@ from evenhand.study.prompts.sampling import (
     DEFAULT_STRATA,
     Wave,
     chances_for,
+    draw_pairs,
     draw_sample,
-    drawn,
     inclusion,
-    pick,
+    seeded_number,
 )
 from evenhand.study.prompts.units import Key, has_known_answer, parse_unit_id, presented_values
 from evenhand.study.settings import study_toml
@@ -57,15 +58,18 @@ from evenhand.study.store.schema import claims, labels, lead_events
 from evenhand.study.store.store import Store
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.trust import inside
-from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, rubrics_in_step
+from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, checked_rubrics
 from evenhand.texts import written
+
+USUAL_SAMPLE = 250
+"""Default number of pairs in the sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
     """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
-    items (see `study.prompts.items`). `stratify` None means the usual columns, as far as they
-    exist; `sample` None means `USUAL_SAMPLE`, or all pairs where there are fewer.
+    items (see `study.prompts.items`). `stratify` None means those of `DEFAULT_STRATA` that exist;
+    `sample` None means `USUAL_SAMPLE`, or all pairs where there are fewer.
     """
 
     rubrics: Sequence[Rubric]
@@ -110,9 +114,6 @@ class StudyPlan:
         )
 
 
-USUAL_SAMPLE = 250
-
-
 def usual_rubrics(*, propositions: bool) -> list[Rubric]:
     """Return the shipped rubrics for a kind of study: those on a statement, or all others."""
     shipped = [load_rubric(name) for name in shipped_rubrics()]
@@ -122,9 +123,9 @@ def usual_rubrics(*, propositions: bool) -> list[Rubric]:
 def create_study(
     folder: str | Path, plan: StudyPlan, complete: Callable[[Study], None] | None = None
 ) -> None:
-    """Create a study folder: settings, copies of the rubrics, and the store, including what
-    `complete` adds to the study, such as a judge's labels. Raises InputError, with nothing written,
-    where the folder is not empty or an input file is bad.
+    """Create a study folder: settings, copies of the rubrics, and the store. `complete` may add to
+    the new study, such as a grader's labels, before its folder appears. Raises InputError, with
+    nothing written, where the folder is not empty or an input file is bad.
     """
     folder = unused_folder(folder)
     names = [rubric.name for rubric in plan.rubrics]
@@ -142,12 +143,12 @@ def create_study(
         responses, cluster = plan.items.responses, plan.items.cluster
     default_strata = (column for column in DEFAULT_STRATA if column in pairs)
     strata = tuple(default_strata if plan.stratify is None else plan.stratify)
+    sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
+    sample = draw_sample(pairs, sample_size, strata, plan.seed)
     slices = tuple(column for column in strata if column != cluster)
     # The prompts on one proposition are the variants of one cluster.
     possible_variants = VARIANTS if cluster == CLUSTER else ()
     variants = tuple(column for column in possible_variants if pairs[column].nunique() > 1)
-    sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
-    sample = draw_sample(pairs, sample_size, strata, plan.seed)
     markdown = 0.0 if responses is None else markdown_share(responses["response"])
     config = study_toml.StudyConfig(
         name=plan.name or folder.name,
@@ -156,9 +157,9 @@ def create_study(
         store=plan.store,
         sample=study_toml.SampleSettings(pairs=len(sample), stratify=strata),
         annotation=study_toml.AnnotationSettings(
-            rubrics=tuple(declared.name for declared in plan.rubrics if not declared.variant_of),
+            rubrics=tuple(rubric.name for rubric in plan.rubrics if not rubric.variant_of),
             raters_per_unit=plan.raters_per_unit,
-            # Raters see responses as users do: rendered where most are in Markdown.
+            # Annotators see responses as users do: rendered where most are in Markdown.
             display="markdown" if markdown >= MARKDOWN_FROM else "text",
         ),
         analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
@@ -178,7 +179,7 @@ def create_study(
             if responses is not None:
                 store.add_responses(responses)
             if complete is not None:
-                complete(Study(temporary, config, rubrics_in_step(temporary, config), store))
+                complete(Study(temporary, config, checked_rubrics(temporary, config), store))
 
 
 # A published study as a folder of data: `design.toml`, `published.toml` with its figures and their
@@ -223,22 +224,22 @@ class PublishedStudy:
     figures: PublishedFigures
 
     @classmethod
-    def read(cls, named: str) -> PublishedStudy:
+    def read(cls, name_or_folder: str) -> PublishedStudy:
         """Read a study by its name or folder. Raises InputError for a missing or bad file."""
-        folder = shipped_studies().get(named, Path(named))
+        folder = shipped_studies().get(name_or_folder, Path(name_or_folder))
         if not (folder / DESIGN).is_file():
             shipped = ", ".join(shipped_studies())
-            raise InputError(written("reproduce.no_study", named=named, known=shipped))
-        design = parsed(StudyDesign, file_of_study(folder, DESIGN).read_bytes(), DESIGN)
-        return cls(folder, design, read_published(file_of_study(folder, FIGURES).name, folder))
+            raise InputError(written("reproduce.no_study", named=name_or_folder, known=shipped))
+        design = parsed(StudyDesign, _checked_file(folder, DESIGN).read_bytes(), DESIGN)
+        return cls(folder, design, read_published(_checked_file(folder, FIGURES).name, folder))
 
     @property
     def name(self) -> str:
-        """Name of its folder."""
+        """Name of the study's folder."""
         return self.folder.resolve().name
 
     @property
-    def line(self) -> str:
+    def summary_line(self) -> str:
         """Name, title, citation, licence and source, in one line."""
         parts = ("title", "citation", "licence", "source")
         fields = {part: getattr(self.figures, part) for part in parts}
@@ -249,46 +250,46 @@ class PublishedStudy:
         """Value of `published` in study.toml: a shipped study's name, or a file in the folder."""
         return self.name if self.folder in shipped_studies().values() else FIGURES
 
-    def prompts(self, **named: Path | None) -> Path:
-        """Return the file of prompts: the one `named` for the study's kind, or the one included.
-        Raises InputError where there is none, or one of another kind is named.
+    def prompts(self, **files: Path | None) -> Path:
+        """Return the file of prompts: the one in `files` (by kind) of the study's kind, or the one
+        included. Raises InputError where there is none, or `files` has one of another kind.
         """
-        kind, file = self.design.prompts, self.design.file
-        path = named.pop(kind)
-        if path is None and file:
-            path = file_of_study(self.folder, file, _MAX_PROMPTS_BYTES)
-        if path is None or any(named.values()):
+        kind, included_file = self.design.prompts, self.design.file
+        path = files.pop(kind)
+        if path is None and included_file:
+            path = _checked_file(self.folder, included_file, _MAX_PROMPTS_BYTES)
+        if path is None or any(files.values()):
             fields = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
             raise InputError(written("reproduce.prompts", **fields))
         return path
 
     def plan(self, prompts: Path, wordings: Path | None, **changes: Any) -> StudyPlan:
-        """Return the plan of a replication on these prompts, with all that was published of the
-        design. Leanings that fewer than half of the prompts have are left out.
+        """Return the plan of a replication on these prompts, with the published design. `changes`
+        are other fields of the plan. Leanings of fewer than half of the prompts are left out.
         """
         design, analysis = self.design, self.design.settings.analysis
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
         settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
-        settings[""] = {"published": self.figures_file}
+        settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
         if design.wordings and wordings is None:
-            wordings = file_of_study(self.folder, design.wordings)
+            wordings = _checked_file(self.folder, design.wordings)
         shipped = named_rubrics()
         rubrics = [
-            load_rubric(rubric if rubric in shipped else file_of_study(self.folder, rubric))
-            for rubric in design.rubrics
+            load_rubric(name if name in shipped else _checked_file(self.folder, name))
+            for name in design.rubrics
         ]
         options: dict[str, Any] = {design.prompts: prompts, "settings": settings, **changes}
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
         prompts_table = plan.read_prompts()
         has_groups = {*GROUP_COLUMNS} <= {*prompts_table}
-        share = analysis.orientation(prompts_table).astype(bool).mean() if has_groups else 0.0
-        if analysis.leanings and share < 0.5:
+        with_leaning = analysis.orientation(prompts_table).astype(bool).mean() if has_groups else 0
+        if analysis.leanings and with_leaning < 0.5:
             del settings["analysis"]["leanings"]
         default_size = min(design.sample, len(prompts_table))
         return replace(plan, sample=default_size if plan.sample is None else plan.sample)
 
 
-def file_of_study(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
+def _checked_file(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
     """Return a published study's file. Raises InputError if it is outside, absent or too large."""
     path = inside(folder, name, "it", DESIGN)
     if not path.is_file() or path.stat().st_size > max_bytes:
@@ -339,18 +340,18 @@ def built_whole(folder: Path) -> Iterator[Path]:
         os.replace(building, folder)
 
 
-# Enlarging a study's sample: by chance, or where graders differ or are unsure. Pairs are picked by
-# grades alone, never by people's labels. A sample of hard pairs would bias every figure; so each
-# pair's probability of being picked is kept (`study.store.logs.decisions`), and every estimate is
-# weighted by it (`analysis.labels.matrix`).
+# Enlarging a study's sample: by chance, or by uncertainty, where graders differ or are unsure.
+# Pairs are picked by grades alone, never by annotators' labels. A sample of hard pairs would bias
+# every figure; so each pair's probability of being picked is kept (`study.store.logs.decisions`),
+# and every estimate is weighted by it (`analysis.labels.matrix`).
 
-By = Literal["chance", "uncertainty"]
+PickedBy = Literal["chance", "uncertainty"]
 
 
-def extend_sample(study: Study, more: int, by: By = "chance") -> int:
-    """Add `more` pairs to the sample, keeping those in it; return the new size. By uncertainty it
-    may be a pair or two more or fewer. Raises InputError where fewer than `more` pairs are left, or
-    no grades show where graders are unsure.
+def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
+    """Add `more` pairs to the sample, keeping those in it; return the new size. By uncertainty, one
+    or two pairs more or fewer may be added. Raises InputError where fewer than `more` pairs are
+    left, or no grades show where graders are unsure.
     """
     if more < 1:
         raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
@@ -376,24 +377,23 @@ def extend_sample(study: Study, more: int, by: By = "chance") -> int:
 
 
 def _further_waves(
-    study: Study, pairs: pd.DataFrame, sample: list[str], waves: list[Wave], more: int, by: By
+    study: Study, pairs: pd.DataFrame, sample: list[str], waves: list[Wave], more: int, by: PickedBy
 ) -> list[Wave]:
-    """Return the next wave; before it, if there is none yet, one for all that was drawn so far."""
+    """Return the next wave; before the first by uncertainty, one for the pairs drawn so far."""
     all_pairs, sampled = pairs["pair_id"].tolist(), set(sample)
-    equal = dict.fromkeys(all_pairs, len(sample) / len(all_pairs))
-    first_wave = [] if waves else [Wave(by="chance", chances=equal, taken=sample)]
     if by == "chance":
         unsampled = pairs[~pairs["pair_id"].isin(sampled)].reset_index(drop=True)
         strata, seed = study.config.sample.stratify, study.config.seed
-        taken = draw_sample(unsampled, more, strata, seed)
-        equal = dict.fromkeys(all_pairs, more / len(unsampled))
-        return [Wave(by=by, chances=equal, taken=taken)]
-    scores = uncertainty(study)
-    chances = chances_for(scores, inclusion([*waves, *first_wave]), more)
-    seed = drawn(study.config.seed, 2**32, "uncertainty", str(len(sample)))
+        equal_chances = dict.fromkeys(all_pairs, more / len(unsampled))
+        new_pairs = draw_sample(unsampled, more, strata, seed)
+        return [Wave(by=by, chances=equal_chances, taken=new_pairs)]
+    equal_chances = dict.fromkeys(all_pairs, len(sample) / len(all_pairs))
+    first_wave = [] if waves else [Wave(by="chance", chances=equal_chances, taken=sample)]
+    chances = chances_for(uncertainty(study), inclusion([*waves, *first_wave]), more)
+    seed = seeded_number(study.config.seed, 2**32, "uncertainty", str(len(sample)))
     open_chances = {pair: chance for pair, chance in chances.items() if pair not in sampled}
-    taken = pick(open_chances, np.random.default_rng(seed))
-    return [*first_wave, Wave(by=by, chances=chances, taken=taken)]
+    new_pairs = draw_pairs(open_chances, np.random.default_rng(seed))
+    return [*first_wave, Wave(by=by, chances=chances, taken=new_pairs)]
 
 
 def uncertainty(study: Study) -> dict[str, float]:
@@ -401,10 +401,10 @@ def uncertainty(study: Study) -> dict[str, float]:
 
     For a unit it is the probability that two graders' labels differ, as a share of the largest
     possible one. An answer with probabilities counts as a draw from them, an unreadable one as a
-    draw from all categories with equal probability. A pair has the mean over its units and the
-    rubrics that people label. Graders count on a rubric where they have graded every pair. Pairs
-    without responses are left out. Raises InputError where no grader has, or where all agree and
-    are sure everywhere.
+    draw from all categories with equal probability. For a pair it is the mean over its units and
+    the rubrics that annotators label. A grader counts on the rubrics on which it has graded every
+    pair. Pairs without responses are left out. Raises InputError where no grader has graded every
+    pair on any rubric, or where all graders agree and are sure everywhere.
     """
     if study.config.analysis.cluster not in ("pair", "unit"):
         raise InputError(
@@ -422,9 +422,9 @@ def uncertainty(study: Study) -> dict[str, float]:
         n_units = grades.groupby("rater_id")["unit_id"].nunique()
         grades = grades[grades["rater_id"].map(n_units) == len(units)]
         thresholds = study.config.thresholds.get(rubric.name, {})
-        for unit, value in _unit_disagreement(grades, rubric, thresholds):
+        for unit, disagreement in _unit_disagreement(grades, rubric, thresholds):
             pair = parse_unit_id(unit)[0]
-            totals[pair] = totals.get(pair, 0.0) + value
+            totals[pair] = totals.get(pair, 0.0) + disagreement
             counts[pair] = counts.get(pair, 0) + 1
     if not totals:
         raise InputError(
@@ -441,50 +441,56 @@ def uncertainty(study: Study) -> dict[str, float]:
 
 
 def _unit_disagreement(
-    graded: pd.DataFrame, rubric: Rubric, thresholds: Mapping[str, float]
+    grades: pd.DataFrame, rubric: Rubric, thresholds: Mapping[str, float]
 ) -> list[tuple[str, float]]:
     """Return (unit id, disagreement from 0 to 1) for each unit: the probability that two graders'
     labels differ, or for ordered categories the expected squared distance, as a share of the
     largest. Every grader has the same weight, whatever its number of draws and orders.
     """
-    if graded.empty:
+    if grades.empty:
         return []
-    cuts = graded["rater_id"].map(lambda grader: thresholds.get(grader, rubric.threshold))
-    columns = (graded[name] for name in ("label", "p_positive", "probabilities"))
-    answers = zip(*columns, cuts, strict=True)
-    rows = [_category_shares(rubric, *answer) for answer in answers]
-    keys = [graded["unit_id"], graded["rater_id"]]
-    of_graders = pd.DataFrame(rows, index=graded.index).groupby(keys, sort=False).mean()
-    of_units = of_graders.groupby(level=0, sort=False).mean()
-    shares = of_units.to_numpy()  # shape (units, categories)
+    cutoffs = grades["rater_id"].map(lambda grader: thresholds.get(grader, rubric.threshold))
+    columns = (grades[name] for name in ("label", "p_positive", "probabilities"))
+    answers = zip(*columns, cutoffs, strict=True)
+    answer_shares = [_category_shares(rubric, *answer) for answer in answers]
+    unit_and_grader = [grades["unit_id"], grades["rater_id"]]
+    by_answer = pd.DataFrame(answer_shares, index=grades.index)
+    by_grader = by_answer.groupby(unit_and_grader, sort=False).mean()
+    by_unit = by_grader.groupby(level=0, sort=False).mean()
+    shares = by_unit.to_numpy()  # shape (units, categories)
     ranks = np.arange(len(rubric.categories))
     distances = np.abs(np.subtract.outer(ranks, ranks)) / (len(ranks) - 1)
+    # The largest disagreement is that of equal shares of all categories, or of the two outer ones.
     distances = np.sign(distances) if rubric.level == "nominal" else distances**2
     largest = 1.0 - 1.0 / len(ranks) if rubric.level == "nominal" else 0.5
-    variation = ((shares @ distances) * shares).sum(axis=1) / largest
-    return list(zip(of_units.index, np.clip(variation, 0.0, 1.0).tolist(), strict=True))
+    disagreement = ((shares @ distances) * shares).sum(axis=1) / largest
+    return list(zip(by_unit.index, np.clip(disagreement, 0.0, 1.0).tolist(), strict=True))
 
 
 def _category_shares(
-    rubric: Rubric, label: str, positive: float, probabilities: str, threshold: float
+    rubric: Rubric, label: str, p_positive: float, probabilities: str, threshold: float
 ) -> list[float]:
     """Return the probability of each category given one answer; equal ones if it is unreadable.
-    With two categories a probability at the threshold counts as one half, since there the label
-    changes.
+    `p_positive` is the probability of the affirmative category, NaN if it was not given;
+    `probabilities` those of all categories as JSON, or "". With two categories a probability at the
+    threshold counts as one half, since there the label changes.
     """
-    keys = rubric.categories
-    parts = rubric.kind.parts(label)
-    shares = {key: 1.0 / len(parts) for key in parts}
+    categories = rubric.categories
+    chosen = rubric.kind.parts(label)
+    shares = {category: 1.0 / len(chosen) for category in chosen}
     if probabilities and rubric.kind.is_single:
         shares = json.loads(probabilities)
-    if len(keys) == 2 and len(rubric.affirmative) == 1:
-        if not positive >= 0:  # NaN: not given
-            positive = shares.get(rubric.affirmative[0], 0.0) if shares else threshold
-        below = positive < threshold
-        share = 0.5 * positive / threshold if below else 1 - 0.5 * (1 - positive) / (1 - threshold)
-        return [share if key in rubric.affirmative else 1.0 - share for key in keys]
-    total = sum(shares.values())
-    return [shares.get(key, 0.0) / total if total else 1.0 / len(keys) for key in keys]
+    if len(categories) == 2 and len(rubric.affirmative) == 1:
+        if math.isnan(p_positive):
+            p_positive = shares.get(rubric.affirmative[0], 0.0) if shares else threshold
+        if p_positive < threshold:
+            share = 0.5 * p_positive / threshold
+        else:
+            share = 1 - 0.5 * (1 - p_positive) / (1 - threshold)
+        return [share if category in rubric.affirmative else 1.0 - share for category in categories]
+    if (total := sum(shares.values())) == 0:
+        return [1.0 / len(categories)] * len(categories)
+    return [shares.get(category, 0.0) / total for category in categories]
 
 
 # A trial of another wording of a rubric. The trial's pairs come in twos, and the study's seed
@@ -494,28 +500,28 @@ def _category_shares(
 
 @dataclass(frozen=True)
 class Rewording:
-    """The wording of each pair in a trial: the `new` one, or the rubric that it is a variant of."""
+    """A trial of the wording `new`; `by_pair` is that of each pair: `new`, or the former one."""
 
     new: Rubric
     by_pair: Mapping[str, Rubric]
     ended: bool = False
 
-    def asked(self, rubric: Rubric, unit_id: str) -> Rubric | None:
-        """Return the wording of a rubric for a unit; None in a trial that has ended."""
-        if (assigned := self._assigned(rubric.name, unit_id)) is None:
+    def wording(self, rubric: Rubric, unit_id: str) -> Rubric | None:
+        """Return the wording in which a unit is to be labelled; None in a trial that has ended."""
+        if (assigned := self._assigned_wording(rubric.name, unit_id)) is None:
             return rubric
         return None if self.ended else assigned
 
-    def answered(self, keys: Set[Key]) -> set[Key]:
-        """Return these questions and their counterparts under the trial's wording: a unit may have
-        been given out under the other one while the trial was being declared.
+    def with_counterparts(self, keys: Set[Key]) -> set[Key]:
+        """Return these questions and the same ones under the wording that the trial assigns: a unit
+        may have been given out under the other wording while the trial was being declared.
         """
-        assigned = ((unit_id, self._assigned(name, unit_id)) for unit_id, name in keys)
+        assigned = ((unit_id, self._assigned_wording(name, unit_id)) for unit_id, name in keys)
         return {*keys, *((unit_id, rubric.name) for unit_id, rubric in assigned if rubric)}
 
-    def _assigned(self, name: str, unit_id: str) -> Rubric | None:
-        """Return the wording of a unit in the trial; None if it is not part of it."""
-        if name not in (self.new.name, self.new.variant_of):
+    def _assigned_wording(self, rubric_name: str, unit_id: str) -> Rubric | None:
+        """Return the wording of a unit in the trial; None if it is not part of the trial."""
+        if rubric_name not in (self.new.name, self.new.variant_of):
             return None
         return self.by_pair.get(parse_unit_id(unit_id)[0])
 
@@ -529,7 +535,7 @@ def rewording_of(study: Study) -> Rewording | None:
     logged = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
     present = declared.model_dump(exclude={"ended"}) if declared else {}
-    if last_trial not in ({}, present) and _given_out(study, sample) > last_trial["after"]:
+    if last_trial not in ({}, present) and _count_given_out(study, sample) > last_trial["after"]:
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
         return None
@@ -539,30 +545,50 @@ def rewording_of(study: Study) -> Rewording | None:
     by_pair = {}
     for index, pair in enumerate(pairs):
         first_of_two = index - index % 2
-        is_new = drawn(seed, 2, "rewording", new.name, pairs[first_of_two]) == index % 2
+        is_new = seeded_number(seed, 2, "rewording", new.name, pairs[first_of_two]) == index % 2
         by_pair[pair] = new if is_new else old
     return Rewording(new, by_pair, declared.ended)
 
 
-def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str]]:
-    """Return the trial's units that people label: those under the old wording, and the new."""
-    units: dict[bool, list[str]] = {False: [], True: []}
+def units_by_wording(study: Study, rewording: Rewording) -> tuple[list[str], list[str]]:
+    """Return the trial's units that people label: those under the old wording, then the new."""
+    units: dict[str, list[str]] = {rewording.new.variant_of: [], rewording.new.name: []}
     for unit, pair in study.labelled_units():
         has_kind = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
         if pair in rewording.by_pair and has_kind:
-            units[rewording.by_pair[pair] == rewording.new].append(unit)
-    return units[False], units[True]
+            units[rewording.by_pair[pair].name].append(unit)
+    return units[rewording.new.variant_of], units[rewording.new.name]
 
 
 def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by: str = "") -> int:
-    """Declare a trial of another wording on `pairs` pairs that nobody was given yet; return the
-    number of pairs added to the sample for it. `text` is that of the rubric's file. Raises
-    InputError, with nothing written, where the wording fits no rubric that people label, a trial is
-    declared already, or too few pairs are left.
+    """Declare a trial of the wording `new` on `pairs` pairs that no annotator was given yet; return
+    the number of pairs added to the sample for it. `text` is that of the rubric's file. Raises
+    InputError, with nothing written, where the wording cannot be tried, or too few pairs are left.
     """
-    old = next((name for name in study.labelled_rubrics() if name.name == new.variant_of), None)
-    if old is None:
-        rubric_names = ", ".join(rubric.name for rubric in study.labelled_rubrics())
+    _check_new_wording(study, new)
+    sample = study.store.sample()
+    after = _count_given_out(study, sample)
+    more = after + pairs - len(sample)
+    n_unsampled = len(study.store.pairs()) - len(sample)
+    if more > n_unsampled:
+        room = len(sample) - after + n_unsampled
+        raise InputError(written("rewording.too_few", pairs=pairs, room=room))
+
+    # The trial first, so that no rater is given one of its pairs under the other wording.
+    atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())
+    trial = {"rubric": new.name, "after": after, "pairs": pairs}
+    study_toml.change_config(study.folder, {"rewording": trial})
+    note_act(study.store, "rewording", new.name, json.dumps(trial), done_by)
+    return extend_sample(study, more) - len(sample) if more > 0 else 0
+
+
+def _check_new_wording(study: Study, new: Rubric) -> None:
+    """Raise InputError unless `new` can be tried: a variant of a rubric that people label, which
+    differs from it in its text alone, in every language of the study.
+    """
+    labelled = {rubric.name: rubric for rubric in study.labelled_rubrics()}
+    if (old := labelled.get(new.variant_of)) is None:
+        rubric_names = ", ".join(labelled)
         raise InputError(written("rewording.no_variant", rubric=new.name, known=rubric_names))
     if study.config.rewording or new.name in study.config.annotation.rubrics:
         raise InputError(written("rewording.one_at_a_time"))
@@ -582,23 +608,10 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
             raise InputError(written("rewording.titled", rubric=new.name, code=code))
     if new.title != old.title:
         raise InputError(written("rewording.titled", rubric=new.name, code="en"))
-    sample = study.store.sample()
-    after = _given_out(study, sample)
-    more, left = after + pairs - len(sample), len(study.store.pairs()) - len(sample)
-    if more > left:
-        room = len(sample) - after + left
-        raise InputError(written("rewording.too_few", pairs=pairs, room=room))
-
-    # The trial first, so that no rater is given one of its pairs under the other wording.
-    atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())
-    trial = {"rubric": new.name, "after": after, "pairs": pairs}
-    study_toml.change_config(study.folder, {"rewording": trial})
-    note_act(study.store, "rewording", new.name, json.dumps(trial), done_by)
-    return extend_sample(study, more) - len(sample) if more > 0 else 0
 
 
-def _given_out(study: Study, sample: list[str]) -> int:
-    """Return the number of the sample's pairs up to the last one that anyone was given."""
+def _count_given_out(study: Study, sample: list[str]) -> int:
+    """Return the number of the sample's pairs up to the last one that any annotator was given."""
     units = study.store.values(sa.union(*(sa.select(log.c.unit_id) for log in (claims, labels))))
-    given = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
-    return max((number for number, pair in enumerate(sample, start=1) if pair in given), default=0)
+    pairs = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
+    return max((number for number, pair in enumerate(sample, start=1) if pair in pairs), default=0)

@@ -70,7 +70,7 @@ from evenhand.study.trust import remember
 from evenhand.texts import written
 
 # Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
-# The tables are taken as they are found, so a store of an older schema is copied unchanged.
+# The tables are read from the database itself, so a store of an older schema is copied unchanged.
 
 _STUDY_TABLES = {*metadata.tables, "alembic_version"}
 _ROWS_PER_CHUNK = 1000
@@ -84,6 +84,7 @@ class TableState:
     checksum: int = field(default=0, repr=False)
 
     def add(self, rows: Sequence[Iterable[Any]]) -> None:
+        """Count these rows too."""
         digests = (hashlib.sha256(json.dumps(list(row)).encode()).digest() for row in rows)
         self.rows += len(rows)
         self.checksum = (self.checksum + sum(map(int.from_bytes, digests))) % 2**256
@@ -92,7 +93,7 @@ class TableState:
 States = dict[str, TableState]
 
 
-def found_tables(connection: sa.Connection) -> sa.MetaData:
+def reflected_tables(connection: sa.Connection) -> sa.MetaData:
     """Return a study's tables as they are in a database, with types that every database has."""
     reflected, portable = sa.MetaData(), sa.MetaData()
     reflected.reflect(connection, only=lambda name, _: name in _STUDY_TABLES)
@@ -137,10 +138,9 @@ def copy_tables(
 ) -> States:
     """Create the source's tables in an empty target and fill them; return the state of each table.
     Both connections are in a transaction, which the caller ends. `on_rows` is called after each
-    chunk of rows. Raises InputError where the target cannot take a row, or does not hold the same
-    rows as the source afterwards.
+    chunk of rows. Raises InputError where the target's rows are not those of the source afterwards.
     """
-    tables = found_tables(source)
+    tables = reflected_tables(source)
     tables.create_all(target)
     source_states = {name: TableState() for name in tables.tables}
     for table in tables.sorted_tables:
@@ -204,7 +204,7 @@ def take_snapshot(store: Database, file: Path) -> None:
     else:
         target = Database.connect(file.name, file.parent, create=True)
         with closing(target), store.read() as present, target.write() as new:
-            copy_tables(present, new, store.goes_on)
+            copy_tables(present, new, store.report_answer)
     with closing(sqlite3.connect(file)) as snapshot:
         snapshot.execute("PRAGMA journal_mode = DELETE")  # one file, without a log next to it
 
@@ -261,7 +261,7 @@ def backup_study(folder: Path, file: Path) -> Contents:
     """
     with closing(_open_store(folder)) as store:
         contents = backup_of(store, folder, file)
-        workspace.note_moment(store, "backup")
+        workspace.note_event_time(store, "backup")
         return contents
 
 
@@ -285,7 +285,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
         contents = backup_of(store, folder, to / name)
         if verify:
             _verify(to / name, contents)
-        workspace.note_moment(store, "backup")
+        workspace.note_event_time(store, "backup")
     name_pattern = re.compile(re.escape(prefix) + r"-\d{8}-\d{6}\.zip")
     backups = sorted(path for path in to.iterdir() if name_pattern.fullmatch(path.name))
     for old in backups[:-keep]:
@@ -295,11 +295,11 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
 
 @dataclass(frozen=True)
 class KeptBackup:
-    """A new backup, its contents, and the number of the study's backups there are now."""
+    """A new backup, its contents, and the number of backups of the study that are kept now."""
 
     file: Path
     contents: Contents
-    number: int
+    n_kept: int
 
 
 def _open_store(folder: Path) -> Database:
@@ -324,8 +324,8 @@ def _verify(file: Path, contents: Contents) -> None:
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     """Write a study with an open store to a new file, and verify it. Return its contents."""
-    file, study_folder, target_folder = file.absolute(), folder.resolve(), file.absolute().parent
-    real_target = target_folder.resolve()
+    file, study_folder = file.absolute(), folder.resolve()
+    target_folder, real_target = file.parent, file.parent.resolve()
     if file.exists():
         raise InputError(f"{file} exists already; name a new file")
     if not target_folder.is_dir():
@@ -372,8 +372,7 @@ def restore_study(
 ) -> Contents:
     """Make a study's folder, with an SQLite store, from a backup. Return its contents. A backup may
     come from anyone, so sections that name hosts are commented out, and `on_hosts` gets their
-    names. Raises InputError, with nothing written, where the folder exists, or the file is damaged
-    or not a backup.
+    names. Raises InputError, with nothing written, where the folder exists or it is no backup.
     """
     folder = unused_folder(folder)
     if not file.is_file():
@@ -422,8 +421,7 @@ def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 # The archive of a backup: a zip of the study's folder, and a list of its files. An archive may come
-# from anyone. Reading one writes nothing outside the folder named, follows no link, and reads no
-# more bytes than the list says.
+# from anyone: reading one writes only into one folder, and no more bytes than the list says.
 
 LIST = "backup.json"
 STORE = "study.db"
@@ -558,9 +556,8 @@ class Upgraded:
 
 def move_store(folder: Path, to: str) -> States:
     """Copy the store to a URL, or to a file name within the folder, and name it in study.toml.
-    Returns the rows and checksum of every table. The former store is unchanged. Raises InputError
-    where the study is open elsewhere, or the new store holds other rows; InputError or StoreAway
-    where one of the two does not answer.
+    Return the rows and checksum of every table. The former store is unchanged. Raises InputError
+    where the study is open elsewhere or the new store holds other rows, StoreAway for no answer.
     """
     config = read_config(folder)
     new_store = _new_store_name(folder, config.store, to)
@@ -585,8 +582,7 @@ def move_store(folder: Path, to: str) -> States:
 
 def upgrade_store(folder: Path) -> Upgraded:
     """Upgrade the store to the program's schema, all or nothing, after a backup. Raises InputError
-    where a newer evenhand wrote it, or the study is open elsewhere; StoreAway where the database
-    does not answer.
+    where a newer evenhand wrote it, or the study is open elsewhere; StoreAway without an answer.
     """
     config = read_config(folder)
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
@@ -604,15 +600,13 @@ def upgrade_store(folder: Path) -> Upgraded:
         file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
         backup_of(store, folder, file)
         with store.only_user() as connection:
-            old_tables = found_tables(connection)
+            old_tables = reflected_tables(connection)
             n_rows = _row_counts(connection, old_tables)
             migrate(connection, before)
             if _row_counts(connection, old_tables) != n_rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        workspace.study_secret(
-            store
-        )  # made with every new study; versions before 0.3.0 made it late
+        workspace.study_secret(store)  # a store of before 0.3.0 may have none yet
     _secure_folder(folder)
     return Upgraded(before, now, file)
 
@@ -656,15 +650,15 @@ def _copy_store(store: Database, source: sa.Connection, target: Database) -> Sta
     """Copy the store to an empty database, or find the same rows there; return the states."""
 
     def on_rows() -> None:  # while rows come from one of the two, the other is silent
-        store.goes_on()
-        target.goes_on()
+        store.report_answer()
+        target.report_answer()
 
     try:
         with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
                 return copy_tables(source, connection, on_rows)
-            source_states = states(source, found_tables(source), on_rows)
-            if states(connection, found_tables(connection), on_rows) == source_states:
+            source_states = states(source, reflected_tables(source), on_rows)
+            if states(connection, reflected_tables(connection), on_rows) == source_states:
                 return source_states
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words
@@ -681,7 +675,7 @@ ADDED = {
     "practice_labels": SHOWN,
     "login_attempts": ("address_key",),
 }
-"""Columns that tables of schema 1 lack. Version 0.1.0 has schema 1, version 0.2.0 schema 2."""
+"""Columns that tables of schema 1 (version 0.1.0) lack; version 0.2.0 has schema 2."""
 _PROVIDER_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
@@ -719,6 +713,8 @@ def _add_server_to_names(
         )
 
 
+# The health check
+
 OLD_HOURS = 50.0
 """Age at which a backup is old: with nightly backups, more than one night was missed."""
 _MIN_POSTGRESQL = 14
@@ -730,7 +726,7 @@ class Finding:
     """The result of one check: a sentence, with what to do where `is_well` is False."""
 
     is_well: bool
-    says: str
+    sentence: str
 
 
 def examine(folder: Path, url: str = "") -> list[Finding]:
@@ -752,7 +748,7 @@ def serving_notes(study: workspace.Study, url: str) -> list[str]:
     """Return what should be repaired in an open study that is about to be served at `url`."""
     findings = [*_check_modes(study.folder), *_check_access(study.config.session, url)]
     findings += _check_store(study)
-    return [finding.says for finding in findings if not finding.is_well]
+    return [finding.sentence for finding in findings if not finding.is_well]
 
 
 def _check_access(session: SessionSettings, url: str) -> Iterator[Finding]:
@@ -800,7 +796,7 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
 def _check_store(study: workspace.Study) -> Iterator[Finding]:
     """Yield findings about writing to the store, and the age of the last backup."""
     state = workspace.store_state(study)
-    yield _well("writes") if state.write else _problem("no_write")
+    yield _well("writes") if state.can_write else _problem("no_write")
     if (hours := state.hours_since_backup) is None:
         yield _problem("no_backup")
     elif hours > OLD_HOURS:
@@ -822,8 +818,8 @@ def _check_versions(store: Store) -> Finding:
 
 
 def _first_names(names: list[str]) -> str:
-    rest = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(sorted(names)[:_MAX_NAMES]) + rest
+    others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 
 
 def _well(name: str, **fields: object) -> Finding:

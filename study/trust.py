@@ -1,4 +1,4 @@
-"""Trust in settings files: what they may take from the environment, and confirmations of more.
+"""Trust in settings files: which environment variables they may send to which hosts.
 
 A study's folder may come from anyone, and so may the hosts that its settings name. A file may name
 variables with evenhand's prefix, and a provider's key for that provider's host; a secret is never
@@ -37,10 +37,10 @@ def check_variable(
 ) -> None:
     """Raise InputError where a file's `key` may not send `variable`. `to` is the URL of its
     destination, "" where that is not a web address; `keys` are the variables meant for this host;
-    `declaration`, as JSON, is the part of the file that is confirmed.
+    `declaration` is the part of the file, as JSON, that the operator confirms.
     """
-    is_meant = variable in keys or (variable.startswith(PREFIX) and variable not in _INTERNAL)
-    if is_meant and not _can_be_overheard(to):
+    is_allowed = variable in keys or (variable.startswith(PREFIX) and variable not in _INTERNAL)
+    if is_allowed and not _can_be_overheard(to):
         return
     if is_trusted(file.parent, declaration):
         return
@@ -49,8 +49,8 @@ def check_variable(
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
     host = urlsplit(to).netloc.rpartition("@")[2] or "a server"
     fields = {"file": file.name, "key": key, "variable": variable, "to": host}
-    sentence = written("trust.plain" if is_meant else "trust.variable", command=command, **fields)
-    raise InputError(sentence)
+    reason = "trust.plain" if is_allowed else "trust.variable"
+    raise InputError(written(reason, command=command, **fields))
 
 
 def confirm(declaration: object) -> None:
@@ -60,19 +60,19 @@ def confirm(declaration: object) -> None:
 
 def remember(folder: Path, declarations: Iterable[object]) -> None:
     """Trust these declarations in this folder for good, and confirm them."""
-    remembered, lines = _remembered(), []
+    remembered, new_lines = _remembered(), []
+    folder_path = str(folder.resolve())
     for declaration in declarations:
         confirm(declaration)
-        folder_path = str(folder.resolve())
         if (digest := _digest(folder_path, declaration)) not in remembered:
-            lines.append(f"{digest} {json.dumps(folder_path)}\n")  # the path is for readers
-    if lines:
+            new_lines.append(f"{digest} {json.dumps(folder_path)}\n")  # the path is for readers
+    if new_lines:
         file = state_folder() / "trusted"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as stream:
-                stream.write("".join(lines))
+                stream.write("".join(new_lines))
         except OSError as error:
             raise InputError(
                 written("trust.not_kept", file=file, reason=str(error.strerror).lower())
@@ -110,15 +110,16 @@ def _can_be_overheard(url: str) -> bool:
 
 
 def _digest(folder: str, declaration: object) -> str:
+    """Return the digest of a declaration in a folder, or in any folder if it is ""."""
     text = json.dumps([folder, declaration], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def state_folder() -> Path:
     """Return the user's folder for evenhand's state (XDG Base Directory Specification)."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    place = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
-    return place / "evenhand"
+    declared = Path(os.environ.get("XDG_STATE_HOME", ""))
+    states = declared if declared.is_absolute() else Path.home() / ".local" / "state"
+    return states / "evenhand"
 
 
 def _remembered() -> set[str]:

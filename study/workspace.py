@@ -22,7 +22,7 @@ from evenhand.study.prompts.units import Question, parse_unit_id, presented_valu
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
 from evenhand.study.store.database import PATIENCE, Database, add_secret, conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.decisions import inclusion_so_far
+from evenhand.study.store.logs.decisions import current_inclusion
 from evenhand.study.store.schema import meta
 from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import INCLUSION
@@ -49,15 +49,15 @@ class Study:
         self.close()
 
     def close(self) -> None:
+        """Close the store."""
         self.store.close()
 
     @cached_property
     def blinding_key(self) -> bytes:
-        """Return the key that draws what annotators must not foresee: places of attention checks
-        and repeats, the order of units and sides, ids of tasks. It is not the seed, which is
-        public. All that is given out is stored, so no stored data depends on the key.
+        """Return the key that fixes what annotators must not foresee: when attention checks and
+        repeats come, the order of units and sides, ids of tasks. The seed is public, this is not.
         """
-        return key_for(self.store, "blinding")
+        return hmac.new(study_secret(self.store), b"blinding", hashlib.sha256).digest()
 
     def subjects(self) -> list[str]:
         """Return the subjects that have a response, in alphabetical order."""
@@ -72,7 +72,7 @@ class Study:
         if scope == "sample":
             pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
         units = units_table(pairs, self.store.answered().drop_duplicates(["pair_id", "subject"]))
-        if probabilities := inclusion_so_far(self.store):
+        if probabilities := current_inclusion(self.store):
             units[INCLUSION] = units["cluster_id"].map(probabilities)
         return units
 
@@ -179,22 +179,21 @@ class Study:
     def asked_rubrics(self) -> list[Rubric]:
         """Return the rubrics that people label, and both wordings of a trial."""
         names = [rubric.name for rubric in self.labelled_rubrics()]
-        if tried := self.config.rewording:
-            names += [tried.rubric, self.rubrics[tried.rubric].variant_of]
+        if trial := self.config.rewording:
+            names += [trial.rubric, self.rubrics[trial.rubric].variant_of]
         return [self.rubrics[name] for name in dict.fromkeys(names)]
 
 
 def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
     """Open a study folder. If others could read it (an older study, a copy), they no longer can,
     and a warning says so. Raises InputError where it is not a study, or its settings or rubrics are
-    not valid; StoreAway where its store is missing or, as in every later act, has not answered
-    after `patience` seconds.
+    not valid; StoreAway where its store is missing or has not answered after `patience` seconds.
     """
     folder = Path(folder)
     config = read_config(folder)
     if tighten(folder):
         _log.warning("Note: others could read %s; only you can from now on", folder)
-    rubrics = rubrics_in_step(folder, config)
+    rubrics = checked_rubrics(folder, config)
     store = Store.open(config.store, folder, patience=patience)
     if read_config(folder).store != config.store:  # moved while this process waited for the store
         store.close()
@@ -202,7 +201,7 @@ def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
     return Study(folder, config, rubrics, store)
 
 
-def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
+def checked_rubrics(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
     """Return the study's rubrics. Raises InputError where the settings do not fit them."""
     rubrics = study_rubrics(folder)
     for section, names in (
@@ -224,8 +223,8 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
                 f"study.toml: rewording.rubric names {new!r}, which is no other wording of a "
                 "rubric; give it `variant_of`"
             )
-        if (family := {new, old}) <= set(config.annotation.rubrics):
-            both = " and ".join(sorted(family))
+        if {new, old} <= set(config.annotation.rubrics):
+            both = " and ".join(sorted((new, old)))
             raise InputError(
                 f"study.toml: annotation.rubrics names {both}, two wordings of one rubric that are "
                 "tried against each other; name one of them"
@@ -249,23 +248,23 @@ class StoreState:
     backup in hours; None where there is none, or it cannot be read.
     """
 
-    read: bool
-    write: bool
+    can_read: bool
+    can_write: bool
     hours_since_backup: float | None = None
 
 
 def store_state(study: Study) -> StoreState:
     """Return the state of an open study's store, by reading and writing it."""
-    read, write, hours = False, False, None
+    can_read, can_write, hours = False, False, None
     try:
         study.store.schema_version()
         hours = hours_since_backup(study.store)
-        read = True
-        note_moment(study.store, "asked")
-        write = True
+        can_read = True
+        note_event_time(study.store, "asked")
+        can_write = True
     except (InputError, StoreAway) as error:
         _log.warning("the store was asked whether it is there: %s", error)
-    return StoreState(read, write, hours)
+    return StoreState(can_read, can_write, hours)
 
 
 def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
@@ -307,7 +306,7 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
 
 
 def study_secret(store: Database) -> bytes:
-    """Return the secret; create it if the store is of a version that did so late."""
+    """Return the secret. A store of a version that did not create it at once gets one now."""
     query = sa.select(meta.c.value).where(meta.c.key == "secret")
     if not (stored := store.values(query)):
         with store.write() as connection:
@@ -316,18 +315,13 @@ def study_secret(store: Database) -> bytes:
     return bytes.fromhex(stored[0])
 
 
-def key_for(store: Database, purpose: str) -> bytes:
-    """Return a key for one purpose only, which reveals nothing of the secret or of other keys."""
-    return hmac.new(study_secret(store), purpose.encode(), hashlib.sha256).digest()
-
-
-Moment = Literal["asked", "backup"]
+StoreEvent = Literal["asked", "backup"]
 """Events: the store was found writable; a good backup was made."""
 
 
-def note_moment(store: Database, moment: Moment) -> None:
+def note_event_time(store: Database, event: StoreEvent) -> None:
     """Record that this event happened now."""
-    key, now = f"last_{moment}", utc_now()
+    key, now = f"last_{event}", utc_now()
     with store.write() as connection:
         insert = conflict_free_insert(connection, meta).values(key=key, value=now)
         upsert = insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
@@ -339,5 +333,5 @@ def hours_since_backup(store: Database) -> float | None:
     query = sa.select(meta.c.value).where(meta.c.key == "last_backup")
     if not (stored := store.values(query)):
         return None
-    passed = datetime.now(UTC) - datetime.fromisoformat(stored[0])
-    return round(passed.total_seconds() / 3600, 2)
+    age = datetime.now(UTC) - datetime.fromisoformat(stored[0])
+    return round(age.total_seconds() / 3600, 2)

@@ -44,7 +44,7 @@ from evenhand.analysis.thresholds.tuning import (
     with_verdicts,
 )
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
-from evenhand.study.settings.analysis import MOST_OF_PEOPLE
+from evenhand.study.settings.analysis import MAX_MARGIN_SHARE
 
 HELD_OUT, UNTUNED = "held_out", "untuned"
 """Values of `at`: thresholds tuned on other clusters, and a rubric's threshold before tuning."""
@@ -298,8 +298,8 @@ class Comparator:
         kappas = grader_mean.values
         people_kappas = people_mean.values if people_mean else np.full(len(kappas), np.nan)
         people_kappa, share = float(people_kappas[0]), self.margin_share
-        if not share and self.margin > MOST_OF_PEOPLE * people_kappa > 0:
-            share = MOST_OF_PEOPLE
+        if not share and self.margin > MAX_MARGIN_SHARE * people_kappa > 0:
+            share = MAX_MARGIN_SHARE
         required = (1.0 - share) * people_kappas
         # The weight of each cluster: the number of its units times its sampling weight.
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]

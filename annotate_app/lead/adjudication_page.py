@@ -55,7 +55,7 @@ from evenhand.study.lead.disagreements import (
     raised_flags,
     reopen,
     sort_disagreement,
-    sorted_so_far,
+    sorted_cases,
 )
 from evenhand.study.prompts.units import Key
 from evenhand.texts import written
@@ -361,7 +361,7 @@ def show_disagreements(study: Study) -> None:
         _wait(study)
         return
     disagreements = [case for case in _latest(figures.folder) if case.rubric in study.rubrics]
-    earlier = {_about(decision): decision for decision in sorted_so_far(study)}
+    earlier = {_about(decision): decision for decision in sorted_cases(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)

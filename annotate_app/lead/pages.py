@@ -127,8 +127,8 @@ def show_overview(study: Study) -> None:
             step.show()
         else:
             _ask_for_verdict(study)
-    if verdicts and ends.left > 0 and _is_decided(verdicts):
-        st.text(written("cockpit.decided", left=ends.left))
+    if verdicts and ends.labels_left > 0 and _is_decided(verdicts):
+        st.text(written("cockpit.decided", left=ends.labels_left))
     tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
@@ -164,7 +164,7 @@ def _progress_tile(study: Study, ends: Forecast) -> Tile:
 def _end_tile(ends: Forecast) -> Tile:
     if not ends.wanted or math.isnan(ends.hours):
         return Tile("Time left", PageLink("Progress", DASH), time_left(ends))
-    if ends.left <= 0:
+    if ends.labels_left <= 0:
         return Tile("Time left", PageLink("Progress", written("progress.none")))
     end = f"{ends.end[:1].upper()}{ends.end[1:]}."
     return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
@@ -230,7 +230,7 @@ def next_step(
         text = written("cockpit.look_at", rater=names[0])
         return PageLink("Annotators", text, {"one_rater": names[0]})
     verdicts = _verdicts(figures)
-    if ends.left > 0 and not is_over(ends, verdicts):
+    if ends.labels_left > 0 and not is_over(ends, verdicts):
         if "flags" in to_do:
             return to_do["flags"]
         _, missing = latest(study, places_without_annotator)

@@ -162,7 +162,7 @@ def show_offer(study: Study, editing: Editing) -> Contents:
 
 
 def _show_differences(changes: Iterable[Difference], caption: str) -> None:
-    rows = [(change.place, _cut(change.before), _cut(change.after)) for change in changes]
+    rows = [(change.key, _cut(change.before), _cut(change.after)) for change in changes]
     columns = {"place": "What", "now": "Before", "then": "After"}
     show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
@@ -181,7 +181,7 @@ def _save(study: Study, who: Visitor, editing: Editing, offered: _Offer) -> Call
         saved = save(study, editing.present.files, offered.after.files, who.name)
     except InputError as error:
         return partial(_refuse, str(error))
-    return partial(_show_saved, ", ".join(dict.fromkeys(change.place for change in saved)))
+    return partial(_show_saved, ", ".join(dict.fromkeys(change.key for change in saved)))
 
 
 def _show_saved(places: str) -> None:

@@ -165,7 +165,7 @@ def run_reproduce(arguments: Namespace) -> int:
     from evenhand.study.settings.analysis import shipped_studies
 
     if arguments.list or arguments.published is None:
-        print_lines(PublishedStudy.read(name).line for name in shipped_studies())
+        print_lines(PublishedStudy.read(name).summary_line for name in shipped_studies())
         return main.DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")

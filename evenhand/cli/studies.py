@@ -28,7 +28,7 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample, keeping
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import judged_without_prompt
-from evenhand.study.lead.imports import import_ratings, names_of_study
+from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.prompts.pairs import prompts_noun, read_responses
 from evenhand.study.tables.files import atomic_write
@@ -183,7 +183,7 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     rows, reading = rows_of_file(file, options)
     ratings, _ = split_ratings(rows, file.name)
     is_missing = ratings["label"].isin(options.missing)
-    ratings = names_of_study(study, ratings[~is_missing], options.normalise)
+    ratings = with_study_names(study, ratings[~is_missing], options.normalise)
     print_lines(reading.notes)
     if is_missing.any():
         labels = f"{', '.join(options.missing)} ({int(is_missing.sum()):,})"
@@ -300,7 +300,7 @@ def run_backup(arguments: Namespace) -> None:
         note_in(arguments.dir, "backup", backup.file.name)
         say("keep.backup_tried" if arguments.verify else "keep.backup", file=backup.file)
         say("keep.holds", **asdict(backup.contents))
-        say("keep.backups", count=backup.number, folder=arguments.to)
+        say("keep.backups", count=backup.n_kept, folder=arguments.to)
         return
     main.refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
@@ -316,7 +316,7 @@ def run_doctor(arguments: Namespace) -> int:
     address = main.app_address(arguments.url) if arguments.url else ""
     findings = keeping.examine(arguments.dir, address)
     for finding in findings:
-        say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
+        say("doctor.good" if finding.is_well else "doctor.mend", says=finding.sentence)
     n_problems = sum(not finding.is_well for finding in findings)
     end = written("doctor.end", count=n_problems) if n_problems else written("doctor.well")
     console().print(end)

@@ -131,7 +131,7 @@ def _study_context(
 ) -> ReportContext:
     """Return the report's context; `by_id` is the `dataset` with ids in place of names."""
     from evenhand.analysis.report import ReportContext
-    from evenhand.study.lead.disagreements import sorted_so_far
+    from evenhand.study.lead.disagreements import sorted_cases
     from evenhand.study.store.store import models_that_answered
 
     usage, call = dataset.facts.usage, dataset.call
@@ -150,7 +150,7 @@ def _study_context(
         models_by_grader = models_that_answered(usage[is_rated])
     decisions = {
         (decision.rubric, decision.unit_id, decision.grader): (decision.kind, decision.note)
-        for decision in sorted_so_far(study)
+        for decision in sorted_cases(study)
     }
     return ReportContext(
         name=study.config.name,

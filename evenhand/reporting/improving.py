@@ -43,7 +43,7 @@ from evenhand.reporting.suggestions import LearnUnit, Proposals, Start
 from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
 from evenhand.study import Study
 from evenhand.study.store.logs import decisions as log
-from evenhand.study.store.logs.decisions import ProofReading, ProposalAttempt, Tried, look_numbers
+from evenhand.study.store.logs.decisions import ProofReading, ProposalAttempt, look_numbers
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.workspace import PROMPTS_FOLDER
@@ -475,9 +475,9 @@ class Trial:
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates, and `proposals` tried on *learn*, before their first requests."""
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
-        log.note_old(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
+        log.note_start(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
         tried = {
-            candidate.rater_id: Tried(
+            candidate.rater_id: log.Candidate(
                 origin=candidate.origin,
                 is_new=candidate.rater_id not in self._first_graders,
                 has_own_text=self.is_reworded(candidate),

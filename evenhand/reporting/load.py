@@ -176,17 +176,17 @@ def from_study(
 
 def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFacts:
     """Return the facts about a study's ratings; `look` is as in `from_study`."""
-    from evenhand.study.creation import rewording_of, units_dealt
+    from evenhand.study.creation import rewording_of, units_by_wording
     from evenhand.study.desk.claims import oversight
-    from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.session.sessions import raters_to_split_by
+    from evenhand.study.lead.disagreements import sorted_cases
+    from evenhand.study.session.sessions import raters_with_languages
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
     from evenhand.study.store.store import all_labels_were_assigned, grade_totals
 
     tried_wordings = {}
     if rewording := rewording_of(study):
-        old, new = units_dealt(study, rewording)
+        old, new = units_by_wording(study, rewording)
         raters_per_unit = study.config.annotation.raters_per_unit
         trial = TriedWording(rewording.new.variant_of, old, new, raters_per_unit)
         tried_wordings[rewording.new.name] = trial
@@ -195,11 +195,11 @@ def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFac
     return StudyFacts(
         rubric_hashes=hashes,
         excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
-        raters=raters_to_split_by(study),
+        raters=raters_with_languages(study),
         usage=usage,
         prices=prices_of(usage),
         looks=look_numbers(study.store, looked_at(study, ratings), record=look),
-        sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_so_far(study)),
+        sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_cases(study)),
         attacked=attacked_table(study.store, hashes),
         rewordings=tried_wordings,
         strata=study.config.sample.stratify,
@@ -242,10 +242,10 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
     withheld: dict[str, dict[str, frozenset[str]]] = {}
     for rubric in decisions.rubrics_improved(study.store):
-        clusters = clusters_of(dataset, decisions.parted_by(study.store, rubric))
+        clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
         parts = decisions.parts_of(study.store, rubric)
         chosen = decisions.chosen_on(study.store, rubric)
-        learned_from = decisions.texts_led_by(study.store, rubric)
+        learned_from = decisions.influences_on_texts(study.store, rubric)
         first_graded_here = decisions.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]

@@ -26,7 +26,7 @@ from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Line, Printable
 from evenhand.study.settings.analysis import (
-    MOST_OF_PEOPLE,
+    MAX_MARGIN_SHARE,
     AnalysisSettings,
     DecisionSettings,
     Scope,
@@ -277,7 +277,7 @@ def plan_ahead(
     # With fewer units not even a grader without errors passes.
     smallest_margin = min(
         rule.margin_share * scenario.kappa if rule.margin_share else margin,
-        MOST_OF_PEOPLE * scenario.kappa,
+        MAX_MARGIN_SHARE * scenario.kappa,
     )
     errorless_units = scenario.errorless_units(smallest_margin, level_of_look(1, rule.looks))
     errorless_pairs = math.ceil(errorless_units / units_per_pair / scenario.overlap)

@@ -38,7 +38,7 @@ from evenhand.reporting.load import from_study
 from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
-from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_so_far
+from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_cases
 from evenhand.study.store.grades import TRIED
 from evenhand.study.store.logs.decisions import ProposalAttempt
 from evenhand.study.store.store import marks_on, remarks_table, standing
@@ -416,7 +416,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
     ratings = dataset.ratings[~dataset.ratings["rater_id"].isin(excluded)]
-    for case in sorted_so_far(study):
+    for case in sorted_cases(study):
         if case.kind == "rubric_unclear":
             unclear = rubrics[case.rubric]
             in_order = unclear.rubric.kind.in_order

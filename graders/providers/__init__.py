@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 
 from evenhand.errors import InputError
 from evenhand.graders.providers.forms import is_form
-from evenhand.study.settings.study_toml import NAMED, ProviderSettings, fault_of_address
+from evenhand.study.settings.study_toml import REFERENCE, ProviderSettings, fault_of_address
 from evenhand.texts import table_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
@@ -225,7 +225,7 @@ def filled_from_environment(text: str, source: str) -> str:
             raise InputError(f"{source} needs the variable {match[1]}; set it")
         return setting
 
-    return NAMED.sub(value, text)
+    return REFERENCE.sub(value, text)
 
 
 def _own_address(provider: Provider) -> tuple[str, str]:
@@ -233,7 +233,7 @@ def _own_address(provider: Provider) -> tuple[str, str]:
     variable = provider.base_url_env
     if variable and (address := os.environ.get(variable, "").strip()):
         return _split_login(address, f"the address in {variable}")
-    if any(not os.environ.get(name) for name in NAMED.findall(provider.base_url)):
+    if any(not os.environ.get(name) for name in REFERENCE.findall(provider.base_url)):
         return "", ""
     url = filled_from_environment(provider.base_url, provider.name)
     # A variable in the middle of the address may end in a slash.
@@ -332,7 +332,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
         raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
     endpoint = endpoint_of(row, typed)
     if not endpoint.base_url and not row.client:
-        variables = ", ".join(NAMED.findall(row.base_url))
+        variables = ", ".join(REFERENCE.findall(row.base_url))
         raise InputError(
             f"grader {_safe_part(text)!r}: it is not known where {provider} is; write "
             f"{provider}:MODEL@BASE_URL, or set {variables}"

@@ -1,7 +1,8 @@
-"""The work that raters are given: which questions in which order, and who has claimed which.
+"""The work that raters are given: which questions in which order, and who has claimed which. A
+claim records that a task, a question for one rater, was given out.
 
-In this order: the lead's decisions; raters who left, and quotas; units with a known answer, among
-them attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
+In this order: the lead's decisions; raters who left, and quotas; units with a known answer, such as
+attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
 memory, in step with the store; and `NextTasks`, a rater's next tasks.
 
 Every change of a claim carries the next version number. Writers take turns, so the numbers rise in
@@ -15,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.study.creation import rewording_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
-from evenhand.study.prompts.sampling import digest, drawn
+from evenhand.study.prompts.sampling import digest, seeded_number
 from evenhand.study.prompts.units import (
     Key,
     Question,
@@ -48,7 +49,7 @@ from evenhand.study.store.schema import (
     lead_events,
     session_events,
 )
-from evenhand.study.store.store import Event, Store, given_back, rater_kind
+from evenhand.study.store.store import Event, Store, rater_kind, release_reason
 from evenhand.study.workspace import Study
 
 # Decisions of the study's lead while people label: to pause, to exclude a rater, to readmit one.
@@ -57,7 +58,7 @@ from evenhand.study.workspace import Study
 
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
 _DECISIONS = ("pause", "resume", "exclude", "readmit")
-"""The kinds of event that are decisions; the lead's events hold used links too."""
+"""Kinds of the lead's events that are decisions; others are used links, for example."""
 STOPPED_BY = "quality rule"
 """The author of a decision that no person took."""
 
@@ -73,37 +74,37 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Oversight:
-    """The lead's decisions that apply now. `seen` is the id of the last event included."""
+    """The lead's decisions that apply now. `last_event` is the id of the last event included."""
 
     paused: bool = False
     exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
     readmitted: frozenset[str] = frozenset()
     """Raters whose exclusion was taken back, and who were not excluded again."""
-    seen: int = 0
+    last_event: int = 0
 
-    def ended(self, rater_id: str) -> str:
+    def end_reason(self, rater_id: str) -> str:
         """Return why a rater gets no further task: "excluded", "paused", or "" if they get one."""
         if rater_id in self.exclusions:
             return "excluded"
         return "paused" if self.paused else ""
 
-    def renewed(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions updated from the store; itself if there are no new ones."""
-        paused, exclusions, last_event = self.paused, dict(self.exclusions), self.seen
-        readmitted = set(self.readmitted)
-        new_events = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
+    def updated(self, connection: sa.Connection) -> Oversight:
+        """Return the decisions with those that the store has since; itself if there are none."""
+        paused, last_event = self.paused, self.last_event
+        exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
+        new_events = sa.select(lead_events).where(lead_events.c.event_id > self.last_event)
         for event in connection.execute(new_events.order_by(lead_events.c.event_id)):
             last_event = event.event_id
             if event.kind in ("pause", "resume"):
                 paused = event.kind == "pause"
             elif event.kind == "exclude":
-                decision = (event.reason, event.done_by, event.created_at)
-                exclusions[event.rater_id] = Exclusion(*decision)
+                details = (event.reason, event.done_by, event.created_at)
+                exclusions[event.rater_id] = Exclusion(*details)
                 readmitted.discard(event.rater_id)
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
                 readmitted.add(event.rater_id)
-        if last_event == self.seen:
+        if last_event == self.last_event:
             return self
         return Oversight(paused, exclusions, frozenset(readmitted), last_event)
 
@@ -111,7 +112,7 @@ class Oversight:
 def oversight(store: Store) -> Oversight:
     """Read the lead's decisions that apply now."""
     with store.read() as connection:
-        return Oversight().renewed(connection)
+        return Oversight().updated(connection)
 
 
 def pause(store: Store, reason: str = "", done_by: str = "") -> None:
@@ -159,7 +160,7 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query)
 
 
-# Raters who left before they had finished, and quotas by the answer to the `side` question
+# Raters who left before they had finished, and quotas by the answer to a background question
 
 _ENDING_EVENTS = ("released", "readmitted", "consent", "screened_out")
 
@@ -172,9 +173,9 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
     query = sa.select(session_events).where(session_events.c.kind.in_(_ENDING_EVENTS))
     for row in connection.execute(query.order_by(session_events.c.event_id)):
         logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
-    ends = dict.fromkeys(Oversight().renewed(connection).exclusions, "stopped")
+    ends = dict.fromkeys(Oversight().updated(connection).exclusions, "stopped")
     for rater, events in logs.items():
-        if reason := given_back(events):
+        if reason := release_reason(events):
             ends[rater] = reason
         elif any(event.kind == "consent" and not event.detail["agreed"] for event in events):
             ends[rater] = "no_consent"
@@ -183,8 +184,8 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
     return ends
 
 
-def sides_named(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
-    """Return the answers to the question with quotas, by rater: all, or those of one rater."""
+def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
+    """Return the answers to the question with quotas, by rater: of all raters, or of one."""
     question, columns = study.config.side, background_answers.c
     query = sa.select(columns.rater_id, columns.answer).order_by(columns.event_id)
     query = query.where(columns.question == question.key if question else sa.false())
@@ -193,29 +194,28 @@ def sides_named(study: Study, connection: sa.Connection, rater_id: str = "") -> 
 
 
 def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Return (people, quota) of each side, without raters who left before they had finished."""
+    """Return (raters, quota) of each side, without raters who left before they had finished."""
     if (question := study.config.side) is None:
         return {}
-    side_by_rater, ends = sides_named(study, connection), ends_of(connection)
-    n_people = Counter(side for rater, side in side_by_rater.items() if rater not in ends)
+    sides, ends = sides_by_rater(study, connection), ends_of(connection)
+    n_raters = Counter(side for rater, side in sides.items() if rater not in ends)
     quotas = zip(question.options, question.quotas, strict=True)
-    return {side: (n_people[side], quota) for side, quota in quotas}
+    return {side: (n_raters[side], quota) for side, quota in quotas}
 
 
 def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
-    """Return False if a side has as many people as its quota."""
-    people, quota = side_places(study, connection).get(side, (0, 1))
-    return people < quota
+    """Return False if a side has as many raters as its quota; a side without a quota has room."""
+    n_raters, quota = side_places(study, connection).get(side, (0, 1))
+    return n_raters < quota
 
 
-# Units whose answer is known, from a file of the study: for practice, and for attention checks. A
+# Units with a known answer, from a file of the study: for practice, and for attention checks. A
 # `[[unit]]` has a `name`, `values` (the rubric's variables), `expected` (the accepted options by
-# rubric) and perhaps an `explanation`. The id of such a unit has no "|" in it, so it cannot be the
-# id of a unit of the study's sample.
+# rubric) and perhaps an `explanation`. Its id has no "|", which the id of any unit of a sample has.
 
 
 class KnownUnit(Section):
-    """A unit whose answer is known."""
+    """A unit with a known answer: an entry of the file."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
     values: dict[str, str]
@@ -231,6 +231,8 @@ class KnownUnit(Section):
 
 
 class _UnitsFile(Section):
+    """A file of units with a known answer."""
+
     unit: tuple[KnownUnit, ...] = Field(min_length=1)
 
 
@@ -263,7 +265,7 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """Return the right answers in the pair's orientation; none if all are accepted."""
+        """Return the accepted answers in the pair's own order of sides; none if all are."""
         unit = self.units.get(key[0])
         return unit.expected.get(key[1], ()) if unit else ()
 
@@ -283,7 +285,7 @@ class KnownUnits:
         return [tuple(Question(unit_id, rubric) for rubric in group) for group in groups]
 
     def _matching_rubric(self, where: str, name: str, keys: tuple[str, ...]) -> Rubric:
-        """Return the labelled rubric of this name, of which the options are `keys`."""
+        """Return this labelled rubric. Raises InputError if `keys` are not options of it."""
         rubric = next((rubric for rubric in self._rubrics if rubric.name == name), None)
         if rubric is None:
             raise InputError(
@@ -315,7 +317,7 @@ def _read_units(folder: Path, file: str) -> tuple[KnownUnit, ...]:
     return units
 
 
-# Attention checks: units with a known answer, mixed in among the real ones; their answers are
+# Attention checks: units with a known answer, mixed with those of the sample; their answers are
 # stored apart. On the page a check looks like any other unit: it has an opaque task id, counts in
 # the progress, and is in the list of earlier answers.
 
@@ -323,34 +325,35 @@ ATTENTION_COLUMNS = ("rater_id", "check_id", "rubric", "expected", "given", "pas
 
 
 class AttentionChecks(KnownUnits):
-    """The study's checks, and their places among each rater's tasks, fixed by the study's key."""
+    """The study's checks. The study's key fixes when each rater is given each of them."""
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
         super().__init__(study, settings.file if settings else "", "check")
         self._every = settings.every if settings else 1
 
-    def left(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
-        """Return the checks not given to this rater yet, with numbers from 0, in their order."""
-        left = sorted(
+    def remaining(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
+        """Return (number from 0, screen) of the checks not given to this rater yet, in order."""
+        screens = sorted(
             (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
         )
-        return list(enumerate(left, start=len(self.screens) - len(left)))
+        return list(enumerate(screens, start=len(self.screens) - len(screens)))
 
     def due_after(self, rater_id: str, number: int) -> int:
-        """Return the number of answers to real units after which the rater's check `number` (from
-        0) comes: one in every stretch of `every` answers, at a random place in it.
+        """Return the number of answers to units of the sample after which the rater's check
+        `number` (from 0) comes: one in every stretch of `every` answers, at a random place in it.
         """
-        blinding_key = self.study.blinding_key
-        place = drawn(blinding_key, self._every, "check", rater_id, str(number))
+        place = seeded_number(self.study.blinding_key, self._every, "check", rater_id, str(number))
         return number * self._every + 1 + place
 
     def order(self, rater_id: str, question: Question) -> str:
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
         if question.rubric.unit == "response":
             return ""
-        return ("ab", "ba")[drawn(self.study.blinding_key, 2, "order", rater_id, question.unit_id)]
+        return ("ab", "ba")[
+            seeded_number(self.study.blinding_key, 2, "order", rater_id, question.unit_id)
+        ]
 
 
 def attention_results(study: Study) -> pd.DataFrame:
@@ -358,8 +361,7 @@ def attention_results(study: Study) -> pd.DataFrame:
     rubric, expected, given, passed, created_at`; one row per rater, check and rubric.
 
     The latest answer counts. `expected` are the answers that the study's file accepts now ("4 or
-    5"). `given` has the same orientation of the sides; it is empty where the check was skipped,
-    which is a failure.
+    5"). `given`, in the same order of sides, is empty where the check was skipped: not passed.
     """
     checks = AttentionChecks(study)
     query = sa.select(attention_labels).order_by(attention_labels.c.event_id)
@@ -367,9 +369,9 @@ def attention_results(study: Study) -> pd.DataFrame:
     rows = []
     for answer in study.store.rows(query.where(latest)):
         if accepted := checks.accepted((answer.unit_id, answer.rubric)):
-            check_id, label = answer.unit_id.partition(":")[2], answer.label
-            result = " or ".join(accepted), label, label in accepted, answer.created_at
-            rows.append((answer.rater_id, check_id, answer.rubric, *result))
+            key = (answer.rater_id, answer.unit_id.partition(":")[2], answer.rubric)
+            expected, has_passed = " or ".join(accepted), answer.label in accepted
+            rows.append((*key, expected, answer.label, has_passed, answer.created_at))
     return pd.DataFrame(rows, columns=list(ATTENTION_COLUMNS)).astype({"passed": bool})
 
 
@@ -388,8 +390,9 @@ class SessionDesign:
         self.one_screen_per_unit = self.settings.screen == "all"
         units_by_group: dict[str, list[str]] = {}
         self._response_of_unit: dict[str, str] = {}
-        """The response of each unit that is one of its criteria: these follow one another."""
-        if {*CRITERIA} <= {*(units := study.units("sample"))}:
+        """The response of which a unit is a criterion: a response's criteria follow one another."""
+        units = study.units("sample")
+        if {*CRITERIA} <= {*units.columns}:
             self._response_of_unit = dict(zip(units["unit_id"], units[RESPONSE_ID], strict=True))
         for unit, pair in study.labelled_units(units):
             units_by_group.setdefault(self._response_of_unit.get(unit, pair), []).append(unit)
@@ -407,27 +410,27 @@ class SessionDesign:
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
         """Yield the questions among `free`, screen by screen in this rater's order. Within a stage
         of a block the subjects mix, so that no one rates one subject in a row. Where another
-        wording is tried, units of one wording come together; which comes first is drawn by the key.
+        wording is tried, units of one wording come together; the key fixes which comes first.
         """
-
-        def position(screen: Screen) -> tuple[str, str]:
-            unit, wording = screen[0].unit_id, ""
-            if self._rewording:
-                names = ",".join(question.rubric.name for question in screen)
-                wording = self.digest("wording", rater_id, first_unit, names)
-            return wording, self.digest("place", rater_id, self._response_of_unit.get(unit, unit))
-
         for stage_screens, stage_questions in self._stages:
             if stage_questions.keys().isdisjoint(free):
                 continue  # most stages of most raters need no sorting
-            first_unit = stage_screens[0][0].unit_id
-            for screen in sorted(stage_screens, key=position):
+            place_of = partial(self._place, rater_id, stage_screens[0][0].unit_id)
+            for screen in sorted(stage_screens, key=place_of):
                 if questions := tuple(question for question in screen if question.key in free):
                     yield questions
 
-    def answered(self, keys: Set[Key]) -> Set[Key]:
-        """Return the questions that count as answered for a rater who has these."""
-        return self._rewording.answered(keys) if self._rewording else keys
+    def _place(self, rater_id: str, first_unit: str, screen: Screen) -> tuple[str, str]:
+        """Return the place of a screen in a rater's order of the stage that has `first_unit`."""
+        unit, wording = screen[0].unit_id, ""
+        if self._rewording:
+            names = ",".join(question.rubric.name for question in screen)
+            wording = self.digest("wording", rater_id, first_unit, names)
+        return wording, self.digest("place", rater_id, self._response_of_unit.get(unit, unit))
+
+    def with_counterparts(self, keys: Set[Key]) -> Set[Key]:
+        """Return the questions that a rater who was given these is not to be given any more."""
+        return self._rewording.with_counterparts(keys) if self._rewording else keys
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
         """Return the order in which this rater sees the two sides: "ab" or "ba". `shown` counts the
@@ -444,39 +447,43 @@ class SessionDesign:
         return "ba" if surplus_ab > 0 else "ab"
 
     def planned_repeats(self, answers: int) -> int:
-        """Return the number of repeats after so many `answers`, all at their distance."""
-        n_repeats = int(self.settings.repeat_share * answers + 1e-9)
+        """Return the number of repeats due after `answers` first answers."""
+        n_repeats = int(self.settings.repeat_share * answers + 1e-9)  # 0.29 * 100 is below 29
         return max(0, min(n_repeats, answers - self.settings.repeat_gap))
 
     def digest(self, *parts: str) -> str:
+        """Return 64 hexadecimal digits fixed by the study's key and the parts."""
         return digest(self.key, *parts)
 
     def _stage_screens(
         self, groups: list[list[str]], rubrics: list[Rubric]
     ) -> Iterator[list[Screen]]:
         """Yield the screens of each stage: by block, then rubric (or kind of unit)."""
-        size, trial = self.settings.pairs_per_block, self._rewording
-        wording_of = trial.asked if trial else lambda rubric, _: rubric
+        size = self.settings.pairs_per_block
         for start in range(0, len(groups), size):
             units = [unit for group in groups[start : start + size] for unit in group]
             for screen_rubrics in rubrics_by_screen(rubrics, self.one_screen_per_unit):
-                screens: list[Screen] = []
-                for unit in units:
-                    if (parse_unit_id(unit)[2] == "") == screen_rubrics[0].has_sides:
-                        wordings = (wording_of(rubric, unit) for rubric in screen_rubrics)
-                        screens.append(tuple(Question(unit, text) for text in wordings if text))
+                has_sides = screen_rubrics[0].has_sides
+                fitting = (unit for unit in units if (parse_unit_id(unit)[2] == "") == has_sides)
+                screens = [self._screen(unit, screen_rubrics) for unit in fitting]
                 if screens := [screen for screen in screens if screen]:
                     yield screens
 
+    def _screen(self, unit: str, rubrics: list[Rubric]) -> Screen:
+        """Return a unit's questions under these rubrics, each in the unit's wording."""
+        trial = self._rewording
+        wordings = (trial.wording(rubric, unit) if trial else rubric for rubric in rubrics)
+        return tuple(Question(unit, wording) for wording in wordings if wording)
 
-# Rubrics that are judged without the prompt, as their variables tell. They come first in a block of
-# pairs. A rater may still have seen the prompt, where such a rubric shares a screen with others, is
-# repeated, or is changed later.
+
+# Rubrics that hide the prompt come first in a block of pairs. A rater may still have seen the
+# prompt, where such a rubric shares a screen with others, is repeated, or is changed later.
 
 _PROMPT_VARIABLES = {"prompt", "prompt_a", "prompt_b"}
 
 
 def shows_prompt(rubric: Rubric) -> bool:
+    """Return True if one of the rubric's variables is the prompt."""
     return not _PROMPT_VARIABLES.isdisjoint(rubric.variables)
 
 
@@ -486,7 +493,9 @@ def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
     return hiding if len(hiding) < len(rubrics) else []
 
 
-ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
+# Claims, and all of them in memory
+
+TASK_COLUMNS = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """Columns that identify a task; each task has one claim."""
 _RANDOM_ID = "t"
 """Prefix of random ids; those from before 0.3.0 are hexadecimal digits."""
@@ -525,6 +534,7 @@ class Claim:
 
     @property
     def key(self) -> Key:
+        """The question: unit id and rubric."""
         return (self.unit_id, self.rubric)
 
     @property
@@ -546,13 +556,13 @@ class Changes:
         self.connection = connection
         self._version = index.last_version
 
-    def give(self, claim: Claim) -> Claim:
-        """Store a claim; one that was released before is taken up again, under the id it has."""
+    def add(self, claim: Claim) -> Claim:
+        """Store a claim and return it; one that was released is opened again under its id."""
         self._version += 1
         values = asdict(claim) | {"version": self._version}
         insert = conflict_free_insert(self.connection, claims).values(values)
         renewed = {name: values[name] for name in ("claimed_at", "state", "version")}
-        upsert = insert.on_conflict_do_update(index_elements=ONE_TASK, set_=renewed)
+        upsert = insert.on_conflict_do_update(index_elements=TASK_COLUMNS, set_=renewed)
         task_id = self.connection.execute(upsert.returning(claims.c.task_id)).scalar_one()
         return replace(claim, task_id=task_id)
 
@@ -572,10 +582,12 @@ class ClaimIndex:
         self._hashes = hashes
         self._by_rater: dict[str, dict[tuple[str, str, int], Claim]] = {}
         self._holders: dict[Key, set[str]] = {}
+        """The raters who have claimed a question and whose claim was not released."""
         self._keys_by_count: dict[int, set[Key]] = {}
-        """Questions by their number of holders, the raters who have claimed them."""
+        """Questions by their number of holders."""
         self._keys_of_rater: dict[str, set[Key]] = {}
         self._open_since: dict[tuple[Key, str], str] = {}
+        """The time of each open claim, by question and rater."""
         self._side_orders: dict[str, dict[str, str]] = {}
         self.last_version = 0
 
@@ -587,7 +599,7 @@ class ClaimIndex:
         for row in connection.execute(changed):
             self.last_version = row.version
             if row.rubric_hash in self._hashes:
-                self._take(Claim(**row._mapping))
+                self._enter(Claim(**row._mapping))
 
     def of_rater(self, rater_id: str) -> Mapping[tuple[str, str, int], Claim]:
         """Return the rater's claims by (unit id, rubric, draw)."""
@@ -597,28 +609,32 @@ class ClaimIndex:
         """Return the questions that the rater has claimed, answered or open."""
         return self._keys_of_rater.get(rater_id, frozenset())
 
-    def full(self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
-        """Return the questions that have their number of raters. An unanswered claim older than
-        `lapsed_before` does not count, and neither does any claim of an excluded rater.
+    def full_questions(
+        self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()
+    ) -> set[Key]:
+        """Return the questions that `n_raters` raters have claimed, without claims of excluded
+        raters, and open claims from before `lapsed_before`.
         """
-        lapsed = (
-            place for place, claimed_at in self._open_since.items() if claimed_at < lapsed_before
+        n_uncounted = Counter(
+            key
+            for (key, rater), claimed_at in self._open_since.items()
+            if claimed_at < lapsed_before and rater not in excluded
         )
-        n_idle = Counter(key for key, rater in lapsed if rater not in excluded)
         for rater in excluded:
-            n_idle.update(self.held_by(rater))
-        filled: set[Key] = set()
-        for count, keys in self._keys_by_count.items():
-            if count >= n_raters:
-                filled |= keys
-        idle = n_idle.items()
-        return filled - {key for key, n_lost in idle if len(self._holders[key]) - n_lost < n_raters}
+            n_uncounted.update(self.held_by(rater))
+        claimed: set[Key] = set()
+        for n_holders, keys in self._keys_by_count.items():
+            if n_holders >= n_raters:
+                claimed |= keys
+        return claimed - {
+            key for key, count in n_uncounted.items() if len(self._holders[key]) - count < n_raters
+        }
 
     def side_orders(self, rater_id: str) -> Mapping[str, str]:
         """Return the order in which the rater has seen each unit."""
         return self._side_orders.get(rater_id, {})
 
-    def _take(self, claim: Claim) -> None:
+    def _enter(self, claim: Claim) -> None:
         """Enter one changed claim into every mapping."""
         rater, key = claim.rater_id, claim.key
         tasks = self._by_rater.setdefault(rater, {})
@@ -649,9 +665,8 @@ class ClaimIndex:
             self._open_since[key, rater] = claim.claimed_at
 
 
-# A rater's next tasks: open ones, those that come next, and how many are left. A question is given
-# to exactly `raters_per_unit` raters. A task that was given out and not answered counts until its
-# lease is over.
+# A rater's tasks: the open ones, the next ones, and how many are left. A question is given to
+# exactly `raters_per_unit` raters. A task without an answer counts until its lease is over.
 
 
 def answered(tasks: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
@@ -668,82 +683,84 @@ def asked_together(claim: Claim, other: Claim, one_screen_per_unit: bool) -> boo
 
 
 def in_design(claim: Claim, design: SessionDesign) -> bool:
-    """Return True if the task is still to be labelled: the settings may have changed since."""
+    """Return True if the task's question is still asked: the study's settings may have changed."""
     return claim.key in design.questions or claim.key in design.checks
 
 
 @dataclass
 class NextTasks:
     """The tasks of one rater at one moment: `tasks`, their claims by (unit id, rubric, draw);
-    `open_claims`, those that wait for an answer; `valid_claims`, the open ones that are still
-    theirs; `full`, questions with enough raters; `given_checks`; `free`, questions that may be
-    given.
+    `open_claims`, those without an answer; `valid_claims`, the open ones that no other rater has
+    taken over; `given_checks`; `free_questions`, those that may be given to the rater.
     """
 
     rater_id: str
     design: SessionDesign
     index: ClaimIndex
     excluded: Set[str] = frozenset()
-    """Raters whose places other raters are to fill."""
+    """Raters whose claims do not count."""
     assumed: Set[str] = frozenset()
-    """Ids of the rater's open tasks that count as answered, after all others."""
+    """Ids of the rater's open tasks to count as answered, after all others."""
 
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
-            tasks, last = dict(self.tasks), self.index.last_version + 1
+            tasks, next_version = dict(self.tasks), self.index.last_version + 1
             for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
-                    tasks[key] = replace(claim, state="labelled", version=last)
+                    tasks[key] = replace(claim, state="labelled", version=next_version)
             self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
-        self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
+        n_raters = settings.raters_per_unit
+        full = self.index.full_questions(n_raters, lapsed_before, self.excluded)
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
-        # A task is lost once its lease is over and other raters have taken its place.
+        # A task is lost once its lease is over and the question has enough other raters.
         self.valid_claims = [
             claim
             for claim in self.open_claims
-            if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in self.full
+            if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in full
         ]
-        answered_keys = self.design.answered(self.index.held_by(self.rater_id))
         unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
-        self.free = self.design.questions.keys() - answered_keys - self.full
+        given_questions = self.design.with_counterparts(self.index.held_by(self.rater_id))
+        self.free_questions = self.design.questions.keys() - given_questions - full
 
     def progress(self) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given)."""
-        n_done = n_first = n_repeats = n_checks_done = 0
+        n_answered = n_first_answers = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
             is_labelled = claim.state == "labelled"
             if claim.is_check:
                 n_checks_done += is_labelled
                 continue
-            n_done += is_labelled
-            n_first += is_labelled and claim.draw == 0
+            n_answered += is_labelled
+            n_first_answers += is_labelled and claim.draw == 0
             n_repeats += claim.state != "released" and claim.draw > 0
-        n_first += sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
+        n_first_answers += sum(
+            claim.draw == 0 and not claim.is_check for claim in self.valid_claims
+        )
         if self.design.settings.units_per_rater:
-            n_first += sum(map(len, self._screens()))
+            n_first_answers += sum(map(len, self._screens()))
         else:
-            n_first += len(self.free)
-        total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
+            n_first_answers += len(self.free_questions)
+        total = n_first_answers + max(n_repeats, self.design.planned_repeats(n_first_answers))
         n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
-        if n_done < total:
+        if n_answered < total:
             checks = self.design.checks
-            for number, screen in checks.left(self.rater_id, self.given_checks):
+            for number, screen in checks.remaining(self.rater_id, self.given_checks):
                 if checks.due_after(self.rater_id, number) < total:
                     n_checks_ahead += len(screen)
-        return n_done + n_checks_done, total + n_checks_done + n_checks_ahead
+        return n_answered + n_checks_done, total + n_checks_done + n_checks_ahead
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
         changes = Changes(connection, self.index)
         half_lease_ago = minutes_ago(self.design.settings.lease_minutes / 2)
         needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
-        # Those that others have taken are given up, and leases are renewed: all of them and in
-        # order, as a renewed claim has a later version, by which they are shown.
+        # Tasks that others have taken over are released. Other leases are renewed, all and in
+        # order, as tasks are shown in the order of their claims' versions.
         for claim in sorted(self.open_claims, key=lambda claim: claim.version):
             if claim not in self.valid_claims:
                 changes.mark(claim.task_id, state="released")
@@ -764,7 +781,7 @@ class NextTasks:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
         max_units = self.design.settings.units_per_rater
         units = {unit for unit, _ in self.index.held_by(self.rater_id)}
-        for screen in self.design.screens(self.rater_id, self.free):
+        for screen in self.design.screens(self.rater_id, self.free_questions):
             if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)
                 yield screen
@@ -773,11 +790,11 @@ class NextTasks:
         """Claim the next attention check if one is due and has the rubrics of the next unit."""
         checks = self.design.checks
         n_answers = sum(not claim.is_check for claim in answered(self.tasks))
-        left = checks.left(self.rater_id, self.given_checks)
-        if not left or n_answers < checks.due_after(self.rater_id, left[0][0]):
+        remaining = checks.remaining(self.rater_id, self.given_checks)
+        if not remaining or n_answers < checks.due_after(self.rater_id, remaining[0][0]):
             return []
         rubrics = {question.rubric.name for question in self._next_screen}
-        screen = next((screen for _, screen in left if screen[0].rubric.name in rubrics), ())
+        screen = next((screen for _, screen in remaining if screen[0].rubric.name in rubrics), ())
         return [
             self._give(changes, question, 0, checks.order(self.rater_id, question))
             for question in screen
@@ -790,10 +807,11 @@ class NextTasks:
             return []
         answers = [claim for claim in answered(self.tasks) if not claim.is_check]
         n_first = sum(claim.draw == 0 for claim in answers)
-        n_repeats, stretch = len(answers) - n_first, round(1 / design.settings.repeat_share)
-        # Each comes at a random place within its stretch; after the last question all that are due.
-        place = ("repeat", self.rater_id, str(n_repeats))
-        delay = drawn(design.key, stretch, *place) if self._next_screen else 0
+        n_repeats = len(answers) - n_first
+        # One repeat comes at a random place in every stretch; after the last question all come.
+        stretch = round(1 / design.settings.repeat_share)
+        place = seeded_number(design.key, stretch, "repeat", self.rater_id, str(n_repeats))
+        delay = place if self._next_screen else 0
         if n_repeats >= design.planned_repeats(n_first - delay):
             return []
         gap, together = design.settings.repeat_gap, design.one_screen_per_unit
@@ -808,11 +826,11 @@ class NextTasks:
         ]
         if not candidates:
             return []
-        chosen = min(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
+        in_order = sorted(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
         return [
             self._give(changes, design.questions[claim.key], 1, claim.order)
             for claim in candidates
-            if asked_together(claim, chosen, together)
+            if asked_together(claim, in_order[0], together)
         ]
 
     def _claim_first(self, changes: Changes) -> list[Claim]:
@@ -820,15 +838,16 @@ class NextTasks:
         screen, order = self._next_screen, ""
         if screen and screen[0].rubric.has_sides:
             unit, orders = screen[0].unit_id, self.index.side_orders(self.rater_id)
-            shown = Counter((parse_unit_id(seen)[1], side) for seen, side in orders.items())
-            order = orders.get(unit) or self.design.side_order(self.rater_id, unit, shown)
+            counts = Counter((parse_unit_id(other)[1], side) for other, side in orders.items())
+            order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
         return [self._give(changes, question, 0, order) for question in screen]
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
+        """Store and return a new claim of a question for this rater."""
         task_id = _RANDOM_ID + secrets.token_hex(12)  # random: it reveals nothing
-        return changes.give(Claim.of(self.rater_id, question, draw, order, task_id))
+        return changes.add(Claim.of(self.rater_id, question, draw, order, task_id))
 
 
 def minutes_ago(minutes: float) -> str:
-    """Return the moment `minutes` ago, as the store writes moments."""
+    """Return the time `minutes` ago, in the form in which the store writes times."""
     return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="milliseconds")

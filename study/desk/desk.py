@@ -1,9 +1,9 @@
-"""The annotators' desk: hands out tasks to raters, and takes in answers and flags, which are stored
-before they are acknowledged: appended, never changed.
+"""The annotators' desk: it hands out tasks to raters, and stores their answers and flags before it
+acknowledges them. Both are appended, never changed.
 
 A task is a question as one rater is shown it; a sheet holds the tasks of one screen.
-`study.desk.claims` decides which tasks come next and in which order; `AnnotationDesk`, at the end,
-joins both. Before it come answers, flags, progress, and tasks and sheets.
+`study.desk.claims` decides which tasks come next and in which order. In this file: answers, flags,
+progress, tasks and sheets; at the end `AnnotationDesk`, which puts them together.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ SKIP_REASONS = (
 """Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
-OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
+_ANSWERED_TASK = ("rater_id", "unit_id", "rubric", "draw")  # columns of the task of an answer
 DISPLAYS = ("text", "markdown", "opened")
 """Displays: as written, with Markdown rendered, or JSON with every part unfolded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A label (`option_key`, as it was shown) or the reason why there is none (`skip_reason`)."""
+    """A label (`option_key`, in the order that was shown), or a reason for none (`skip_reason`)."""
 
     submit_id: str
     task_id: str
@@ -91,13 +91,16 @@ class Flag:
     text: str = ""
 
 
+Submission = Answer | Flag
+"""What a rater may send."""
+
 Receipt = Literal["stored", "duplicate", "already_labelled", "unknown_task", "needs_evidence"]
 """Result of sending an answer or a flag."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """The present answer to a task, in the order of sides that was shown."""
+class StoredAnswer:
+    """The latest answer to a task, in the order of sides that was shown."""
 
     option_key: str = ""
     skip_reason: str = ""
@@ -107,35 +110,35 @@ class Given:
     evidence: tuple[ratings.Mark, ...] = ()
 
 
-def take(
+def store_submission(
     connection: sa.Connection,
     table: sa.Table,
     claim: Any,
-    sent: Answer | Flag,
+    submission: Submission,
     rubric: Rubric,
     texts: Mapping[str, str],
 ) -> Receipt:
     """Append an answer to `table`, or a flag to the remarks; return its receipt. `claim` is that of
-    the task (or its row of the claims). `texts` are the texts shown; only an answer with marks
-    needs them.
+    the task (or its row of the claims). `texts` are those shown, which only marks need.
     """
-    if isinstance(sent, Flag):
-        if sent.reason not in FLAG_REASONS:
+    submit_id = submission.submit_id
+    if isinstance(submission, Flag):
+        if submission.reason not in FLAG_REASONS:
             return "unknown_task"
-        flag = {"kind": "flag", "reason": sent.reason, "text": sent.text}
-        event = _task_columns(claim, sent.submit_id) | flag
+        flag = {"kind": "flag", "reason": submission.reason, "text": submission.text}
+        event = _task_columns(claim, submit_id) | flag
         is_new = append_once(connection, remarks, "submit_id", event)
         return "stored" if is_new else "duplicate"
-    if refusal := _refusal(sent, rubric, texts):
+    if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
-        same_task = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
-        stored = sa.select(table.c.event_id).where(table.c.submit_id == sent.submit_id, *same_task)
+        same_task = (table.c[name] == getattr(claim, name) for name in _ANSWERED_TASK)
+        stored = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same_task)
         if connection.execute(stored).first():
             return "duplicate"
-        if not sent.edit:
+        if not submission.edit:
             return "already_labelled"
-    if not _add_answer(connection, table, claim, sent, rubric):
+    if not _add_answer(connection, table, claim, submission, rubric):
         return "unknown_task"  # the submit id of another task: a fault of the client
     return "stored"
 
@@ -143,8 +146,8 @@ def take(
 def _refusal(
     answer: Answer, rubric: Rubric, texts: Mapping[str, str]
 ) -> Literal["unknown_task", "needs_evidence", ""]:
-    """Return the receipt of an answer that cannot be taken; "" if it can: it is one of the rubric's
-    options or a reason to skip, not both, with marks within the texts.
+    """Return the receipt of an answer that cannot be stored; "" if it can be. A valid answer is one
+    of the rubric's options or a reason to skip, not both, with marks within the texts.
     """
     has_option, has_reason = bool(answer.option_key), bool(answer.skip_reason)
     if has_option == has_reason:
@@ -153,7 +156,7 @@ def _refusal(
         return "unknown_task"
     if has_reason and answer.skip_reason not in SKIP_REASONS:
         return "unknown_task"
-    if answer.evidence and not (rubric.evidence and ratings.lie_within(answer.evidence, texts)):
+    if answer.evidence and not (rubric.evidence and ratings.are_within(answer.evidence, texts)):
         return "unknown_task"
     if rubric.evidence == "required" and has_option and not answer.evidence:
         return "needs_evidence"
@@ -192,10 +195,10 @@ def _add_answer(
     return True
 
 
-def given_answers(
+def stored_answers(
     connection: sa.Connection, rater_id: str, tasks: Sequence[Claim], rubrics: Mapping[str, Rubric]
-) -> dict[str, Given]:
-    """Return the present answers to these tasks of one rater, by task id."""
+) -> dict[str, StoredAnswer]:
+    """Return the latest answers to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
     latest: dict[tuple[str, str, int], Any] = {}
     for table in (labels, attention_labels):
@@ -209,7 +212,7 @@ def given_answers(
         for row in connection.execute(query):
             latest[row.unit_id, row.rubric, row.draw] = row
     return {
-        claim.task_id: Given(
+        claim.task_id: StoredAnswer(
             _swap_key(rubrics[claim.rubric], claim.order, answer.label),
             answer.unscored_reason,
             answer.confidence,
@@ -229,7 +232,7 @@ def _swap_key(rubric: Rubric, order: str, key: str) -> str:
 
 def _swap_marks(order: str, marks: tuple[ratings.Mark, ...]) -> tuple[ratings.Mark, ...]:
     """Convert marks from the order shown to the pair's own, or back."""
-    return ratings.other_way_round(marks) if order == "ba" else marks
+    return ratings.with_sides_swapped(marks) if order == "ba" else marks
 
 
 def _task_columns(claim: Any, submit_id: str) -> dict[str, Any]:
@@ -239,35 +242,35 @@ def _task_columns(claim: Any, submit_id: str) -> dict[str, Any]:
     return {"submit_id": submit_id, "created_at": utc_now()} | cells
 
 
-# A rater's own flags
+# A rater's flags
 
-_MAX_FLAGS = 20  # the latest flags on one unit are shown, at most this many
+_MAX_FLAGS = 20  # number of the latest flags on one unit that are shown
 
 
 @dataclass(frozen=True)
-class OwnFlag:
-    """A flag as its rater sees it."""
+class RaterFlag:
+    """A flag as the rater who sent it sees it."""
 
     task_id: str
     reason: str
     text: str
 
 
-def standing_flags(
-    connection: sa.Connection, rater_id: str, claims_shown: Sequence[Claim]
-) -> tuple[OwnFlag, ...]:
+def rater_flags(
+    connection: sa.Connection, rater_id: str, task_claims: Sequence[Claim]
+) -> tuple[RaterFlag, ...]:
     """Return a rater's flags on these tasks, in the order of time, without those that were
-    withdrawn, as was possible before 0.3.0. A hidden repeat shows no flags of its first showing:
-    they would reveal it.
+    withdrawn, as was possible before 0.3.0. A hidden repeat has none of the flags sent when the
+    task was first shown: they would reveal the repeat.
     """
-    tasks = {(*claim.key, claim.draw): claim.task_id for claim in claims_shown}
-    units = {claim.unit_id for claim in claims_shown}
+    tasks = {(*claim.key, claim.draw): claim.task_id for claim in task_claims}
+    units = {claim.unit_id for claim in task_claims}
     is_on_units = remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units)
     withdrawal = flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
-    is_standing = remarks.c.kind == "flag", ~sa.exists().where(*withdrawal)
-    query = sa.select(remarks).where(*is_on_units, *is_standing).order_by(remarks.c.event_id)
+    is_valid = remarks.c.kind == "flag", ~sa.exists().where(*withdrawal)
+    query = sa.select(remarks).where(*is_on_units, *is_valid).order_by(remarks.c.event_id)
     flags = [
-        OwnFlag(task_id, row.reason, row.text)
+        RaterFlag(task_id, row.reason, row.text)
         for row in connection.execute(query)
         if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
@@ -287,11 +290,11 @@ class FlagAnswer:
 
 LEAST_ANSWERS = 5
 """Fewest answers from which a pace is estimated."""
-_RECENT = 30  # the pace is that of the last answers, as people grow quicker, and tire
+_RECENT_ANSWERS = 30  # the pace is that of the last answers, as people grow quicker, and tire
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class TimedAnswer:
     """Time (UTC) of an answer, and the seconds for which its unit was in view."""
 
     answered_at: str
@@ -302,7 +305,7 @@ class WorkLog:
     """The times of every person's answers in their order, in step with the store."""
 
     def __init__(self) -> None:
-        self._by_rater: dict[str, list[Worked]] = {}
+        self._by_rater: dict[str, list[TimedAnswer]] = {}
         self._last_events = dict.fromkeys((labels, attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
@@ -316,31 +319,31 @@ class WorkLog:
                 self._last_events[table] = event_id
                 new_rows.append((answered_at, rater, seconds or 0.0))
         for answered_at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
-            self._by_rater.setdefault(rater, []).append(Worked(answered_at, seconds))
+            self._by_rater.setdefault(rater, []).append(TimedAnswer(answered_at, seconds))
 
-    def of_rater(self, rater_id: str) -> Sequence[Worked]:
+    def of_rater(self, rater_id: str) -> Sequence[TimedAnswer]:
+        """Return a rater's answers in the order of time."""
         return self._by_rater.get(rater_id, ())
 
 
-def minutes_left(worked: Sequence[Worked], left: int) -> int | None:
+def minutes_left(answers: Sequence[TimedAnswer], left: int) -> int | None:
     """Estimate the minutes that `left` more answers will take; None where too few were timed.
 
     From the median of the recent answers, which a break or a long text does not move.
 
-    >>> minutes_left([Worked("", 20.0)] * 9 + [Worked("", 3600.0)], left=100)
+    >>> minutes_left([TimedAnswer("", 20.0)] * 9 + [TimedAnswer("", 3600.0)], left=100)
     35
     """
-    seconds = [work.seconds for work in worked[-_RECENT:] if work.seconds > 0]
+    seconds = [answer.seconds for answer in answers[-_RECENT_ANSWERS:] if answer.seconds > 0]
     if len(seconds) < LEAST_ANSWERS:
         return None
-    return as_people_say(median(seconds) * left / 60)
+    return rounded_minutes(median(seconds) * left / 60)
 
 
-def as_people_say(minutes: float) -> int:
-    """Round minutes as an estimate allows: to 1 below 10, to 5 below an hour, to 10 below two
-    hours, else to 60.
+def rounded_minutes(minutes: float) -> int:
+    """Round minutes: to 1 below 10, to 5 below an hour, to 10 below two hours, else to 60.
 
-    >>> [as_people_say(minutes) for minutes in (0.2, 7.4, 34.2, 96, 200)]
+    >>> [rounded_minutes(minutes) for minutes in (0.2, 7.4, 34.2, 96, 200)]
     [1, 7, 35, 100, 180]
     """
     step = next((step for step, limit in ((1, 10), (5, 60), (10, 120)) if minutes < limit), 60)
@@ -348,20 +351,20 @@ def as_people_say(minutes: float) -> int:
 
 
 JUST_NOW = timedelta(minutes=1)
-"""Time between a page without a task and its question for the reason: midnight may lie between."""
+"""Longest time in which a page without a task asks for the reason: midnight may lie between."""
 
 
-def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
-    """Return True if a rater has reached a day's limit; `idle_minutes` is the most for a unit."""
+def is_day_over(settings: SessionSettings, answers: Sequence[TimedAnswer], now: datetime) -> bool:
+    """Return True at a day's limit of answers or minutes; one takes `idle_minutes` at most."""
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
-    day_start = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
-    today = [work for work in worked if work.answered_at >= day_start]
-    minutes = sum(min(work.seconds / 60, settings.idle_minutes) for work in today)
+    day_start = start_of_day(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
+    today = [answer for answer in answers if answer.answered_at >= day_start]
+    minutes = sum(min(answer.seconds / 60, settings.idle_minutes) for answer in today)
     return (0 < settings.answers_per_day <= len(today)) or (0 < settings.minutes_per_day <= minutes)
 
 
-def day_of(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
+def start_of_day(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
     """Return the start of the day of `now`, or `later` days after, in the study's time zone."""
     zone = ZoneInfo(settings.time_zone)
     day = now.astimezone(zone).date() + timedelta(days=later)
@@ -379,8 +382,8 @@ class Task:
     rubric: Rubric
     order: str
     values: Mapping[str, str]
-    given: Given | None = None
-    """The present answer, if the task is reopened."""
+    stored_answer: StoredAnswer | None = None
+    """The latest answer, if the task is reopened."""
 
     @property
     def people(self) -> PeopleText:
@@ -394,17 +397,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The tasks of one screen, and the rater's progress."""
+    """The tasks of one screen, and the rater's progress: `done` of `total` answers."""
 
     tasks: tuple[Task, ...]
     done: int
     total: int
-    before: str = ""
+    previous_task_id: str = ""
     """The task that was answered before these; "" means the last one of all."""
     minutes: int | None = None
     """Estimated minutes left; None while the pace is not known."""
-    flags: tuple[OwnFlag, ...] = ()
-    """The rater's own flags on these tasks."""
+    flags: tuple[RaterFlag, ...] = ()
+    """The rater's flags on these tasks."""
     answered_as: int = 0
     """The number of the first of these tasks among the rater's answers; 0 if not answered."""
 
@@ -415,13 +418,13 @@ class Sheet:
 
 
 PAGE = 30
-"""Number of answers on a page of the list."""
+"""Number of answers on a page of the list of earlier answers."""
 _EXCERPT_CHARACTERS = 160
 
 
 @dataclass(frozen=True)
 class EarlierAnswer:
-    """A row of the list: the task with its answer, and its number among the rater's answers."""
+    """A row of the list of earlier answers: the task with its answer, and the answer's number."""
 
     number: int
     task: Task
@@ -431,21 +434,21 @@ class EarlierAnswer:
 
 @dataclass(frozen=True)
 class EarlierPage:
-    """A page of answers from position `start` on, the latest first; `found` counts all."""
+    """A page of answers from position `start` on, the latest first; `total` counts all pages'."""
 
     rows: tuple[EarlierAnswer, ...] = ()
     start: int = 0
-    found: int = 0
+    total: int = 0
 
 
 def excerpt(people: PeopleText) -> str:
-    """Return the beginning of the first response."""
+    """Return the beginning of the first response, or of the first text where there is none."""
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
     return responses[0].text[:_EXCERPT_CHARACTERS] if responses else ""
 
 
-Sent = Answer | Flag
-"""What a rater may send."""
+TextsByTask = Mapping[str, Mapping[str, str]]
+"""Texts by variable, by task id."""
 
 
 class Desk(Protocol):
@@ -457,7 +460,7 @@ class Desk(Protocol):
 
     def next_sheet(self, rater_id: str) -> Sheet | None: ...
     def progress(self, rater_id: str) -> tuple[int, int]: ...
-    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]: ...
+    def submit_all(self, rater_id: str, submissions: Sequence[Submission]) -> list[Receipt]: ...
 
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
         return None
@@ -514,15 +517,15 @@ class AnnotationDesk(Desk):
         assumed = {task.task_id for task in before.tasks} if before else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
-            if self._ended(connection, tasks, datetime.now(UTC), more=len(assumed)):
+            if self._end_reason(connection, tasks, datetime.now(UTC), more=len(assumed)):
                 return None
             done, total = (before.done, before.total) if before else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
-            flags = standing_flags(connection, rater_id, claimed)
-        sheet_tasks = tuple(self._task(claim, design) for claim in claimed)
-        worked = self._work_log.of_rater(rater_id)
-        minutes = None if before else minutes_left(worked, total - done)
+            flags = rater_flags(connection, rater_id, claimed)
+        sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)
+        answers = self._work_log.of_rater(rater_id)
+        minutes = None if before else minutes_left(answers, total - done)
         return Sheet(sheet_tasks, done + len(assumed), total, minutes=minutes, flags=flags)
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
@@ -541,28 +544,28 @@ class AnnotationDesk(Desk):
         with self.study.store.read() as connection:
             return self._next_tasks(connection, rater_id, design).progress()
 
-    def ended(self, rater_id: str) -> str:
+    def end_reason(self, rater_id: str) -> str:
         """Return why this rater gets no task though some may be left: the lead has "paused" the
         study or "excluded" them, or the limit of the "day" is reached; "" if they get one.
         """
         design = self._design()
         with self.study.store.read() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
-            return self._ended(connection, tasks, datetime.now(UTC) - JUST_NOW)
+            return self._end_reason(connection, tasks, datetime.now(UTC) - JUST_NOW)
 
-    def _ended(
+    def _end_reason(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
     ) -> str:
-        """Return the reason as `ended` does, assuming that the rater gives `more` answers."""
+        """Return the reason as `end_reason` does, assuming that the rater gives `more` answers."""
         self._work_log.refresh(connection)
-        by_lead = self._oversight.ended(tasks.rater_id)
+        by_lead = self._oversight.end_reason(tasks.rater_id)
         if by_lead or tasks.valid_claims:
             return by_lead
         session = self.study.config.session
-        # An answer ahead counts for the longest time, and twice, as an earlier one may be changed.
-        longest = Worked(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
-        worked = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * more)]
-        if not is_enough(session, worked, now):
+        # An assumed answer counts for the longest time, and twice: the rater may change it.
+        longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
+        answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * more)]
+        if not is_day_over(session, answers, now):
             return ""
         done, total = tasks.progress()
         return "day" if done < total else ""
@@ -576,45 +579,49 @@ class AnnotationDesk(Desk):
     ) -> NextTasks:
         """Return the rater's tasks, after reading what changed in the store."""
         self._index.refresh(connection)
-        self._oversight = self._oversight.renewed(connection)
+        self._oversight = self._oversight.updated(connection)
         excluded = self._oversight.exclusions.keys()
         return NextTasks(rater_id, design, self._index, excluded, assumed)
 
     # Taking in
 
-    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
-        """Store everything that was sent, all or none; it is on disk on return. The same
-        `submit_id` again changes nothing. A second answer to an answered task is refused unless it
-        is sent as an edit: then both stay in the store and the later one counts. An answer to a
-        task whose lease is over is taken: work that was done is never lost.
+    def submit_all(self, rater_id: str, submissions: Sequence[Submission]) -> list[Receipt]:
+        """Store all answers and flags or none; they are on disk on return. The same `submit_id`
+        again changes nothing. A second answer to an answered task is refused unless it is sent as
+        an edit: then both stay in the store and the later one counts. An answer to a task whose
+        lease is over is stored: work that was done is never lost.
         """
-        texts: dict[str, Mapping[str, str]] = {}  # texts in which words were marked, by task id
-        if ids := {act.task_id for act in sent if isinstance(act, Answer) and act.evidence}:
-            with self.study.store.read() as connection:
-                self._index.refresh(connection)
-                task_claims = {task: self._claim_of(connection, rater_id, task) for task in ids}
-            design = self._design()
-            texts = {
-                task: self._values(claim, design) for task, claim in task_claims.items() if claim
-            }
+        texts = self._texts_with_marks(rater_id, submissions)
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, act, texts) for act in sent]
+            return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
+
+    def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
+        """Return the texts of each task in which words were marked."""
+        answers = (submission for submission in submissions if isinstance(submission, Answer))
+        task_ids = {answer.task_id for answer in answers if answer.evidence}
+        if not task_ids:
+            return {}
+        with self.study.store.read() as connection:
+            self._index.refresh(connection)
+            claims_by_task = {task: self._claim_of(connection, rater_id, task) for task in task_ids}
+        design, by_task = self._design(), claims_by_task.items()
+        return {task: self._values(claim, design) for task, claim in by_task if claim}
 
     def _receipt(
-        self, changes: Changes, rater_id: str, sent: Sent, texts: Mapping[str, Mapping[str, str]]
+        self, changes: Changes, rater_id: str, submission: Submission, texts: TextsByTask
     ) -> Receipt:
         """Store one answer or flag, mark its claim as labelled, and return its receipt."""
-        claim = self._claim_of(changes.connection, rater_id, sent.task_id)
+        claim = self._claim_of(changes.connection, rater_id, submission.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return "unknown_task"
         table = attention_labels if has_known_answer(claim.unit_id) else labels
-        shown = texts.get(sent.task_id, {})
-        receipt = take(changes.connection, table, claim, sent, rubric, shown)
+        task_texts = texts.get(submission.task_id, {})
+        receipt = store_submission(changes.connection, table, claim, submission, rubric, task_texts)
         is_new = receipt == "stored" and claim.state != "labelled"
-        if isinstance(sent, Answer) and is_new:
+        if isinstance(submission, Answer) and is_new:
             changes.mark(claim.task_id, state="labelled")
         return receipt
 
@@ -624,11 +631,11 @@ class AnnotationDesk(Desk):
         if row := connection.execute(sa.select(claims).where(*of_task)).one_or_none():
             return row
         of_rater = self._index.of_rater(rater_id).values()
-        return next((c for c in of_rater if blinded(c.task_id, self._key) == task_id), None)
+        return next((row for row in of_rater if blinded(row.task_id, self._key) == task_id), None)
 
     # Looking back
 
-    def arrived(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
+    def stored_submissions(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
         """Return the ids of these answers and flags of the rater that are stored."""
         ids = set(submit_ids)
         tables = (table.c for table in (labels, attention_labels, remarks))
@@ -639,7 +646,7 @@ class AnnotationDesk(Desk):
         return set(self.study.store.values(sa.union_all(*queries)))
 
     def began_before_keys(self, rater_id: str) -> bool:
-        """Return True if the rater has task ids from before 0.3.0, so perhaps an old page."""
+        """Return True if the rater has task ids from before 0.3.0, so perhaps an old page open."""
         with self.study.store.read() as connection:
             self._index.refresh(connection)
             given_out = self._index.of_rater(rater_id).values()
@@ -656,8 +663,8 @@ class AnnotationDesk(Desk):
         listed = numbered[start : start + PAGE]
         claims_listed = [claim for _, claim in listed]
         with self.study.store.read() as connection:
-            answers = given_answers(connection, rater_id, claims_listed, self.study.rubrics)
-            flagged = {flag.task_id for flag in standing_flags(connection, rater_id, claims_listed)}
+            answers = stored_answers(connection, rater_id, claims_listed, self.study.rubrics)
+            flagged = {flag.task_id for flag in rater_flags(connection, rater_id, claims_listed)}
         tasks = [self._task(claim, design, answers.get(claim.task_id)) for claim in claims_listed]
         rows = (
             EarlierAnswer(number, task, excerpt(task.people), task.task_id in flagged)
@@ -666,22 +673,22 @@ class AnnotationDesk(Desk):
         return EarlierPage(tuple(rows), start, len(numbered))
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
-        """Reopen one of the `earlier` answers, by default the last; None if it is not there."""
+        """Return the sheet of one of the `earlier` answers, by default the last, or None."""
         design = self._design()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
             recent = [claim for _, claim in numbered]
-            sent_id = blinded(task_id, self._key)
-            matches = (claim for claim in recent if not task_id or claim.task_id == sent_id)
+            page_id = blinded(task_id, self._key)
+            matches = (claim for claim in recent if not task_id or claim.task_id == page_id)
             if (chosen := next(matches, None)) is None:
                 return None
             together = design.one_screen_per_unit
-            shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, together)]
-            answers = given_answers(connection, rater_id, shown, self.study.rubrics)
-            flags = standing_flags(connection, rater_id, shown)
-        tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in shown)
-        older = recent[recent.index(shown[0]) + 1 :] or shown
-        number = next(number for number, claim in numbered if claim is shown[0])
+            reopened = [claim for claim in recent[::-1] if asked_together(claim, chosen, together)]
+            answers = stored_answers(connection, rater_id, reopened, self.study.rubrics)
+            flags = rater_flags(connection, rater_id, reopened)
+        tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
+        older = recent[recent.index(reopened[0]) + 1 :] or reopened
+        number = next(number for number, claim in numbered if claim is reopened[0])
         done, total = self.progress(rater_id)
         return Sheet(tasks, done, total, older[0].task_id, flags=flags, answered_as=number)
 
@@ -700,13 +707,14 @@ class AnnotationDesk(Desk):
         ]
 
     def _design(self) -> SessionDesign:
-        """Return the sessions' design; computed again when there is more to label."""
+        """Return the sessions' design; it is computed again when there is more to label."""
         size = self.study.store.size()
         if self._design_of_size is None or self._design_of_size[0] != size:
             self._design_of_size = (size, SessionDesign(self.study))
         return self._design_of_size[1]
 
-    def _task(self, claim: Claim, design: SessionDesign, answer: Given | None = None) -> Task:
+    def _task(self, claim: Claim, design: SessionDesign, answer: StoredAnswer | None) -> Task:
+        """Return the task of a claim, ready to be shown, with the answer to it if there is one."""
         rubric = self.study.rubrics[claim.rubric]
         return Task(claim.task_id, rubric, claim.order, self._values(claim, design), answer)
 
@@ -716,7 +724,8 @@ class AnnotationDesk(Desk):
         if rubric is None:
             return {}
         if has_known_answer(claim.unit_id):
-            for unit, _ in islice(design.questions, 1):  # else a check would take less time
+            # Texts of some unit are read, or else a check would be recognised by its quick reply.
+            for unit, _ in islice(design.questions, 1):
                 self.study.store.texts_of([parse_unit_id(unit)[:2]])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

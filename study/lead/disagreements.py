@@ -1,8 +1,8 @@
-"""Disagreements among people, with an adjudicator's decision on each; disagreements between a
-grader and people, judged by the lead; and people's flags, with the lead's answers. All append-only.
+"""Three logs that only grow: an adjudicator's decisions on items on which annotators disagree; the
+lead's judgments on disagreements between a grader and annotators; flags, and answers to them.
 
-A decision is a rating of the kind `adjudicator`: appended like any label, never counted as a
-person's, and compared with everyone by the analysis.
+A decision is a rating of the kind `adjudicator`: appended like any label, never counted as an
+annotator's, and compared with every rater by the analysis.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
+from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import SessionDesign, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
@@ -40,12 +41,12 @@ from evenhand.texts import written
 
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
 DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
-_PREFIX = "adjudicator:"
+_PREFIX = "adjudicator:"  # of an adjudicator's rater id
 
 
 @dataclass(frozen=True)
 class QueuedUnit:
-    """A unit without a majority label. `labels` have no names, in an order without meaning."""
+    """A unit without a majority label; `labels` are without names, in an order without meaning."""
 
     unit_id: str
     rubric: str
@@ -55,6 +56,7 @@ class QueuedUnit:
 
     @property
     def key(self) -> Key:
+        """The question: unit id and rubric."""
         return (self.unit_id, self.rubric)
 
 
@@ -62,47 +64,46 @@ def adjudication_queue(study: Study) -> list[QueuedUnit]:
     """Return the units without a majority label and without a decision, in the order of labelling.
     Labels of excluded raters, hidden repeats and labels under an edited text do not count.
     """
-    labels_by_key, decided = _counted_labels(study)
-    undecided = {
-        key: labels
-        for key, labels in labels_by_key.items()
-        if key not in decided and not study.rubrics[key[1]].kind.have_majority([*labels.values()])
-    }
+    labels_by_key, decisions = _counted_labels(study)
+    undecided = {}
+    for key, unit_labels in labels_by_key.items():
+        kind = study.rubrics[key[1]].kind
+        if key not in decisions and not kind.have_majority([*unit_labels.values()]):
+            undecided[key] = unit_labels
     positions = {unit: position for position, unit in enumerate(study.units()["unit_id"])}
-    queued = _queue_units(study, undecided)
+    queue = _queue_units(study, undecided)
     last = len(positions)
-    return sorted(queued, key=lambda unit: (positions.get(unit.unit_id, last), unit.rubric))
+    return sorted(queue, key=lambda unit: (positions.get(unit.unit_id, last), unit.rubric))
 
 
 def queue_length(study: Study) -> int:
-    """Return the number of units without a majority that wait for a decision."""
+    """Return the number of units in the `adjudication_queue`."""
     return len(adjudication_queue(study))
 
 
 def open_next(
-    study: Study, name: str, passed_over: Collection[Key] = (), at: Key | None = None
+    study: Study, name: str, skipped: Collection[Key] = (), wanted: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
-    """Return the unit of the queue that the adjudicator `name` sees next, and the length of the
-    queue. The order differs by adjudicator, so that two of them rarely open the same unit. Units in
-    `passed_over` come after the others; the unit `at` comes first if it is in the queue.
+    """Return the unit of the queue that the adjudicator `name` sees next, and the queue's length.
+    The order differs by adjudicator: two rarely open the same unit. `skipped` units come last.
     """
 
     def position(unit: QueuedUnit) -> tuple[bool, bool, str]:
-        return unit.key != at, unit.key in passed_over, _digest(name, *unit.key)
+        return unit.key != wanted, unit.key in skipped, _digest(name, *unit.key)
 
     queue = adjudication_queue(study)
     return min(queue, key=position, default=None), len(queue)
 
 
 def reopen(study: Study, key: Key) -> QueuedUnit:
-    """Return a decided unit for a revision. Raises InputError if no labels of people count."""
+    """Return a decided unit for a revision. Raises InputError if no annotator's label counts."""
     if (labels_of_unit := _counted_labels(study)[0].get(key)) is None:
         raise InputError("annotators have no labels on this item that count")
     return _queue_units(study, {key: labels_of_unit})[0]
 
 
 def last_label(store: Store) -> int:
-    """Return the number of the latest label; later ones are new to whoever reads it."""
+    """Return the event id of the latest label, 0 before any; see `decide`."""
     return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
 
@@ -145,31 +146,30 @@ def decide(
     rubric: str,
     label: str,
     reason: str,
-    seen: int | None = None,
+    since: int | None = None,
 ) -> str:
     """Append the decision of the adjudicator `name`; it is on disk on return. The latest decision
-    on a unit counts. Return a sentence where another adjudicator has decided the unit since the
-    label number `seen`, else "". Raises InputError where the study has no such unit, the label is
-    not one of the rubric's, or the reason is empty.
+    on a unit counts. Return a sentence where another adjudicator has decided it after the label
+    number `since` (see `last_label`), else "". Raises InputError for a bad unit, label or reason.
     """
     unit_ids = study.units_by_kind("all")
     decision = _checked_decision(study, unit_ids, (unit_id, rubric, label, reason))
     later_decisions = sa.select(labels).where(
-        *(labels.c.unit_id == unit_id, labels.c.rubric == rubric, labels.c.event_id > (seen or 0)),
+        *(labels.c.unit_id == unit_id, labels.c.rubric == rubric, labels.c.event_id > (since or 0)),
         *(labels.c.rater_kind == "adjudicator", labels.c.rater_id != adjudicator_id(name)),
     )
     with study.store.write() as connection:
         other = connection.execute(later_decisions.order_by(labels.c.event_id.desc())).first()
         _append_decision(connection, name, decision)
-    if other is None or seen is None:
+    if other is None or since is None:
         return ""
     author = other.rater_id.removeprefix(_PREFIX)
     return written("lead.decided_meanwhile", who=author, label=other.label)
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
-    """Append decisions from a filled-in queue, all or none; return (decided, rows left without a
-    label). Raises InputError naming the first invalid row, or for an invalid name.
+    """Append the decisions in a filled-in `queue_table`, all or none; return the numbers of
+    decisions, and of rows without a label. Raises InputError for an invalid row or name.
     """
     if not RATER_CODE.fullmatch(name):
         raise InputError(
@@ -180,28 +180,29 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
     require_columns(table, DECISION_FILE_COLUMNS, source, hint)
     unit_ids = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
-    decisions: dict[Key, Mapping[str, Any]] = {}
+    decisions: dict[Key, dict[str, Any]] = {}
     for number, row in rows:
-        if row["label"]:
-            try:
-                cells = [row[column] for column in DECISION_FILE_COLUMNS]
-                decision = _checked_decision(study, unit_ids, cells)
-                key = (decision["unit_id"], decision["rubric"])
-                if key in decisions:
-                    raise InputError("a row further up decides the same item; keep one of the two")
-            except InputError as error:
-                raise InputError(f"{source}, row {number}: {error}") from None
-            decisions[key] = decision
+        if not row["label"]:
+            continue
+        try:
+            cells = [row[column] for column in DECISION_FILE_COLUMNS]
+            decision = _checked_decision(study, unit_ids, cells)
+            key = (decision["unit_id"], decision["rubric"])
+            if key in decisions:
+                raise InputError("a row further up decides the same item; keep one of the two")
+        except InputError as error:
+            raise InputError(f"{source}, row {number}: {error}") from None
+        decisions[key] = decision
     with study.store.write() as connection:
-        for accepted in decisions.values():
-            _append_decision(connection, name, accepted)
+        for decision in decisions.values():
+            _append_decision(connection, name, decision)
     return len(decisions), len(rows) - len(decisions)
 
 
 def _checked_decision(
     study: Study, unit_ids: Mapping[str, Collection[str]], cells: Sequence[str]
 ) -> dict[str, Any]:
-    """Return a decision's cells as stored. `unit_ids` are by kind of unit."""
+    """Return a decision as stored, from its `DECISION_FILE_COLUMNS`. `unit_ids` are by kind."""
     unit_id, rubric_name, label, reason = cells
     if (rubric := study.rubrics.get(rubric_name)) is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
@@ -227,7 +228,7 @@ def _append_decision(connection: sa.Connection, name: str, decision: Mapping[str
 
 
 def _counted_labels(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:
-    """Return the labels that count, by question, then rater, and each latest decision."""
+    """Return annotators' labels that count, by question, then rater; and the latest decisions."""
     labels_by_key: dict[Key, dict[str, str]] = {}
     decisions = {}
     excluded = oversight(study.store).exclusions
@@ -247,8 +248,8 @@ def final_labels(study: Study) -> pd.DataFrame:
     """Return `FINAL_COLUMNS`, `labels` and `agreement` of every item under every rubric that people
     label: those of the sample in its order, then others with labels.
 
-    `labels` are those that count by rater, `votes` the raters by label, `agreement` the share of
-    the most frequent label, NaN without labels. `final_label` is the latest decision of an
+    `labels` are those that count, by rater; `votes` the number of raters by label; `agreement` the
+    share of the most frequent label, NaN without labels. `final_label` is the latest decision of an
     adjudicator, else the most frequent label (as in the report), for numbers the lower median;
     empty for a tie or without labels. A set of options is one label.
     """
@@ -257,19 +258,27 @@ def final_labels(study: Study) -> pd.DataFrame:
     for key in dict.fromkeys([*SessionDesign(study).questions, *labels_by_key, *decisions]):
         if (rubric := study.rubrics.get(key[1])) is None:  # removed from the study since
             continue
-        labels = labels_by_key.get(key, {})
-        votes = Counter(labels.values())
-        (label, n_most), (_, n_second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
-        decided_by = "single" if n_most == len(labels) == 1 else "majority" if n_most else ""
-        if n_most and not rubric.kind.listed:  # a number
-            label = sorted(labels.values(), key=float)[(len(labels) - 1) // 2]
-        elif n_most and n_second == n_most:
-            label, decided_by = "", "tie"
+        item_labels = labels_by_key.get(key, {})
+        n_labels, votes = len(item_labels), Counter(item_labels.values())
+        label, decided_by = _voted_label(rubric, votes)
         if key in decisions:
             label, decided_by = decisions[key], "adjudicator"
-        agreement = n_most / len(labels) if labels else math.nan
-        rows.append((*key, label, dict(votes), decided_by, len(labels), labels, agreement))
+        agreement = max(votes.values()) / n_labels if votes else math.nan
+        rows.append((*key, label, dict(votes), decided_by, n_labels, item_labels, agreement))
     return pd.DataFrame(rows, columns=[*FINAL_COLUMNS, "labels", "agreement"])
+
+
+def _voted_label(rubric: Rubric, votes: Counter[str]) -> tuple[str, str]:
+    """Return annotators' final label of an item, and how they decided it; see `final_labels`."""
+    if not votes:
+        return "", ""
+    (label, n_votes), *others = votes.most_common(2)
+    decided_by = "single" if votes.total() == 1 else "majority"
+    if not rubric.kind.listed:  # a number
+        return sorted(votes.elements(), key=float)[(votes.total() - 1) // 2], decided_by
+    if others and others[0][1] == n_votes:
+        return "", "tie"
+    return label, decided_by
 
 
 def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
@@ -285,7 +294,7 @@ def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
 
 
 def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
-    """Return these units with their labels, and each person's latest remark."""
+    """Return these units with their labels, and each annotator's latest remark."""
     answer_remarks = remarks_table(study.store)
     answer_remarks = answer_remarks[
         (answer_remarks["kind"] == "answer")
@@ -293,17 +302,17 @@ def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -
         & ~answer_remarks["rater_id"].isin(set(oversight(study.store).exclusions))
         & ~answer_remarks["rater_id"].str.startswith(_PREFIX)
     ].drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
-    reasons: dict[Key, list[str]] = {}
+    reasons: dict[Key, list[str]] = defaultdict(list)
     for unit, rubric, text in answer_remarks[["unit_id", "rubric", "text"]].itertuples(index=False):
-        reasons.setdefault((unit, rubric), []).append(text)
+        reasons[unit, rubric].append(text)
     return [
-        QueuedUnit(*key, _shuffled([*labels.values()], *key), _shuffled(reasons.get(key, []), *key))
-        for key, labels in labels_by_key.items()
+        QueuedUnit(*key, _shuffled([*by_rater.values()], *key), _shuffled(reasons[key], *key))
+        for key, by_rater in labels_by_key.items()
     ]
 
 
 def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
-    """Return the words that people whose labels count have marked, each with the rater's id."""
+    """Return (rater id, mark) for the words that raters whose labels count have marked."""
     unit, rubric = key
     excluded = oversight(study.store).exclusions
     marks = marks_on(study.store, {(rubric, unit)}).get((rubric, unit), [])
@@ -320,9 +329,8 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-# Disagreements between a grader and people, sorted by what is wrong: the grader, people, or the
-# rubric's text, which can be read in two ways. The latest judgment on a unit and grader counts; an
-# empty one takes the former back.
+# Disagreements between a grader and annotators, sorted by the lead: is the grader wrong, are the
+# annotators, or is the rubric's text unclear? The latest judgment on a unit and grader counts.
 
 Kind = Literal["grader_wrong", "people_wrong", "rubric_unclear"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -330,9 +338,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, kw_only=True)
 class SortedDisagreement:
-    """The judgment of the lead `done_by` on a grader's label that differs from people's. `kind` is
-    one of `KINDS`, or empty where a former judgment is taken back.
-    """
+    """A lead's judgment on a grader's label that differs from annotators'; `kind` "" revokes it."""
 
     rubric: str
     rubric_hash: str
@@ -358,8 +364,7 @@ def sort_disagreement(
     note: str = "",
 ) -> None:
     """Append the judgment of the lead `by` on one disagreement; it is on disk on return. An empty
-    `kind` takes the former one back. Raises InputError where the study has no such rubric or unit,
-    or the kind is unknown.
+    `kind` takes the former one back. Raises InputError for an unknown rubric, unit or kind.
     """
     if (study_rubric := study.rubrics.get(rubric)) is None:
         raise InputError(f"the study has no rubric {rubric!r}")
@@ -367,13 +372,13 @@ def sort_disagreement(
         raise InputError(f"{kind!r} is none of {', '.join(KINDS)}")
     if unit_id not in study.units_by_kind("all")[study_rubric.unit]:
         raise InputError(f"the study has no {study_rubric.unit} item {unit_id!r}")
-    about = {"rubric": rubric, "rubric_hash": study_rubric.hash, "unit_id": unit_id}
-    judgment = SortedDisagreement(**about, grader=grader, kind=kind, note=note.strip(), done_by=by)
+    key = {"rubric": rubric, "rubric_hash": study_rubric.hash, "unit_id": unit_id}
+    judgment = SortedDisagreement(**key, grader=grader, kind=kind, note=note.strip(), done_by=by)
     _LOG.append(study.store, [judgment])
 
 
-def sorted_so_far(study: Study) -> list[SortedDisagreement]:
-    """Return the present judgments, in order, without those under an edited rubric text."""
+def sorted_cases(study: Study) -> list[SortedDisagreement]:
+    """Return the judgments that count, in order, without those under a former rubric text."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
     latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
@@ -386,17 +391,14 @@ def sorted_so_far(study: Study) -> list[SortedDisagreement]:
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
-    """Return the units of the sample on which a new text of a rubric may be tried: those of pairs
-    without any sorted disagreement, with which in view the text may have been written.
-    """
+    """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
     all_judgments = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
-    pairs_read = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
+    sorted_pairs = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
-    return [unit for unit in units if parse_unit_id(unit)[0] not in pairs_read]
+    return [unit for unit in units if parse_unit_id(unit)[0] not in sorted_pairs]
 
 
-# People's flags on units, and the lead's answers with their authors. All are events; the latest one
-# tells whether a flag is open.
+# Annotators' flags on units, and what leads did about them: events, of which the latest counts
 
 CLOSED, REOPENED = "closed", "reopened"
 
@@ -415,7 +417,7 @@ class RaisedFlag:
     created_at: str
     is_open: bool = True
     note: str = ""
-    """What was done about it, for the leads."""
+    """What was done about the flag, for the leads."""
     done_by: str = ""
     done_at: str = ""
 
@@ -429,11 +431,11 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
         flags = connection.execute(in_order).all()
     open_flags, closed_flags = list[RaisedFlag](), list[RaisedFlag]()
     for row in flags:
-        columns = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
-        last = latest_by_flag.get(row.event_id)
-        is_open = last is None or last.kind == REOPENED
-        outcome = (last.text, last.done_by, last.created_at) if last else ("", "", "")
-        flag = RaisedFlag(*columns, row.created_at, is_open, *outcome)
+        flag_cells = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
+        latest_event = latest_by_flag.get(row.event_id)
+        is_open = latest_event is None or latest_event.kind == REOPENED
+        outcome = [getattr(latest_event, name, "") for name in ("text", "done_by", "created_at")]
+        flag = RaisedFlag(*flag_cells, row.created_at, is_open, *outcome)
         (open_flags if is_open else closed_flags).append(flag)
     return open_flags + sorted(closed_flags, key=lambda flag: flag.done_at, reverse=True)
 

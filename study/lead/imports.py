@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +12,12 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import ONE_TASK, last_version
+from evenhand.study.desk.claims import TASK_COLUMNS, last_version
 from evenhand.study.store.database import conflict_free_insert, renew_statistics
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
-from evenhand.study.tables.columns import folded, look, shortened, spelled_out
+from evenhand.study.tables.columns import folded, loose, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from evenhand.study.workspace import Study
@@ -26,9 +27,9 @@ def import_ratings(
     study: Study, ratings: pd.DataFrame, source: str, cost_usd: Mapping[str, float] | None = None
 ) -> tuple[int, int]:
     """Append a checked `ratings` table to the study, all rows or none; return the numbers of new
-    and of known rows. Raises InputError naming the first row that has a unit, rubric or label that
-    the study does not have, or that has neither a label nor a reason; a model's row may have
-    `p_positive` alone. `cost_usd` is the cost of each grade, by model rater.
+    rows, and of rows that the study has already. Raises InputError naming the first row that has a
+    unit, rubric or label that the study does not have, or that has neither a label nor a reason; a
+    model's row may have `p_positive` alone. `cost_usd` is the cost of each grade, by model rater.
     """
     if (has_no_rubric := (ratings["rubric"] == "").to_numpy()).any():
         if len(study.rubrics) > 1:
@@ -38,12 +39,11 @@ def import_ratings(
                 f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
             )
         ratings = ratings.assign(rubric=next(iter(study.rubrics)))
-    # Ratings without a hash count as given under the present text. Without one they would be pooled
-    # with any later text.
-    present = {name: rubric.hash for name, rubric in study.rubrics.items()}
-    hashes = ratings["rubric"].map(present).fillna("")
-    named_hashes = ratings["rubric_hash"]
-    ratings = ratings.assign(rubric_hash=named_hashes.where(named_hashes != "", hashes))
+    # Without a hash ratings would count under any later text as well: they get the present one.
+    present_hashes = {name: rubric.hash for name, rubric in study.rubrics.items()}
+    default_hashes = ratings["rubric"].map(present_hashes).fillna("")
+    hashes = ratings["rubric_hash"]
+    ratings = ratings.assign(rubric_hash=hashes.where(hashes != "", default_hashes))
     _check_rows(study, ratings, source)
     raters = ratings.drop_duplicates("rater_id")
     rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
@@ -55,56 +55,53 @@ def import_ratings(
                     f"{source}, row {row}: rater {rater!r} is {kind} here and {kinds[rater]} in "
                     "the study; give the two raters different ids"
                 )
-        stored_events = _event_rows(study.ratings())
-        stored = {(row["rater_id"], _fingerprint(row)) for row in stored_events}
-        rows_by_key = [((row["rater_id"], _fingerprint(row)), row) for row in _event_rows(ratings)]
-        new = [row for key, row in rows_by_key if key not in stored]
-        human = [row for row in new if row["rater_kind"] != "model"]
-        model = [row for row in new if row["rater_kind"] == "model"]
-        if human:
+        stored = {_fingerprint(row) for row in _event_rows(study.ratings())}
+        new_rows = [row for row in _event_rows(ratings) if _fingerprint(row) not in stored]
+        label_rows = [row for row in new_rows if row["rater_kind"] != "model"]
+        grade_rows = [row for row in new_rows if row["rater_kind"] == "model"]
+        if label_rows:
             insert = conflict_free_insert(connection, labels).on_conflict_do_nothing()
-            connection.execute(insert, [row | {"submit_id": _new_id()} for row in human])
-        _claim_places(connection, [row for row in human if row["rater_kind"] == "human"])
-        if model:
+            connection.execute(insert, [row | {"submit_id": _new_id()} for row in label_rows])
+        _add_claims(connection, [row for row in label_rows if row["rater_kind"] == "human"])
+        if grade_rows:
             cost_by_rater = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
-            for event in model:
-                cost = cost_by_rater.get(event["rater_id"], {})
-                event["provenance"] = {"imported_from": source, **cost}
-            connection.execute(sa.insert(grades), model)
+            for grade in grade_rows:
+                cost = cost_by_rater.get(grade["rater_id"], {})
+                grade["provenance"] = {"imported_from": source, **cost}
+            connection.execute(sa.insert(grades), grade_rows)
         renew_statistics(connection)
-    return len(new), len(ratings) - len(new)
+    return len(new_rows), len(ratings) - len(new_rows)
 
 
-def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
+def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
     """Return ratings with the study's spelling of its items and, if `joins`, of raters whose names
     look alike. Raises InputError for a new rater with such a name while `joins` is None.
     """
     units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
-    rater_by_look, renamed = {look(rater): rater for rater in kinds}, {}
+    rater_by_form, renamed = {loose(rater): rater for rater in kinds}, {}
     for rater in ratings["rater_id"].unique():
-        alike = rater_by_look.get(look(rater), rater)
-        if rater in kinds or alike == rater or joins is False:
+        study_rater = rater_by_form.get(loose(rater), rater)
+        if rater in kinds or study_rater == rater or joins is False:
             continue
         if joins is None:
             raise InputError(
-                f"the rater {spelled_out(rater)} looks like {spelled_out(alike)} of the study; say "
-                "--normalise if they are the same, or --no-normalise if not"
+                f"the rater {spelled_out(rater)} looks like {spelled_out(study_rater)} of the "
+                "study; say --normalise if they are the same, or --no-normalise if not"
             )
-        renamed[rater] = alike
-    ids = ratings["unit_id"]
+        renamed[rater] = study_rater
     return ratings.assign(
-        unit_id=ids.map(lambda unit: units.get(unit, unit)),
+        unit_id=ratings["unit_id"].map(lambda unit: units.get(unit, unit)),
         rater_id=ratings["rater_id"].replace(renamed),
     )
 
 
-def _claim_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Claim the places of labels given elsewhere: their units need fewer raters at the desk."""
+def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
+    """Add answered claims for labels given elsewhere, so that their units get fewer raters here."""
     tasks = {}
     for row in rows:
-        task = {name: row[name] for name in ONE_TASK}
+        task = {name: row[name] for name in TASK_COLUMNS}
         columns = {"order": row["order"], "claimed_at": row["created_at"]}
         tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
     if tasks:
@@ -112,7 +109,8 @@ def _claim_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None
         numbered = [task | {"version": version} for version, task in versions]
         insert = conflict_free_insert(connection, claims)
         insert = insert.on_conflict_do_update(
-            index_elements=ONE_TASK, set_={"state": "labelled", "version": insert.excluded.version}
+            index_elements=TASK_COLUMNS,
+            set_={"state": "labelled", "version": insert.excluded.version},
         )
         connection.execute(insert, numbered)
 
@@ -120,7 +118,7 @@ def _claim_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None
 def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
     """Raise InputError for the first row that does not fit the study."""
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
-    # A row has a label, a reason for none or, by a model, a probability.
+    # A row has a label, a reason for having none, or (by a model) a probability.
     has_probability = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
     has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
     is_valid = pd.Series(data=False, index=ratings.index)
@@ -160,7 +158,7 @@ def _event_rows(ratings: pd.DataFrame) -> list[dict[str, Any]]:
     for record in ratings[list(RATINGS_COLUMNS)].astype(object).to_dict("records"):
         event: dict[str, Any] = {str(key): value for key, value in record.items()}
         for column in ("p_positive", "seconds"):
-            event[column] = None if event[column] != event[column] else event[column]
+            event[column] = None if math.isnan(event[column]) else event[column]
         event["probabilities"] = json.loads(event["probabilities"] or "null")
         event["created_at"] = event["created_at"] or now
         events.append(event)
@@ -168,7 +166,7 @@ def _event_rows(ratings: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _fingerprint(row: dict[str, Any]) -> str:
-    """Return a text that is equal for rows with the same content; the time does not count."""
+    """Return a text that is equal for rows with the same content; times do not count."""
     content = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
     return json.dumps(content, sort_keys=True)
 

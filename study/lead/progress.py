@@ -1,4 +1,4 @@
-"""Progress of a study's labelling: labels so far, what is left by rubric and rater, a forecast."""
+"""Progress of a study's labelling: labels, what is left by rubric and rater, forecast, workload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evenhand.study.store.schema import (
 from evenhand.study.workspace import Study
 from evenhand.texts import DASH, number_of, written
 
-# Labels of people and adjudicators so far: cheap enough to query every few seconds
+# Labels of annotators and adjudicators, read without grades, as pages do so every few seconds
 
 PEOPLE_COLUMNS = (
     "unit_id", "rubric", "rater_id", "rater_kind", "draw", "label", "seconds", "created_at"
@@ -32,8 +32,8 @@ PEOPLE_COLUMNS = (
 
 
 def people_labels(study: Study) -> pd.DataFrame:
-    """Return `PEOPLE_COLUMNS` of the present labels under texts that count, in the order of the
-    answers: these rows of `Study.ratings()`, without reading grades.
+    """Return `PEOPLE_COLUMNS` of the latest labels of annotators and adjudicators under rubrics'
+    texts that count, in the order of the answers.
     """
     columns = [labels.c[name] for name in PEOPLE_COLUMNS]
     query = sa.select(*columns).where(accepted_text(study, labels)).order_by(labels.c.event_id)
@@ -58,58 +58,59 @@ ANSWER_COLUMNS = (
 
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:
-    """Return `ANSWER_COLUMNS` of a rater's present answers, in the order of time. `others` are the
-    labels of all others who count on the same unit, sorted and separated by spaces; `label` is
-    empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
+    """Return `ANSWER_COLUMNS` of a rater's latest answers, in the order of time. `others` are the
+    other raters' labels of the same unit, sorted and separated by spaces; `label` is empty where
+    the unit was skipped, `draw` above 0 marks a hidden repeat.
     """
-    answers, others = _own_and_others(study, rater)
-    by_unit = others.groupby(["rubric", "unit_id"])["label"]
-    joined = by_unit.agg(lambda rows: " ".join(sorted(rows))).rename("others")
-    table = answers.join(joined, on=["rubric", "unit_id"])
+    answers, other_labels = _answers_and_other_labels(study, rater)
+    by_unit = other_labels.groupby(["rubric", "unit_id"])["label"]
+    others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
+    table = answers.join(others, on=["rubric", "unit_id"])
     table = table.assign(others=table["others"].fillna(""))
     table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
     return table[list(ANSWER_COLUMNS)]
 
 
 def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
-    """Return for each rubric a table that counts the others' labels against the rater's. Rows are
+    """Return for each rubric a table that counts other raters' labels against the rater's. Rows are
     the rater's labels, columns the others'. A cell is a number of units; each unit counts once,
     divided among the labels of the others. Rubrics without shared units, and those that ask for a
     number or for several options, are left out.
     """
-    answers, others = _own_and_others(study, rater)
+    answers, other_labels = _answers_and_other_labels(study, rater)
     columns = ["rubric", "unit_id", "label"]
-    own_labels = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
-    shared = own_labels.merge(others[columns], on=columns[:2], suffixes=("", "_other"))
+    rater_labels = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
+    shared = rater_labels.merge(other_labels[columns], on=columns[:2], suffixes=("", "_other"))
     shared["weight"] = 1 / shared.groupby(["rubric", "unit_id"])["label"].transform("size")
-    return {
-        rubric.name: table.pivot_table(
-            index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
-        ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
-        for rubric in study.asked_rubrics()
-        if rubric.kind.is_choice and len(table := shared[shared["rubric"] == rubric.name])
-    }
+    tables = {}
+    for rubric in study.asked_rubrics():
+        of_rubric = shared[shared["rubric"] == rubric.name]
+        if rubric.kind.is_choice and len(of_rubric):
+            counts = of_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
+            keys = rubric.categories
+            tables[rubric.name] = counts.reindex(index=keys, columns=keys, fill_value=0.0)
+    return tables
 
 
-def _own_and_others(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a rater's answers, and the labels of others who count, without repeats and skips."""
+def _answers_and_other_labels(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a rater's answers, and other raters' labels that count, without repeats."""
     people = _human_labels(study)
-    is_own = people["rater_id"] == rater
+    is_rater = people["rater_id"] == rater
     is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
-    is_counted = ~is_own & ~is_excluded & (people["draw"] == 0) & (people["label"] != "")
-    return people[is_own], people[is_counted]
+    is_counted = ~is_rater & ~is_excluded & (people["draw"] == 0) & (people["label"] != "")
+    return people[is_rater], people[is_counted]
 
 
 def data_version(study: Study) -> str:
-    """Return a text that changes with every label, grade, exclusion, tuned threshold, look at the
-    verdict, sampled pair, response, or change of the study's files by a lead.
+    """Return a text that changes with every label, grade, exclusion, tuned threshold, interim
+    analysis, sampled pair, response, or change of the study's files by a lead.
     """
     is_decision = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
     unconditional = (labels, grades, threshold_events, look_events)
     events = dict.fromkeys(unconditional, sa.true()) | {lead_events: is_decision}
     counts = [
-        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(which).scalar_subquery()
-        for log, which in events.items()
+        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(kind).scalar_subquery()
+        for log, kind in events.items()
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
@@ -117,13 +118,11 @@ def data_version(study: Study) -> str:
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
-    """Return a row per rubric that people label: `rubric, units, wanted, done, open, free,
-    median_seconds, hours_left`.
+    """Return a row per rubric that people label: `rubric, units`, the numbers of labels `wanted,
+    done, open, free`, and `median_seconds, hours_left`.
 
-    A place is a unit's label by one of the raters that it needs. It is `done`, `open` (given out,
-    with a running lease) or `free`; the three add up to `wanted`. Labels of excluded raters fill no
-    place. `hours_left` is the time for open and free places at the rubric's median pace; NaN before
-    anyone has labelled.
+    An `open` label is given out, with a running lease. Labels of excluded raters do not count.
+    `hours_left` is the time for open and free labels at the median pace; NaN before any label.
     """
     holders = _holder_counts(study)
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
@@ -132,13 +131,13 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     for rubric in study.asked_rubrics():
         states_of_units = [states for (_, name), states in holders.items() if name == rubric.name]
         n_done = sum(min(n_raters, states.get("labelled", 0)) for states in states_of_units)
-        n_taken = sum(min(n_raters, sum(states.values())) for states in states_of_units)
+        n_claimed = sum(min(n_raters, sum(states.values())) for states in states_of_units)
         n_wanted = n_raters * len(states_of_units)
-        median = float(seconds.get(rubric.name, float("nan")))
-        places = {"wanted": n_wanted, "done": n_done, "open": n_taken - n_done}
-        left = {"median_seconds": median, "hours_left": (n_wanted - n_done) * median / 3600}
-        counts = {"rubric": rubric.name, "units": len(states_of_units)}
-        rows.append({**counts, **places, "free": n_wanted - n_taken, **left})
+        median = float(seconds.get(rubric.name, math.nan))
+        row = {"rubric": rubric.name, "units": len(states_of_units), "wanted": n_wanted}
+        row |= {"done": n_done, "open": n_claimed - n_done, "free": n_wanted - n_claimed}
+        row |= {"median_seconds": median, "hours_left": (n_wanted - n_done) * median / 3600}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -147,7 +146,7 @@ def _holder_counts(study: Study) -> dict[Key, dict[str, int]]:
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
     conditions = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
-    query = sa.select(*columns, raters).where(_holds_place(study), *conditions).group_by(*columns)
+    query = sa.select(*columns, raters).where(_is_held(study), *conditions).group_by(*columns)
     holders: dict[Key, dict[str, int]] = {key: {} for key in SessionDesign(study).questions}
     for unit, name, state, n_raters in study.store.rows(query):
         if (unit, name) in holders:
@@ -156,28 +155,26 @@ def _holder_counts(study: Study) -> dict[Key, dict[str, int]]:
 
 
 def places_without_annotator(study: Study) -> tuple[int, int]:
-    """Return how many units lack more raters than there are who still label, and the most raters
-    that one of them lacks beyond these.
-    """
-    states, most = rater_progress(study)["state"], study.config.annotation.raters_per_unit
-    labelling = int(states.isin(("working", "away")).sum())
-    lacking: dict[str, int] = {}
-    for (unit, _), held in _holder_counts(study).items():
-        lacking[unit] = max(lacking.get(unit, 0), most - sum(held.values()) - labelling)
-    short = [number for number in lacking.values() if number > 0]
-    return len(short), max(short, default=0)
+    """Return the numbers of units that need more raters than still label, and of raters needed."""
+    n_raters = study.config.annotation.raters_per_unit
+    n_labelling = int(rater_progress(study)["state"].isin(("working", "away")).sum())
+    missing_by_unit: dict[str, int] = {}
+    for (unit, _), states in _holder_counts(study).items():
+        n_missing = n_raters - sum(states.values()) - n_labelling
+        missing_by_unit[unit] = max(missing_by_unit.get(unit, 0), n_missing)
+    missing = [n_missing for n_missing in missing_by_unit.values() if n_missing > 0]
+    return len(missing), max(missing, default=0)
 
 
 def rater_progress(study: Study) -> pd.DataFrame:
-    """Return a row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
+    """Return a row per annotator: `rater_id, state, answers, skipped, open, median_seconds, hours,
     last_answer`. `state` is "excluded", "working" (has a task with a running lease), "finished" (no
-    item is left for them) or "away"; `hours` is the time spent on answers, without idle time;
-    repeats count among `answers`.
+    item is left for them) or "away"; `hours` is the time spent on `answers`, repeats included.
     """
     settings = study.config.annotation
     n_raters, max_units = settings.raters_per_unit, settings.units_per_rater
     free = {key for key, states in _holder_counts(study).items() if sum(states.values()) < n_raters}
-    is_open = sa.case((sa.and_(claims.c.state == "open", _holds_place(study)), 1), else_=0)
+    is_open = sa.case((sa.and_(claims.c.state == "open", _is_held(study)), 1), else_=0)
     query = sa.select(claims.c.rater_id, sa.func.sum(is_open)).group_by(claims.c.rater_id)
     open_by_rater = {rater: int(tasks) for rater, tasks in study.store.rows(query)}
     excluded = oversight(study.store).exclusions
@@ -187,22 +184,25 @@ def rater_progress(study: Study) -> pd.DataFrame:
         answers, n_open = labelled[labelled["rater_id"] == rater], open_by_rater.get(rater, 0)
         answered_keys = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
         has_finished = free <= answered_keys or 0 < max_units <= answers["unit_id"].nunique()
-        idle_state = "finished" if has_finished else "away"
-        state = "excluded" if rater in excluded else "working" if n_open else idle_state
-        counts = len(answers), int((answers["label"] == "").sum()), n_open
-        seconds = answers["seconds"].median(), answers["seconds"].sum() / 3600
-        last = answers["created_at"].max() if len(answers) else ""
-        rows.append((rater, state, *counts, *seconds, last))
+        state = "working" if n_open else "finished" if has_finished else "away"
+        row = {"rater_id": rater, "state": "excluded" if rater in excluded else state}
+        n_skipped = int((answers["label"] == "").sum())
+        row |= {"answers": len(answers), "skipped": n_skipped, "open": n_open}
+        row["median_seconds"] = answers["seconds"].median()
+        row["hours"] = answers["seconds"].sum() / 3600
+        row["last_answer"] = answers["created_at"].max() if len(answers) else ""
+        rows.append(row)
     columns = ["rater_id", "state", "answers", "skipped", "open", "median_seconds", "hours"]
     return pd.DataFrame(rows, columns=[*columns, "last_answer"])
 
 
 def _human_labels(study: Study) -> pd.DataFrame:
+    """Return `people_labels` of annotators alone."""
     people = people_labels(study)
     return people[people["rater_kind"] == "human"]
 
 
-def _holds_place(study: Study) -> sa.ColumnElement[bool]:
+def _is_held(study: Study) -> sa.ColumnElement[bool]:
     """Return an SQL condition: the claim is answered, or open with a running lease."""
     since = minutes_ago(study.config.annotation.lease_minutes)
     is_running = sa.and_(claims.c.state == "open", claims.c.claimed_at >= since)
@@ -217,9 +217,8 @@ _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is left of the labelling: labels `done` of those `wanted`, the `hours` of work in the
-    others at the median pace (NaN before anyone has labelled), and the time `until` when it ends
-    (UTC) at the pace of the last day's `annotators`; None where that is not known.
+    """What is left of the labelling: labels `done` of those `wanted`, the `hours` of work for the
+    others (NaN before any label), and the end (UTC) at the pace of the last day's `annotators`.
     """
 
     done: int
@@ -229,12 +228,13 @@ class Forecast:
     until: datetime | None = None
 
     @property
-    def left(self) -> int:
+    def labels_left(self) -> int:
+        """Labels that are still to be given."""
         return self.wanted - self.done
 
     @property
     def work(self) -> str:
-        """The work that is left, such as "42 hours"; a dash where it is not known."""
+        """Time of the work that is left, such as "42 hours"; a dash where it is not known."""
         if self.hours < 2:
             return number_of(math.ceil(60 * self.hours), "minute")
         return DASH if math.isnan(self.hours) else number_of(round(self.hours), "hour")
@@ -247,8 +247,8 @@ class Forecast:
         annotators = number_of(self.annotators, "annotator")
         if self.until is None:
             return written("progress.some", annotators=annotators, hours=WINDOW_HOURS)
-        at, is_near = self.until, self.until - datetime.now(UTC) < timedelta(days=6)
-        until = f"{at:%A %H}:00 UTC" if is_near else f"{at.day} {at:%B %Y}"
+        day, is_near = self.until, self.until - datetime.now(UTC) < timedelta(days=6)
+        until = f"{day:%A %H}:00 UTC" if is_near else f"{day.day} {day:%B %Y}"
         return written("progress.until", annotators=annotators, until=until)
 
 
@@ -268,25 +268,25 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
     without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique())
     window = min(hours_ago.max(), WINDOW_HOURS)
-    if without_end.left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
+    if without_end.labels_left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
         return without_end
-    until = now + min(timedelta(hours=without_end.left * window / len(recent)), _MAX_TIME)
-    return replace(without_end, until=until)
+    time_needed = timedelta(hours=without_end.labels_left * window / len(recent))
+    return replace(without_end, until=now + min(time_needed, _MAX_TIME))
 
 
-def time_left(ends: Forecast) -> str:
-    """Return a sentence on the work that is left, and until when it takes."""
-    if not ends.wanted:
+def time_left(outlook: Forecast) -> str:
+    """Return a sentence on the work that is left and the time at which it ends."""
+    if not outlook.wanted:
         return written("progress.nothing")
-    if ends.left <= 0:
+    if outlook.labels_left <= 0:
         return written("progress.done")
-    counts = {"left": ends.left, "wanted": ends.wanted}
-    if math.isnan(ends.hours):
+    counts = {"left": outlook.labels_left, "wanted": outlook.wanted}
+    if math.isnan(outlook.hours):
         return written("progress.left_unknown", **counts)
-    return written("progress.left", work=ends.work, end=ends.end, **counts)
+    return written("progress.left", work=outlook.work, end=outlook.end, **counts)
 
 
-# The work that a study asks of people before anyone has labelled
+# The work that a study asks of annotators, estimated before anyone has labelled
 
 WORDS_PER_MINUTE = 238
 """Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
@@ -295,7 +295,7 @@ SECONDS_TO_DECIDE = 5
 
 @dataclass(frozen=True)
 class RubricLoad:
-    """The work that a rubric asks of people."""
+    """The work that a rubric asks of annotators."""
 
     rubric: str
     units: int
@@ -305,10 +305,12 @@ class RubricLoad:
 
     @property
     def judgments(self) -> int:
+        """Number of labels wanted."""
         return self.units * self.raters
 
     @property
     def hours(self) -> float:
+        """Time of all annotators together."""
         reading = self.raters * self.words / WORDS_PER_MINUTE / 60
         return reading + self.judgments * SECONDS_TO_DECIDE / 3600
 
@@ -325,10 +327,11 @@ def workload(study: Study) -> tuple[RubricLoad, ...]:
         return ()
     words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
-    n_by_rubric = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
-    return tuple(
-        RubricLoad(name, len(responses) // n, raters, words) for name, n in n_by_rubric.items()
-    )
+    loads = []
+    for rubric in study.labelled_rubrics():
+        n_units = len(responses) // (2 if rubric.has_sides else 1)
+        loads.append(RubricLoad(rubric.name, n_units, raters, words))
+    return tuple(loads)
 
 
 def annotator_minutes(study: Study) -> float:

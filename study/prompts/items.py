@@ -1,5 +1,7 @@
-"""Items: rows of a file, each rated as it is, such as a response, an answer with its context, or a
-record of a judge; and comparisons, rows with two answers to one prompt.
+"""Items: rows of a file, each rated by itself, such as a response, or an answer with its context;
+and comparisons, rows with two answers to one prompt.
+===
+    first_answers = self.responses
 
 From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
 rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
@@ -127,8 +129,7 @@ def item_columns(
 ) -> ItemColumns:
     """Return the role of each column of an items file: as named, or else by its name. Without
     `show` raters read the usual texts, among them what a response is compared with, and the columns
-    that the `question` names. Raises InputError where a named column is missing, or where it is not
-    clear what raters should read.
+    that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
@@ -137,41 +138,29 @@ def item_columns(
             "out of --show"
         )
     by_name = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
-
-    def columns_of(role: str) -> list[str]:
-        """Return the columns with a usual name of the role, the most usual one first."""
-        columns = [by_name[column] for column in _NAMES_BY_ROLE[role] if column in by_name]
-        return [column for column in columns if column not in (judge, cluster)]
-
-    subject = subject or next(iter(columns_of("subject")), "")
-    id_column = next(iter(columns_of("id")), "")
-    apart = {subject, cluster, judge, id_column}
-    columns = [column for column in map(str, frame) if column not in apart]
+    columns_by_role = {}  # the column with the most usual name first
+    for role, names in _NAMES_BY_ROLE.items():
+        matches = [by_name[usual_name] for usual_name in names if usual_name in by_name]
+        columns_by_role[role] = [column for column in matches if column not in (judge, cluster)]
+    subject = subject or next(iter(columns_by_role["subject"]), "")
+    id_column = next(iter(columns_by_role["id"]), "")
+    not_shown = {subject, cluster, judge, id_column}
+    columns = [column for column in map(str, frame) if column not in not_shown]
     texts = [column for column in columns if is_text(frame[column])]
     if not (shown := list(show)):
-        responses = columns_of("response")
-        if len(responses) > 1:
-            raise InputError(
-                f"{name}: {responses[0]!r} and {responses[1]!r} could both be the response; name "
-                f"what annotators read with --show, such as --show {responses[0]}"
-            )
-        shown = [column for role in _TEXT_ROLES for column in columns_of(role)[:1]]
-        if not responses:
-            raise InputError(
-                f"{name}: none of the columns {', '.join(map(str, frame))} is called response, "
-                "output or answer; name what annotators read with --show COLUMN,COLUMN"
-            )
+        shown = _default_texts(columns_by_role, list(map(str, frame)), name)
         criteria = _NAMES_BY_ROLE["criterion"]
         extra = [
             column
-            for known_name, column in by_name.items()
-            if column not in (*shown, *apart)
-            and (known_name in criteria or (column in texts and _is_named(known_name, question)))
+            for plain_name, column in by_name.items()
+            if column not in (*shown, *not_shown)
+            and (plain_name in criteria or (column in texts and _is_named(plain_name, question)))
         ]
         shown[-1:-1] = extra  # before the response, which comes last
 
     def shown_as(role: str) -> str:
-        return next((column for column in columns_of(role) if column in shown), "")
+        """Return the shown column of a role, or ""."""
+        return next((column for column in columns_by_role[role] if column in shown), "")
 
     if subject and subject == cluster:
         raise InputError(
@@ -183,8 +172,9 @@ def item_columns(
             "take it out of --show, or name another column with --subject"
         )
     first_row = frame.iloc[0]
-    asides = [column for role in ("prompt", "context", "reference") for column in columns_of(role)]
-    response = shown_as("response") or next((col for col in shown[::-1] if col not in asides), "")
+    asides = {column for role in _TEXT_ROLES[:3] for column in columns_by_role[role]}
+    last_shown = next((column for column in shown[::-1] if column not in asides), "")
+    response = shown_as("response") or last_shown
     return ItemColumns(
         show=tuple(shown),
         prompt=shown_as("prompt"),
@@ -198,11 +188,31 @@ def item_columns(
         conversations=tuple(column for column in shown if is_conversation(first_row[column])),
         images=tuple(column for column in shown if _holds_images(frame[column])),
         json=tuple(column for column in shown if _is_json(first_row[column])),
-        passages=tuple(col for col in shown if col != response and passages_of(first_row[col])),
+        passages=tuple(
+            column for column in shown if column != response and passages_of(first_row[column])
+        ),
         hidden=tuple(
-            col for col in texts if col not in shown and col.removesuffix("_alt") not in shown
+            column for column in texts if not {column, column.removesuffix("_alt")} & {*shown}
         ),
     )
+
+
+def _default_texts(
+    columns_by_role: Mapping[str, Sequence[str]], columns: Sequence[str], name: str
+) -> list[str]:
+    """Return the columns that raters read by default, or raise InputError without one response."""
+    responses = columns_by_role["response"]
+    if len(responses) > 1:
+        raise InputError(
+            f"{name}: {responses[0]!r} and {responses[1]!r} could both be the response; name "
+            f"what annotators read with --show, such as --show {responses[0]}"
+        )
+    if not responses:
+        raise InputError(
+            f"{name}: none of the columns {', '.join(columns)} is called response, output or "
+            "answer; name what annotators read with --show COLUMN,COLUMN"
+        )
+    return [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
 
 
 def is_text(cells: pd.Series) -> bool:
@@ -239,10 +249,9 @@ def check_items_table(frame: pd.DataFrame, name: str) -> None:
 def each_turn(
     frame: pd.DataFrame, columns: ItemColumns, name: str
 ) -> tuple[pd.DataFrame, ItemColumns]:
-    """Return one row for each turn of the assistant, with the conversation before it, and the
+    """Return one row for each turn of the assistant, with the conversation before the turn, and the
     columns of these rows. A conversation is a cluster. A judge's labels are a JSON list, one for
-    each of these turns. Raises InputError where no column or several hold conversations, or where
-    the number of labels differs from that of turns.
+    each turn. Raises InputError without just one column of conversations, or one label for a turn.
     """
     if len(columns.conversations) != 1:
         raise InputError(
@@ -254,12 +263,13 @@ def each_turn(
     ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
     turn_rows: list[dict[str, str]] = []
     source_rows: list[int] = []
-    for row, id_, cell in zip(frame.index, ids, frame[conversation], strict=True):
+    for row, item_id, cell in zip(frame.index, ids, frame[conversation], strict=True):
         turns = turns_of(cell)
         answers = [index for index, turn in enumerate(turns) if turn.role == "assistant"]
         labels = _labels_of_turns(frame, row, columns.judge, len(answers), name)
         for index, label in zip(answers, labels, strict=True):
-            cells = {TURN_ID: f"{id_}-t{index + 1}", CONVERSATION_ID: id_, TURN: turns[index].text}
+            cells = {TURN_ID: f"{item_id}-t{index + 1}", CONVERSATION_ID: item_id}
+            cells |= {TURN: turns[index].text}
             cells |= {conversation: as_messages(turns[:index]) if index else ""}
             turn_rows.append(cells | ({columns.judge: label} if columns.judge else {}))
             source_rows.append(row)
@@ -318,7 +328,7 @@ def make_items(
     images = _image_variables(frame, columns, variable_of, rubrics)
     frame = with_images(frame, list(images), name, folder)
     item_ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
-    are_valid = all(PAIR_ID.fullmatch(id_) for id_ in item_ids)
+    are_valid = all(PAIR_ID.fullmatch(item_id) for item_id in item_ids)
     ids = pd.Series(item_ids if are_valid else numbered_ids(len(frame)), index=frame.index)
     not_in_pairs = (columns.response, columns.subject, columns.id, columns.judge)
     pair_columns = [str(column) for column in frame if column not in not_in_pairs]
@@ -362,15 +372,15 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
         check_conversations(frame[column][frame[column] != ""], name)
     if columns.id:
         row_of_id: dict[str, int] = {}
-        for row, id_ in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
-            if not id_.strip():
+        for row, item_id in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
+            if not item_id.strip():
                 raise InputError(f"{name}, row {row}: {columns.id} is empty; give the row an id")
-            if id_ in row_of_id:
+            if first_row := row_of_id.get(item_id):
                 raise InputError(
-                    f"{name}, row {row}: the id {shortened(id_)!r} stands in row {row_of_id[id_]} "
+                    f"{name}, row {row}: the id {shortened(item_id)!r} stands in row {first_row} "
                     "too; give every row its own"
                 )
-            row_of_id[id_] = row
+            row_of_id[item_id] = row
     if columns.subject:
         check_subjects(frame[columns.subject], name)
 
@@ -446,17 +456,18 @@ def _variable(column: str, columns: ItemColumns) -> str:
     return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
-_PAIR_COLUMNS = ("pair_id", "prompt_b")
-_TAKEN = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
+_PAIR_COLUMNS = ("pair_id", "prompt_b")  # columns of pairs that no column of a file may become
+_OTHER_MEANING = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
 
 
 def _stored_names(
-    columns_kept: Sequence[str], columns: ItemColumns, variable_of: Mapping[str, str], name: str
+    pair_columns: Sequence[str], columns: ItemColumns, variable_of: Mapping[str, str], name: str
 ) -> dict[str, str]:
     """Return the columns' names in the pairs. Raises InputError for ambiguous ones."""
-    names = {column: variable_of.get(column, column) for column in columns_kept}
+    names = {column: variable_of.get(column, column) for column in pair_columns}
     # A column of the file whose name has another meaning here is kept as `file_NAME`.
-    names = {column: f"file_{new}" if new in _TAKEN else new for column, new in names.items()}
+    for column, new_name in names.items():
+        names[column] = f"file_{new_name}" if new_name in _OTHER_MEANING else new_name
     names |= {columns.prompt: "prompt_a"} if columns.prompt in names else {}
     new_names = list(names.values())
     for column, stored in names.items():
@@ -531,8 +542,7 @@ _TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
 @dataclass(frozen=True, kw_only=True)
 class ComparisonColumns:
     """The columns of a file of comparisons: the two answers, their subjects (none where the file
-    does not name them), and all others as in a file of items with one answer, which is called
-    `answer`.
+    does not name them), and all others as in a file of `items` with one column, `answer`.
     """
 
     answers: tuple[str, str]
@@ -584,6 +594,7 @@ def has_one_answer(frame: pd.DataFrame) -> bool:
 
 
 def _unsided_answers(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that are named like an answer without a side."""
     return [str(name) for name in frame if str(name).strip().casefold() in _ANSWER_NAMES]
 
 
@@ -646,11 +657,10 @@ def comparison_columns(
     cluster_columns = [column for column in _COMPARISON_NAMES["cluster"] if column in frame]
     cluster = cluster or next((column for column in cluster_columns if column != judge), "")
     shown = [answer if column == first else column for column in show if column != second]
-    one = _with_one_answer(frame, answers, subjects, answer)
     # In a file with two answers, a column named like one answer is another text: a reference, say.
     unsided = [name for name in _unsided_answers(frame) if name not in (answer, *shown)]
-    one = one.drop(columns=unsided)
-    items = item_columns(one, name, show=shown, cluster=cluster, judge=judge, question=question)
+    table = _with_one_answer(frame, answers, subjects, answer).drop(columns=unsided)
+    items = item_columns(table, name, show=shown, cluster=cluster, judge=judge, question=question)
     hidden = (name for name in unsided if name != judge and is_text(frame[name]))
     items = replace(items, response=answer, subject="", hidden=(*items.hidden, *hidden))
     return ComparisonColumns(answers=answers, subjects=subjects, answer=answer, items=items)
@@ -672,9 +682,8 @@ def make_comparisons(
     folder: Path = Path(),
     rubrics: Sequence[Rubric] = (),
 ) -> Items:
-    """Return the rows of a file of comparisons, which lies in `folder`, in a study's form, as
-    `make_items` does. Raises InputError naming the first bad row: as of items, or where one subject
-    gave both answers.
+    """Return the rows of a file of comparisons, which lies in `folder`, in a study's form. Raises
+    InputError as `make_items` does, and where one subject gave both answers.
     """
     if columns.answer in columns.items.conversations:
         check_conversations(frame[columns.answers[1]], name)
@@ -720,7 +729,7 @@ def comparison_judge(
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
     sides = [option.favours for option in rubric.options]
-    # The options that are the only one to favour a, b or "" (neither).
+    # For each side, and "" for neither: the option that favours it, if just one does.
     option_by_side: dict[str, str] = {
         option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
@@ -729,17 +738,17 @@ def comparison_judge(
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
         word = verdict.casefold().removesuffix(".0")
-        side = "?" if word in words else _side_named(word, columns.answers, row_subjects)
+        side = "?" if word in words else _side_of_word(word, columns.answers, row_subjects)
         labels.append(option_by_side.get(side, verdict))
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))
     return judge_ratings(items, rubric, columns.items.judge, name)
 
 
-def _side_named(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:
+def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:
     """Return the side that a judge's word names, "" for a tie, "?" for none.
 
-    >>> [_side_named(word, ("x", "y"), ("gpt", "llama")) for word in ("model_2", "gpt", "draw", "")]
-    ['b', 'a', '', '?']
+    >>> [_side_of_word(word, ("x", "y"), ("gpt", "llama")) for word in ("model_2", "gpt", "draw")]
+    ['b', 'a', '']
     """
     if word in _TIE_WORDS or word.startswith("tie "):
         return ""

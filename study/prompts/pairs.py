@@ -1,7 +1,7 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
-First the images in their cells, read from beside the file, bounded and encoded again; nothing is
-fetched. Then `read_pairs`, `read_propositions`, and `read_responses`, which return one table each.
+First the images that their cells name: read from the file's folder, never fetched, and reduced in
+size. Then `read_pairs`, `read_propositions`, and `read_responses`, which return one table each.
 """
 
 from __future__ import annotations
@@ -79,11 +79,12 @@ def with_images(
     """
     images: dict[str, Image] = {}
 
-    def stored_bytes(cell: str) -> int:
+    def stored_bytes(cell: str) -> int:  # of the image, which enters `images`
         images[cell] = stored_image(cell, folder)
         return len(images[cell].data)
 
     def check_total(size_of: Callable[[str], int], limit: int) -> None:
+        """Raise InputError at the first image with which the sum of sizes exceeds the limit."""
         total, counted = 0, {""}
         for column in columns:
             for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
@@ -160,12 +161,13 @@ def stored_image(cell: str, folder: Path) -> Image:
         small = ImageOps.exif_transpose(small)
     small.info.clear()  # a comment or a profile would be written again
     if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
-        trial = _encoded(small.reduce(4), "PNG", compress_level=3)  # a whole photograph takes long
-        if 16 * len(trial) <= 4 * _MAX_STORED_BYTES:
+        # A whole photograph takes long: a sixteenth of the pixels shows whether it might fit.
+        sixteenth = _encoded(small.reduce(4), "PNG", compress_level=3)
+        if len(sixteenth) <= _MAX_STORED_BYTES / 4:
             encoded = _encoded(small, "PNG", compress_level=3)
             if len(encoded) <= _MAX_STORED_BYTES:
                 return Image("image/png", base64.b64encode(encoded).decode())
-        # on white, as a page shows it
+        # On white, as a page shows the image.
         small = Pictures.alpha_composite(Pictures.new("RGBA", small.size, "white"), small)
     opaque = small.convert("RGB")
     for quality in (90, 75, 50, 30):
@@ -330,8 +332,7 @@ def read_propositions(
     and every other column (groups, topics) is kept. The wordings file has `wording` (a name) and
     `template`, a text with {statement} in it; without one there is a plain wording. Each prompt is
     repeated `repeats` times. If not `crossed`, further paraphrases are used in the first wording
-    alone. Columns that the `rubrics` show as images are read as images. Raises InputError naming
-    the first bad row.
+    alone. Columns that the `rubrics` show as images are read so. Raises InputError for a bad row.
     """
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
@@ -424,7 +425,7 @@ def with_words(
     rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
     added = {"response_words": [count_of.get(row, "") for row in rows]}
     for side in "ab":
-        keys = ((pair, subject, "" if own_side else side) for pair, subject, own_side in rows)
+        keys = ((pair, subject, "" if unit_side else side) for pair, subject, unit_side in rows)
         added[f"response_{side}_words"] = [count_of.get(key, "") for key in keys]
     return units.assign(**added)
 

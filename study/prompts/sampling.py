@@ -1,7 +1,8 @@
-"""The stratified sample of pairs that people label: reproducible, and extensible without loss. Also
-`digest` and `drawn`, by which a seed or a key fixes every other random choice on every machine.
+"""The stratified sample of pairs that people label: reproducible, and extensible without loss.
 
-`draw_sample` draws with equal probabilities within strata; `chances_for` and `pick` draw with
+First `digest` and `seeded_number`: with them a seed or a key fixes every random choice of a study.
+
+`draw_sample` draws with equal probabilities within strata; `chances_for` and `draw_pairs` draw with
 unequal known ones. A seed is public: anyone who reads study.toml can work out all that it fixes.
 What annotators must not foresee is drawn with a key, which never leaves the store.
 """
@@ -28,10 +29,10 @@ def digest(seed: int | bytes, *parts: str) -> str:
     return hashlib.sha256("\x1f".join([str(seed), *parts]).encode()).hexdigest()
 
 
-def drawn(seed: int | bytes, below: int, *parts: str) -> int:
+def seeded_number(seed: int | bytes, below: int, *parts: str) -> int:
     """Return a number from 0 to `below` - 1, fixed by the seed or key and the parts.
 
-    >>> [drawn(1, 6, "die", str(throw)) for throw in range(5)]
+    >>> [seeded_number(1, 6, "die", str(throw)) for throw in range(5)]
     [3, 1, 5, 4, 5]
     """
     return int(digest(seed, *parts)[:8], 16) % below
@@ -39,9 +40,8 @@ def drawn(seed: int | bytes, below: int, *parts: str) -> int:
 
 # The sample. A cell is a combination of values of the stratification columns. The cells' sizes are
 # rounded so that the margin of every column equals its largest-remainder share of the sample. This
-# is controlled rounding (Cox 1987), solved as a small integer programme. The pairs of a cell are
-# taken in a seeded order of all pairs, so that a larger sample with the same seed contains the
-# smaller one.
+# is controlled rounding (Cox 1987), solved as a small integer programme. A seed fixes the order in
+# which a cell's pairs are taken, so that a larger sample with the same seed contains the smaller.
 
 DEFAULT_STRATA = ("template_category", "main_category")
 
@@ -91,20 +91,21 @@ def draw_sample(
     cells = pairs[list(strata)].itertuples(index=False, name=None) if strata else [()] * len(pairs)
     cell_of = dict(zip(pairs["pair_id"], cells, strict=True))
     sampled = set(already)
-    left_of_cell = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
+    n_left = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
-        left_of_cell[cell_of[pair]] -= 1
+        n_left[cell_of[pair]] -= 1
     group_ids = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
     groups = pairs["pair_id"].groupby(group_ids).agg(list)
-    group_of, new = dict(zip(pairs["pair_id"], group_ids, strict=True)), list[str]()
+    group_of = dict(zip(pairs["pair_id"], group_ids, strict=True))
+    new_pairs: list[str] = []
     for pair in ranked:
-        if pair not in sampled and left_of_cell[cell_of[pair]] > 0:
+        if pair not in sampled and n_left[cell_of[pair]] > 0:
             members = [member for member in groups[group_of[pair]] if member not in sampled]
             for member in members:
-                left_of_cell[cell_of[member]] -= 1
+                n_left[cell_of[member]] -= 1
             sampled.update(members)
-            new += members
-    return [*already, *new]
+            new_pairs += members
+    return [*already, *new_pairs]
 
 
 def _cell_sizes(cells: list[Stratum], size: int, sampled: list[Stratum]) -> dict[Stratum, int]:
@@ -122,8 +123,8 @@ def _cell_sizes(cells: list[Stratum], size: int, sampled: list[Stratum]) -> dict
         for value, margin_size in sorted(largest_remainder(counts, size).items()):
             members = [index for index, stratum in enumerate(strata) if stratum[column] == value]
             margins.append(Margin(column, members, margin_size))
-    # With fractions the solver sometimes gives up, with whole numbers it does not; but these
-    # pick another of several equally good samples, and a seed must keep drawing the same one.
+    # The solver sometimes gives up on fractional shares. Scaled to whole numbers they may give
+    # another, equally good sample, and a seed must keep drawing the same one: so fractions first.
     for scale in (1, len(cells)):
         if (sizes := _controlled_rounding(available, fixed, margins, size, scale)) is not None:
             return dict(zip(strata, sizes.tolist(), strict=True))
@@ -172,12 +173,12 @@ def _controlled_rounding(
 # it, so no probability is near 0. Pairs are drawn by the pivotal method (Deville & Tille 1998),
 # which keeps to these probabilities exactly and to their sum within one pair.
 
-RATIO = 2.0
+MAX_RATIO = 2.0
 """Largest ratio of the probabilities of the pairs with the highest and the lowest score. If scores
-are uninformative, the sample's efficiency is at least 4 RATIO / (1 + RATIO)^2 of one picked by
-chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality, for weights).
-The gain is in benchmarks/results/uncertainty.md."""
-MOST = 0.9
+are uninformative, the sample's efficiency is at least 4 r / (1 + r)^2 of one picked by chance, r
+being this ratio: eight ninths, where 3 would leave three quarters (Kantorovich's inequality). The
+gain is in benchmarks/results/uncertainty.md."""
+MAX_CHANCE = 0.9
 """Largest probability of a pair, so that some pairs like it are not picked."""
 
 
@@ -223,30 +224,32 @@ def chances_for(
     are variances (Neyman 1934) - or its earlier probability if that is larger. Raises InputError
     where `more` pairs cannot be picked that way.
     """
-    floor = 1.0 / (RATIO**2 - 1.0)
+    floor = 1.0 / (MAX_RATIO**2 - 1.0)
     root_scores = np.sqrt([floor + scores[pair] for pair in scores])
     prior = np.array([before[pair] for pair in scores])
-    max_more = float(np.maximum(MOST - prior, 0.0).sum())
+    max_more = float(np.maximum(MAX_CHANCE - prior, 0.0).sum())
     if more > max_more:
         raise InputError(
             f"at most {math.floor(max_more)} more pairs can be picked by uncertainty, not {more}: "
             "so many leave no choice; take fewer, or leave --by out"
         )
-    low_factor, high_factor = 0.0, MOST / float(root_scores.min())
-    for _ in range(100):
+    low_factor, high_factor = 0.0, MAX_CHANCE / float(root_scores.min())
+    for _ in range(100):  # bisection, to the precision of a float
         factor = (low_factor + high_factor) / 2.0
-        n_gained = np.maximum(np.minimum(factor * root_scores, MOST) - prior, 0.0).sum()
+        n_gained = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - prior, 0.0).sum()
         low_factor, high_factor = (factor, high_factor) if n_gained < more else (low_factor, factor)
-    chance = np.maximum(np.minimum(high_factor * root_scores, MOST) - prior, 0.0) / (1.0 - prior)
+    chance = np.maximum(np.minimum(high_factor * root_scores, MAX_CHANCE) - prior, 0.0) / (
+        1.0 - prior
+    )
     return dict(zip(scores, chance.tolist(), strict=True))
 
 
-def pick(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
-    """Draw pairs with these probabilities, as many as their sum, in random order."""
+def draw_pairs(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
+    """Draw pairs with these probabilities by the pivotal method; return them in random order."""
     names = [pair for pair, chance in chances.items() if chance > 0]
     taken: list[str] = []
     pending: tuple[str, float] | None = None  # the pair that is not decided yet, and its chance
-    for pair in (names[n] for n in rng.permutation(len(names))):
+    for pair in (names[index] for index in rng.permutation(len(names))):
         if pending is None:
             pending = pair, chances[pair]
             continue
@@ -260,4 +263,4 @@ def pick(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
             pending = (other if pair_is_taken else pair), total - 1.0
     if pending is not None and rng.random() < pending[1]:
         taken.append(pending[0])
-    return [taken[n] for n in np.argsort(rng.random(len(taken)))]
+    return [taken[index] for index in np.argsort(rng.random(len(taken)))]

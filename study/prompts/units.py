@@ -1,5 +1,5 @@
-"""Units and questions. A unit is labelled: a pair's two responses by one subject, or one response.
-A question is a unit under one rubric.
+"""Units, which are what gets a label: a pair's two responses by one subject, or one response; and
+questions, each a unit under one rubric.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def parse_unit_id(text: str) -> tuple[str, str, str]:
     >>> parse_unit_id("p0001|model-x|b")
     ('p0001', 'model-x', 'b')
     """
-    pair_id, _, rest = text.partition("|")
-    subject, _, side = rest.partition("|")
+    pair_id, _, subject_and_side = text.partition("|")
+    subject, _, side = subject_and_side.partition("|")
     return pair_id, subject, side
 
 
@@ -54,7 +54,7 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     """
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
-        if cells[column].str.startswith(rendering.IMAGE_PREFIX).any():  # not for slices
+        if cells[column].str.startswith(rendering.IMAGE_PREFIX).any():  # images are no slices
             cells[column] = cells[column].map(rendering.in_words)
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
@@ -96,10 +96,10 @@ def presented_values(
 def _unit_row(pair: str, subject: str, side: str, row: Mapping[Any, str]) -> dict[str, str]:
     """Return the row of one unit in the `units` table; without a subject the unit is the pair."""
     unit = unit_id(pair, subject, side) if subject else pair
-    own_cells = {"unit_id": unit, "cluster_id": pair, "subject": subject, "side": side}
+    unit_cells = {"unit_id": unit, "cluster_id": pair, "subject": subject, "side": side}
     side_cells = _cells_of_side(row, side) if side else {}
-    pair_cells = {name: cell for name, cell in row.items() if name not in own_cells}
-    return own_cells | pair_cells | side_cells
+    pair_cells = {name: cell for name, cell in row.items() if name not in unit_cells}
+    return unit_cells | pair_cells | side_cells
 
 
 def _cells_of_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
@@ -119,8 +119,8 @@ def _swap_side(name: str) -> str:
     return "_".join(swapped.get(part, part) for part in name.split("_"))
 
 
-# Questions, for annotators and graders. A `Task` is a question as shown to an annotator, a `Claim`
-# the store's record of the rater it was given to.
+# Questions, for annotators and graders. In `study.desk` a `Task` is a question as one annotator
+# sees it, and a `Claim` the store's record that an annotator was given it.
 
 Key = tuple[str, str]
 """(unit id, rubric name): the question, for any rater and in any order of sides."""
@@ -139,6 +139,7 @@ class Question:
 
     @cached_property
     def key(self) -> Key:
+        """The unit and the rubric's name."""
         return (self.unit_id, self.rubric.name)
 
     @property
@@ -189,13 +190,13 @@ class AttackedQuestion(Question):
         return values | {variable: changed}
 
 
-def variable_of(place: str) -> str:
-    """Return the rubric's variable to which an attack is added.
+def variable_of(side: str) -> str:
+    """Return the rubric's variable to which an attack is added, from its `side`.
 
     >>> variable_of(""), variable_of("a"), variable_of("prompt_b"), variable_of("context")
     ('response', 'response_a', 'prompt_b', 'context')
     """
-    return {"": "response", "a": "response_a", "b": "response_b"}.get(place, place)
+    return {"": "response", "a": "response_a", "b": "response_b"}.get(side, side)
 
 
 Screen = tuple[Question, ...]

@@ -1,4 +1,4 @@
-"""Raters' sessions: the steps before the labelling, practice among them; the return to Prolific;
+"""Raters' sessions: the steps before the labelling, such as practice; the return to Prolific;
 working times, pay and costs.
 
 The steps are welcome, consent, the rater's side, the rubrics, practice, comprehension and
@@ -32,9 +32,18 @@ from evenhand.study.desk.claims import (
     last_version,
     oversight,
     side_places,
-    sides_named,
+    sides_by_rater,
 )
-from evenhand.study.desk.desk import Answer, Desk, Receipt, Sent, Sheet, Task, standing_flags, take
+from evenhand.study.desk.desk import (
+    Answer,
+    Desk,
+    Receipt,
+    Sheet,
+    Submission,
+    Task,
+    rater_flags,
+    store_submission,
+)
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
 from evenhand.study.settings.study_toml import PaySettings
@@ -53,9 +62,9 @@ from evenhand.study.store.store import (
     EventKind,
     add_event,
     events_of,
-    given_back,
     grade_totals,
     languages_of_raters,
+    release_reason,
 )
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
@@ -109,8 +118,8 @@ class Feedback:
 
 
 class PracticeDesk(Desk):
-    """Hands out practice units and takes in the answers. No sheet is handed out ahead, since
-    feedback comes between two units; and as it shows the right answer, no answer can be changed.
+    """Hands out practice units and stores the answers. No sheet is handed out ahead, since feedback
+    comes between two units; and as it shows the right answer, no answer can be changed.
     """
 
     def __init__(self, study: Study) -> None:
@@ -156,8 +165,9 @@ class PracticeDesk(Desk):
             if accepted := self.units.accepted(question.key):
                 rubric = question.rubric.in_language(language)
                 answer = answers[(*question.key, step.attempt)]
-                names = rubric.kind.name_of(answer), tuple(map(rubric.kind.name_of, accepted))
-                question_feedback.append(QuestionFeedback(rubric.title, *names, answer in accepted))
+                given, names = rubric.kind.name_of(answer), map(rubric.kind.name_of, accepted)
+                feedback = QuestionFeedback(rubric.title, given, tuple(names), answer in accepted)
+                question_feedback.append(feedback)
         explanation = self.units.units[step.screen[0].unit_id].explanation
         return Feedback(tuple(blocks.values()), tuple(question_feedback), explanation)
 
@@ -170,8 +180,8 @@ class PracticeDesk(Desk):
             if step is None or step.name != "practice":
                 return None
             done, total = self._progress(connection, rater_id, step)
-            shown = [self._claim(rater_id, question, step.attempt) for question in step.screen]
-            flags = standing_flags(connection, rater_id, shown)
+            claimed = [self._claim(rater_id, question, step.attempt) for question in step.screen]
+            flags = rater_flags(connection, rater_id, claimed)
         tasks = (self._task(rater_id, question, step.attempt) for question in step.screen)
         return Sheet(tuple(tasks), done, total, flags=flags)
 
@@ -181,20 +191,20 @@ class PracticeDesk(Desk):
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
             return self._progress(connection, rater_id, step)
 
-    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
-        """Store practice answers; they are on disk on return."""
+    def submit_all(self, rater_id: str, submissions: Sequence[Submission]) -> list[Receipt]:
+        """Store practice answers and flags; they are on disk on return."""
         with self.study.store.write() as connection:
-            return [self._receipt(connection, rater_id, act) for act in sent]
+            return [self._receipt(connection, rater_id, sent) for sent in submissions]
 
-    def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
+    def _receipt(self, connection: sa.Connection, rater_id: str, submission: Submission) -> Receipt:
         """Store one practice answer or flag, and return its receipt."""
-        # A page left open over an upgrade sends the task's id from before 0.3.0, made of the seed.
+        # A page that is open since before 0.3.0 sends a task id made with the seed, not the key.
         keys = (self.study.blinding_key, self.study.config.seed)
         tasks = (
             (question, attempt)
             for attempt in range(self._attempts)
             for question in self.units.questions.values()
-            if sent.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
+            if submission.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
         )
         if (task := next(tasks, None)) is None:
             return "unknown_task"
@@ -202,10 +212,10 @@ class PracticeDesk(Desk):
         claim = self._claim(rater_id, question, attempt)
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
-        if isinstance(sent, Answer):  # the right answer has been shown: no edits
-            sent = replace(sent, edit=False)
-        rubric, shown = question.rubric, self.units.values(question.key, "ab")
-        return take(connection, practice_labels, claim, sent, rubric, shown)
+        if isinstance(submission, Answer):  # the right answer has been shown: no edits
+            submission = replace(submission, edit=False)
+        rubric, texts = question.rubric, self.units.values(question.key, "ab")
+        return store_submission(connection, practice_labels, claim, submission, rubric, texts)
 
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
         """Return a rater's practice answers by (unit id, rubric, attempt)."""
@@ -216,6 +226,7 @@ class PracticeDesk(Desk):
     def _progress(
         self, connection: sa.Connection, rater_id: str, step: Step | None
     ) -> tuple[int, int]:
+        """Return the progress in the attempt of this step; None means the practice is over."""
         attempt = step.attempt if step else self._attempts - 1
         answers = self._answers(connection, rater_id)
         questions = self.units.questions
@@ -236,22 +247,21 @@ def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) 
     return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
 
 
-CHANCES = 2
-"""Number of attempts at the comprehension questions."""
+MAX_COMPREHENSION_ATTEMPTS = 2
 RELEASE_REASONS = ("returned", "timed_out", "rejected")
 
 TextName = Literal["consent", "instructions", "content_warning"]
 
 
 @dataclass(frozen=True)
-class OwnText:
-    """A text and the language that it is in."""
+class LeadText:
+    """A text of the lead and the language that it is in."""
 
     text: str
     language: str
 
 
-class OwnTexts:
+class LeadTexts:
     """The lead's texts for annotators. The original is in study.toml; a file next to it may have
     the same text in another language: `consent.de.md`, `instructions.de.md`,
     `content_warning.de.md`. It is plain text like the original. The files are read when the study
@@ -278,10 +288,10 @@ class OwnTexts:
                 if text:
                     self._texts[name, code] = text
 
-    def shown(self, name: TextName, language: str) -> OwnText:
+    def in_language(self, name: TextName, language: str) -> LeadText:
         """Return the text in a language, or else the original; empty where the study has none."""
         code = language if (name, language) in self._texts else self._language
-        return OwnText(self._texts.get((name, code), ""), code)
+        return LeadText(self._texts.get((name, code), ""), code)
 
 
 class Sessions:
@@ -290,17 +300,17 @@ class Sessions:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.practice = PracticeDesk(study)
-        self.texts = OwnTexts(study)
-        config = study.config
+        self.texts = LeadTexts(study)
         # Hashes by language: a rater who has read one of the present texts need not read another.
-        self._welcome = self._hashes("content_warning", "instructions")
-        self._consent = self._hashes("consent")
-        self._comprehension = _text_hash(*(repr(question) for question in config.comprehension))
+        self._welcome_hashes = self._hashes("content_warning", "instructions")
+        self._consent_hashes = self._hashes("consent")
+        questions = study.config.comprehension
+        self._comprehension_hash = _text_hash(*(repr(question) for question in questions))
 
     def _hashes(self, *names: TextName) -> dict[str, str]:
         """Return a hash of these texts together, by language."""
         return {
-            language: _text_hash(*(self.texts.shown(name, language).text for name in names))
+            language: _text_hash(*(self.texts.in_language(name, language).text for name in names))
             for language in self.texts.languages
         }
 
@@ -324,7 +334,7 @@ class Sessions:
         """Return the rater's next step."""
         with self.study.store.read() as connection:
             log = events_of(connection, rater_id)
-            if reason := given_back(log):
+            if reason := release_reason(log):
                 return Step("ended", reason=reason)
             for name in self.steps:
                 if step := self._pending_step(name, connection, rater_id, log):
@@ -334,17 +344,17 @@ class Sessions:
     def _pending_step(
         self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[Event]
     ) -> Step | None:
-        """Return the rater's state at this step, if it is pending or ended the session."""
+        """Return this step, or the end of the session at it; None if the rater is past it."""
         match name:
-            case "welcome" if not _has_read(log, "welcome_read", self._welcome):
+            case "welcome" if not _has_read(log, "welcome_read", self._welcome_hashes):
                 return Step("welcome")
-            case "consent" if _has_read(log, "consent", self._consent, agreed=False):
+            case "consent" if _has_read(log, "consent", self._consent_hashes, agreed=False):
                 return Step("ended", reason="no_consent")
-            case "consent" if not _has_read(log, "consent", self._consent, agreed=True):
+            case "consent" if not _has_read(log, "consent", self._consent_hashes, agreed=True):
                 return Step("consent")
             case "side" if _events_like(log, "screened_out", side=True):
                 return Step("ended", reason="side_full")
-            case "side" if not sides_named(self.study, connection, rater_id):
+            case "side" if not sides_by_rater(self.study, connection, rater_id):
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
@@ -354,10 +364,10 @@ class Sessions:
             case "practice":
                 return self.practice.next_step(connection, rater_id, log)
             case "comprehension":
-                attempts = _events_like(log, "comprehension", text=self._comprehension)
+                attempts = _events_like(log, "comprehension", text=self._comprehension_hash)
                 if any(all(event.detail["right"]) for event in attempts):
                     return None
-                if len(attempts) >= CHANCES:
+                if len(attempts) >= MAX_COMPREHENSION_ATTEMPTS:
                     return Step("ended", reason="screened_out", attempt=len(attempts))
                 results = attempts[-1].detail["right"] if attempts else []
                 missed = frozenset(number for number, right in enumerate(results) if not right)
@@ -366,24 +376,25 @@ class Sessions:
                 return Step("background")
         return None
 
-    # Completed steps. Each is recorded only if it is the rater's next one: in another window they
-    # may be further on. `language` is that of the text read, "" for the study's main one.
+    # Completed steps. A step is recorded only if it is the rater's next one, since they may be
+    # further on in another window. `language` is that of the text read, "" for the main one.
 
     def read_welcome(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
-        text = _hash_in(self._welcome, language)
+        text = _hash_in(self._welcome_hashes, language)
         self._record_step(rater_id, "welcome", "welcome_read", text=text)
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
-        """Record consent, or its refusal; a refusal also counts at a later step: it withdraws."""
+        """Record consent or its refusal, which withdraws the consent if it comes later."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
             has_agreed, has_refused = (
-                _has_read(log, "consent", self._consent, agreed=agree) for agree in (True, False)
+                _has_read(log, "consent", self._consent_hashes, agreed=agree)
+                for agree in (True, False)
             )
             withdraws = not agreed and has_agreed and not has_refused
             if withdraws or self.next_step(rater_id).name == "consent":
-                text = _hash_in(self._consent, language)
+                text = _hash_in(self._consent_hashes, language)
                 add_event(connection, rater_id, "consent", agreed=agreed, text=text)
 
     def answer_side(self, rater_id: str, side: str) -> None:
@@ -403,7 +414,7 @@ class Sessions:
             add_event(connection, rater_id, "side_answered")
 
     def sides(self) -> dict[str, tuple[int, int]]:
-        """Return (people, quota) of each answer to the question with quotas; none without one."""
+        """Return (raters, quota) of each answer to the question with quotas; {} without one."""
         with self.study.store.read() as connection:
             return side_places(self.study, connection)
 
@@ -425,7 +436,7 @@ class Sessions:
         questions = self.study.config.comprehension
         pairs = zip(answers, questions, strict=True)
         is_right = [answer == question.answer for answer, question in pairs]
-        detail = {"answers": list(answers), "right": is_right, "text": self._comprehension}
+        detail = {"answers": list(answers), "right": is_right, "text": self._comprehension_hash}
         self._record_step(rater_id, "comprehension", "comprehension", **detail)
         return is_right
 
@@ -449,7 +460,7 @@ class Sessions:
         self._record_step(rater_id, "labelling", "completed")
 
     def _record_step(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
-        """Append an event if this is the rater's next step; and "screened_out" if it failed."""
+        """Append an event if this is the rater's next step; and "screened_out" if they failed."""
         with self.study.store.write() as connection:
             if self.next_step(rater_id).name != step:
                 return
@@ -459,35 +470,34 @@ class Sessions:
                 add_event(connection, rater_id, "screened_out")
 
     def release(self, rater_id: str, reason: str) -> int:
-        """End a rater's session and give their places to others; return their number. Open places
-        are released; for "rejected" the answered ones too. The labels stay in any case. Repeating
-        it changes nothing.
+        """End a rater's session and release their tasks to others; return the number of tasks.
+        Open tasks are released; for the reason "rejected" the answered ones too. All labels stay.
         """
         with self.study.store.write() as connection:
-            if given_back(events_of(connection, rater_id)) != reason:
+            if release_reason(events_of(connection, rater_id)) != reason:
                 add_event(connection, rater_id, "released", reason=reason)
             states = ("open", "labelled") if reason == "rejected" else ("open",)
             return self._set_claim_states(connection, rater_id, states, "released")
 
     def readmit(self, rater_id: str) -> None:
-        """Let a rater whose places were released continue, with the places that they answered."""
+        """Let a rater whose tasks were released continue; those that they answered count again."""
         with self.study.store.write() as connection:
-            if given_back(events_of(connection, rater_id)):
+            if release_reason(events_of(connection, rater_id)):
                 add_event(connection, rater_id, "readmitted")
                 self._set_claim_states(connection, rater_id, ("released",), "labelled")
 
     def _set_claim_states(
-        self, connection: sa.Connection, rater_id: str, states: Sequence[str], state: str
+        self, connection: sa.Connection, rater_id: str, old_states: Sequence[str], new_state: str
     ) -> int:
         """Change the state of a rater's claims, to "labelled" of answered ones; count them."""
-        conditions = claims.c.rater_id == rater_id, claims.c.state.in_(states)
+        conditions = claims.c.rater_id == rater_id, claims.c.state.in_(old_states)
         query = sa.select(claims.c.task_id).where(*conditions)
-        if state == "labelled":
+        if new_state == "labelled":
             query = query.where(_has_answer_in(labels) | _has_answer_in(attention_labels))
         tasks = list(connection.execute(query).scalars())
         for version, task_id in enumerate(tasks, start=last_version(connection) + 1):
             update = sa.update(claims).where(claims.c.task_id == task_id)
-            connection.execute(update.values(state=state, version=version))
+            connection.execute(update.values(state=new_state, version=version))
         return len(tasks)
 
 
@@ -498,7 +508,7 @@ def _has_answer_in(table: sa.Table) -> sa.Exists:
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
-    """Return 16 digits that change with the texts."""
+    """Return 16 hexadecimal digits that change with the texts."""
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
@@ -513,15 +523,14 @@ def _events_like(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[E
 
 
 def _has_read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **more: Any) -> bool:
-    """Return True if the rater has such an event for one of these translations of a text."""
-    return any(_events_like(log, kind, text=text, **more) for text in texts.values())
+    """Return True if the log has such an event for one of the `texts`, hashes by language."""
+    return any(_events_like(log, kind, text=text_hash, **more) for text_hash in texts.values())
 
 
 # Prolific: links back to it, and its export of submissions. Source: docs.prolific.com, "The study
-# object" (placeholders, completion codes) and "Submission object" (statuses; a submission's id is
-# the SESSION_ID of the address).
+# object" (placeholders, completion codes), "Submission object" (statuses; its id is SESSION_ID).
 
-COMPLETION = "https://app.prolific.com/submissions/complete?cc="
+COMPLETION_URL = "https://app.prolific.com/submissions/complete?cc="
 _RELEASE_REASON = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
 _STATUS_NAMES = ("Status", "Submission status", "status")
 _PARTICIPANT_NAMES = ("Participant id", "Participant ID", "participant_id")
@@ -539,7 +548,7 @@ def study_url(base: str, token: str) -> str:
 def completion_url(study: Study, end: End) -> str:
     """Return the address that ends a submission; "" where the study has no code for this end."""
     code = completion_code(study, end)
-    return COMPLETION + code if code else ""
+    return COMPLETION_URL + code if code else ""
 
 
 def completion_code(study: Study, end: End) -> str:
@@ -597,19 +606,18 @@ def released_submissions(study: Study, path: Path) -> dict[str, str]:
     for index in range(len(table)):
         row = table.iloc[index]
         entry = latest.get(str(row[participant]).strip())
-        state = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
-        if not state:
+        prolific_status = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
+        if not prolific_status:
             raise InputError(f"{path.name}, row {row_number(table, index)}: {status} is empty")
-        if entry is None or state not in _RELEASE_REASON:
+        if entry is None or prolific_status not in _RELEASE_REASON:
             continue
         if not submission or str(row[submission]).strip() == entry.session_id:
-            reasons[str(entry.rater_id)] = _RELEASE_REASON[state]
+            reasons[str(entry.rater_id)] = _RELEASE_REASON[prolific_status]
     return reasons
 
 
 # Times, pay and costs, and raters' answers about themselves. The time worked is the sum of the
-# times between a rater's events: steps, practice, checks, labels. A pause longer than `[session]
-# idle_minutes` counts as `idle_minutes`.
+# times between a rater's events: steps, practice, checks, labels; each `idle_minutes` at most.
 
 TIMES_COLUMNS = (
     "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
@@ -620,12 +628,12 @@ _LEAD_EVENTS = ("released", "readmitted")  # events of a session that are not th
 
 @dataclass
 class _Work:
-    """The work of one rater. `moments` are the times of what they did, each with the seconds that
-    it took; `units` those with a label or a skip; `answers` counts labels and skips; `completed` is
-    the time at which nothing was left to label, or "".
+    """The work of one rater. `acts` are (time, seconds) of each thing that they did: when it ended
+    and how long it took; `units` those with a label or a skip; `answers` counts labels and skips;
+    `completed` is the time at which nothing was left to label, or "".
     """
 
-    moments: list[tuple[datetime, float]] = field(default_factory=list)
+    acts: list[tuple[datetime, float]] = field(default_factory=list)
     units: set[str] = field(default_factory=set)
     answers: int = 0
     completed: str = ""
@@ -637,29 +645,29 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     `start` and `end` are the times of the rater's first and last act (UTC); if the first act is a
     label, `start` is when its unit was shown. `units` are those with a label or a skip, `answers`
     all labels and skips; practice and checks are in the time, not in the counts. `state` is the
-    present step, "complete", "nothing_left" where no unit was left for them, or why their session
-    ended before: "stopped" (by a rule of the study), "excluded" (by the lead), or a reason of a
-    step "ended". `owed` is empty where [pay] sets no amount, or a person has to decide; see `why`.
+    present step, "complete", "nothing_left" (no unit was left for them), "stopped" (by a rule of
+    the study), "excluded" (by the lead), or a reason of a step "ended". `owed` may be empty: `why`.
     """
-    excluded = oversight(study.store).exclusions
-    idle = study.config.session.idle_minutes * 60
+    exclusions = oversight(study.store).exclusions
+    idle_seconds = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
     for rater, work in sorted(_work_by_rater(study).items()):
-        begun, seconds = min(work.moments)  # the first act began `seconds` before
-        moments = [begun - timedelta(seconds=seconds), *sorted(time for time, _ in work.moments)]
-        gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(moments))
-        start, end = (moments[index].isoformat(timespec="seconds") for index in (0, -1))
-        active = round(sum(min(gap, idle) for gap in gaps), 1)
-        state = _session_state(work, sessions.next_step(rater), excluded.get(rater))
-        columns = {"rater_id": rater, "state": state, "start": start, "end": end}
-        counts = {"active_seconds": active, "units": len(work.units), "answers": work.answers}
-        rows.append({**columns, **counts})
+        first_time, first_seconds = min(work.acts)
+        start = first_time - timedelta(seconds=first_seconds)
+        times = [start, *sorted(time for time, _ in work.acts)]
+        gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(times))
+        active = round(sum(min(gap, idle_seconds) for gap in gaps), 1)
+        state = _session_state(work, sessions.next_step(rater), exclusions.get(rater))
+        row: dict[str, Any] = {"rater_id": rater, "state": state, "active_seconds": active}
+        row |= {"start": start.isoformat(timespec="seconds")}
+        row |= {"end": times[-1].isoformat(timespec="seconds")}
+        rows.append({**row, "units": len(work.units), "answers": work.answers})
     complete_counts = [row["units"] for row in rows if row["state"] == "complete"]
     usual_count = median_high(complete_counts) if complete_counts else 0
     full_count = study.config.annotation.units_per_rater or usual_count
     pay = study.config.pay
     for row in rows:
-        amount, why = owed(row["state"], row["units"], full_count, pay)
+        amount, why = _amount_owed(row["state"], row["units"], full_count, pay)
         row |= {"owed": amount, "currency": pay.currency if pay else "", "why": why}
     return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
 
@@ -672,13 +680,13 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
             if event.kind in _LEAD_EVENTS:
                 continue
             work = work_by_rater[event.rater_id]
-            work.moments.append((datetime.fromisoformat(event.created_at), 0.0))
+            work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
             if event.kind == "completed":
                 work.completed = work.completed or event.created_at
         for table in (practice_labels, attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
                 work = work_by_rater[row.rater_id]
-                work.moments.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
+                work.acts.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
                 if table is labels:
                     work.units.add(row.unit_id)
                     work.answers += 1
@@ -686,7 +694,7 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
 
 
 def _session_state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
-    """Return the `state` of `session_times`; an exclusion after completion does not count."""
+    """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
     if step.reason:
         return step.reason
     if exclusion and not "" < work.completed <= exclusion.created_at:
@@ -698,22 +706,23 @@ def _session_state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
 
 _PAID = ("complete", "screened_out", "nothing_left")  # states with an amount in [pay]
 _UNPAID = ("no_consent", "returned", "rejected")
-_TO_DECIDE = ("excluded", "timed_out")  # states for which a person has to decide
+_TO_DECIDE = ("excluded", "timed_out")  # states for which the lead has to decide
 
 
-def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[float | None, str]:
-    """Return (amount owed, reason) for a rater in this state with `units` answered of the `whole`
-    number of a session (0 if it is not known). The amount is None where [pay] sets none or a person
-    has to decide.
+def _amount_owed(
+    state: str, n_units: int, full_count: int, pay: PaySettings | None
+) -> tuple[float | None, str]:
+    """Return (amount owed, reason) for a rater in this state who has answered `n_units` of the
+    `full_count` units of a session (0: not known). The amount is None where the lead has to decide.
     """
     state = "screened_out" if state == "side_full" else state
     if state == "stopped" and pay is not None and pay.stopped == "full":
         return pay.complete, written("pay.stopped_full")
-    if state == "stopped" and not whole:
-        return None, written("pay.stopped_unknown", units=units)
+    if state == "stopped" and not full_count:
+        return None, written("pay.stopped_unknown", units=n_units)
     if state == "stopped":
-        amount = None if pay is None else round(pay.complete * min(units / whole, 1.0), 2)
-        return amount, written("pay.stopped", units=units, whole=whole)
+        amount = None if pay is None else round(pay.complete * min(n_units / full_count, 1.0), 2)
+        return amount, written("pay.stopped", units=n_units, whole=full_count)
     if state in _TO_DECIDE:
         return None, written(f"pay.{state}")
     pay_state = state if state in (*_PAID, *_UNPAID) else "at_work"
@@ -734,15 +743,15 @@ class Costs:
 
 
 def costs(study: Study) -> Costs:
-    """Return what people are owed so far, and what graders have cost."""
+    """Return the amounts owed to raters so far, and the costs of graders."""
     grader_totals = grader_costs(study)
     known_costs = grader_totals["cost_usd"].dropna()
     graders_usd = float(known_costs.sum()) if len(known_costs) else None
     unpriced = int(grader_totals["cost_usd"].isna().groupby(grader_totals["rater_id"]).any().sum())
     if (pay := study.config.pay) is None:
         return Costs(graders_usd=graders_usd, unpriced=unpriced)
-    people_owed = float(session_times(study, Sessions(study))["owed"].sum())
-    return Costs(pay.currency, people_owed, graders_usd, unpriced)
+    owed = float(session_times(study, Sessions(study))["owed"].sum())
+    return Costs(pay.currency, owed, graders_usd, unpriced)
 
 
 def grader_costs(study: Study) -> pd.DataFrame:
@@ -765,8 +774,8 @@ def raters_table(study: Study) -> pd.DataFrame:
     return pd.DataFrame(table, columns=["rater_id", *keys])
 
 
-def raters_to_split_by(study: Study) -> pd.DataFrame:
-    """Return `raters_table` with each rater's `page_language`, and raters who have only that."""
+def raters_with_languages(study: Study) -> pd.DataFrame:
+    """Return `raters_table` with a column `page_language`, also of raters without answers there."""
     languages = languages_of_raters(study.store)
     table = raters_table(study)
     if not languages:

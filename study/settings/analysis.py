@@ -100,11 +100,12 @@ class AnalysisSettings(BiasSettings):
         """Ignore removed settings with the values that earlier versions wrote."""
         if not isinstance(values, Mapping):
             return values
-        former = {"ensembles": [], "interval": "percentile"}
-        return {name: value for name, value in values.items() if former.get(name) != value}
+        former_defaults = {"ensembles": [], "interval": "percentile"}
+        entries = values.items()
+        return {name: value for name, value in entries if former_defaults.get(name) != value}
 
 
-MOST_OF_PEOPLE = 0.25
+MAX_MARGIN_SHARE = 0.25
 """Largest margin, as a share of human agreement (kappa): it replaces a larger `margin`, with which
 a grader could pass that lost much of the agreement."""
 
@@ -215,8 +216,7 @@ class QualitySettings(sections.Section):
     attention: int = Field(default=1, ge=0)
 
 
-# Figures that others published, with which a report compares a study's own: a TOML file for each
-# source
+# Figures that others published, with which a report compares a study's: a TOML file per source
 
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
@@ -229,7 +229,7 @@ _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
 class PublishedFigure(sections.Section):
-    """One figure: its name in results.csv, whom it is about, and its value as printed."""
+    """A published figure: its name in results.csv, the raters it is about, its printed value."""
 
     rubric: str = Field(min_length=1)
     statistic: str = Field(min_length=1)
@@ -266,17 +266,19 @@ class PublishedFigure(sections.Section):
         return f"{self.value}%" if self.unit == "percent" else self.value
 
     @property
-    def beside_ours(self) -> str:
+    def as_result_text(self) -> str:
         """Return the figure in the unit of results.csv, and as printed if that differs."""
-        sign = self.value.rstrip("0123456789.-")
-        return f"{sign}{self.in_ours:g} ({self.printed})" if self.unit == "percent" else self.value
+        sign = self.value.rstrip("0123456789.-")  # "<", ">" or none
+        if self.unit != "percent":
+            return self.value
+        return f"{sign}{self.as_result:g} ({self.printed})"
 
     @property
-    def in_ours(self) -> float:
+    def as_result(self) -> float:
         """Return the number in the unit of results.csv; of "> 0.99" its bound.
 
         >>> PublishedFigure(rubric="r", statistic="s", between="people", of="b", value="94",
-        ...                 unit="percent").in_ours
+        ...                 unit="percent").as_result
         0.94
         """
         return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]

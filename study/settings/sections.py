@@ -47,9 +47,7 @@ class Section(BaseModel):
 
 
 class Declared(Section):
-    """A section that sends environment variables to a host; `_file` is None if made by a
-    program.
-    """
+    """A section that sends environment variables to a host. Without a `_file` a program made it."""
 
     sends_nothing: ClassVar[frozenset[str]] = frozenset()
     """Keys that may change without a new confirmation."""

@@ -1,5 +1,5 @@
 """Settings of a study in `study.toml`: a class for each section, reading, and changes of the file
-that keep its comments. What the keys mean is in `settings.toml`.
+that keep its comments. `settings.toml` explains every section and key, so the classes do not.
 """
 
 from __future__ import annotations
@@ -262,8 +262,7 @@ class OidcSettings(Declared):
 # Sections `[providers.NAME]`: servers that graders may use, and what is sent to them
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NAMED = re.compile(r"\$\{([^}]*)\}")
-"""A reference to an environment variable."""
+REFERENCE = re.compile(r"\$\{([^}]*)\}")  # to an environment variable
 
 
 def fault_of_address(url: str) -> str:
@@ -317,7 +316,7 @@ class ProviderSettings(Declared):
         for name, text in value.items():
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not text.isprintable():
                 raise ValueError(f"{name!r} is not a header that can be sent")
-            for variable in NAMED.findall(text):
+            for variable in REFERENCE.findall(text):
                 if not VARIABLE.fullmatch(variable):
                     raise ValueError(f"the header {name!r} names no variable between its braces")
         return value
@@ -327,7 +326,7 @@ class ProviderSettings(Declared):
         texts = {f"headers.{header}": text for header, text in self.headers.items()}
         texts = {"base_url": self.base_url, **texts}
         for key, text in texts.items():
-            yield from ((key, name) for name in NAMED.findall(text))
+            yield from ((key, name) for name in REFERENCE.findall(text))
         if self.key_env:
             yield "key_env", self.key_env
 
@@ -521,15 +520,15 @@ def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
     return f"{tomlkit.dumps(document).rstrip()}\n\n{comments}", names
 
 
-def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) -> str:
-    """Return the text of a TOML file in which a list of tables, such as `background.questions`, has
-    this entry at index `at`; one after the last is new, None removes the entry.
+def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None) -> str:
+    """Return the text of a TOML file in which the list of tables at `key` ("background.questions")
+    has this entry at an index; one after the last is new, None removes the entry.
     """
     import tomlkit
 
     document = tomlkit.parse(text)
     table: Any = document
-    *sections, name = place.split(".")
+    *sections, name = key.split(".")
     for part in sections:
         table = table[part]
     if name not in table:
@@ -537,11 +536,12 @@ def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) 
         table[name] = tomlkit.array() if is_inline else tomlkit.aot()
     entries = table[name]
     if entry is None:
-        del entries[at]
+        del entries[index]
         if not len(entries):
             del table[name]
-    elif at < len(entries):
-        _set_values(entries[at], {key: entry.get(key) for key in {**entries[at], **entry}})
+    elif index < len(entries):
+        former = entries[index]
+        _set_values(former, {field: entry.get(field) for field in {**former, **entry}})
     else:
         inline = not isinstance(entries, tomlkit.items.AoT)
         new_entry = tomlkit.inline_table() if inline else tomlkit.table()

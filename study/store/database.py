@@ -3,7 +3,7 @@
 `Database` opens one and gives transactions; after it come the engines, the checks of a store's
 address in study.toml, and logs of events. What `write()` commits is on disk. Within a process all
 threads share one SQLite connection under a lock: a connection per thread runs into "database is
-locked" under load. A store that does not answer is `StoreAway`, whichever database it is.
+locked" under load. A database of either kind that does not answer raises `StoreAway`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PATIENCE = 30.0
 _QUEUE_FACTOR = 3  # multiple of the patience to wait for other threads, each of which may wait
 _HANG_FACTOR = 8  # multiple of a short patience after which the server counts as hanging
 SILENT = 60.0
-"""Seconds within which a server must answer during long work, which reports with `goes_on`."""
+"""Seconds within which a server must answer in long work: see `report_answer`."""
 _IDLE = 10.0  # seconds after which PostgreSQL ends an idle writer: others wait for its lock
 _ALONE_PATIENCE = 2.0  # seconds to wait for exclusive use
 SCHEMA = "schema"
@@ -96,8 +96,8 @@ class Database:
         self._patience = patience
         self._lock = threading.RLock()
         self._open_write: sa.Connection | None = None  # of the present writer
-        if silent is not None:  # long work: each statement that ends is a sign of life
-            sa.event.listen(engine, "after_cursor_execute", lambda *_: self.goes_on())
+        if silent is not None:  # long work: each statement that ends is an answer
+            sa.event.listen(engine, "after_cursor_execute", lambda *_: self.report_answer())
         # With the default patience, as on the command line, a server may take its time.
         if silent is None and patience < PATIENCE:
             silent = _HANG_FACTOR * patience
@@ -131,8 +131,7 @@ class Database:
     ) -> Self:
         """Open a database of any schema, or with `create` a new one. With `alone` no other process
         may have it open, now or until it is closed: see `only_user`. A server that is silent for
-        `silent` seconds within a transaction is given up: it has to end a statement by then, or
-        send rows, which `goes_on` reports.
+        `silent` seconds within a transaction is given up; see `report_answer`.
         """
         if create:  # the operator has named it
             confirm(location)
@@ -160,14 +159,15 @@ class Database:
             connection.execute(sa.insert(meta).values(key=SCHEMA, value=SCHEMA_VERSION))
             add_secret(connection)
 
-    def goes_on(self) -> None:
+    def report_answer(self) -> None:
         """Report to the watch of a long transaction that the server has answered."""
         if self._watch is not None:
-            self._watch.heard()
+            self._watch.note_answer()
 
     def close(self) -> None:
+        """Close all connections."""
         if self._watch is not None:
-            self._watch.over.set()
+            self._watch.is_closed.set()
         self.engine.dispose()
 
     @contextmanager
@@ -278,9 +278,9 @@ class Database:
             )
         with self.read() as connection:
             columns = sa.inspect(connection).get_multi_columns()
-        found = {name: {column["name"] for column in rows} for (_, name), rows in columns.items()}
+        names = {table: {column["name"] for column in rows} for (_, table), rows in columns.items()}
         for table in metadata.tables.values():
-            if missing := set(table.columns.keys()) - found.get(table.name, set()):
+            if missing := set(table.columns.keys()) - names.get(table.name, set()):
                 raise InputError(
                     f"the store is damaged: table {table.name} lacks the column "
                     f"{min(missing)}; restore a backup (`evenhand restore`)"
@@ -298,27 +298,27 @@ class _Watch:
     """
 
     def __init__(self, engine: sa.Engine, limit: float) -> None:
-        self.over = threading.Event()
+        self.is_closed = threading.Event()
         self._limit = limit
-        self._last_signs: list[float] = []  # time of the last sign of life, for each nested turn
+        self._last_answers: list[float] = []  # time of the last answer, for each nested turn
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
         sa.event.listen(engine, "checkout", lambda made, *_: self._connections.add(made))
         threading.Thread(target=self._check, daemon=True).start()
 
     def __enter__(self) -> None:
-        self._last_signs.append(time.monotonic())
+        self._last_answers.append(time.monotonic())
 
     def __exit__(self, *_: object) -> None:
-        self._last_signs.pop()
+        self._last_answers.pop()
 
-    def heard(self) -> None:
+    def note_answer(self) -> None:
         """Record that the server has answered."""
-        self._last_signs[:] = [time.monotonic()] * len(self._last_signs)
+        self._last_answers[:] = [time.monotonic()] * len(self._last_answers)
 
     def _check(self) -> None:
-        """End a turn that has waited too long; runs in a thread until `over` is set."""
-        while not self.over.wait(min(1.0, self._limit / 4)):
-            outermost = self._last_signs[:1]
+        """End a turn that has waited too long; runs in a thread until `is_closed` is set."""
+        while not self.is_closed.wait(min(1.0, self._limit / 4)):
+            outermost = self._last_answers[:1]
             if outermost and time.monotonic() - outermost[0] > self._limit:
                 for connection in list(self._connections):  # a waiting thread fails at once
                     with (
@@ -382,8 +382,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
-        # A deferred transaction that turns to writing can fail at once when another process writes;
-        # an immediate one waits for its turn.
+        # An immediate transaction waits for other writers; a deferred one can fail when it writes.
         is_write = connection.get_execution_options().get("evenhand_write", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
@@ -451,16 +450,15 @@ _FORM = (
 
 
 def check_url(url: str) -> None:
-    """Raise InputError, which shows nothing of the address, if its password and host cannot be told
-    apart.
+    """Raise InputError, without the address, if its password and host cannot be told apart.
 
     >>> check_url("postgresql://lead:p%40ss@db.example:5432/study?sslmode=verify-full")
     >>> check_url("postgresql://lead:p@ss@db.example/study")
     Traceback (most recent call last):
     evenhand.errors.InputError: the address of the database cannot be read; write ...
     """
-    _, is_address, rest = url.partition("://")
-    authority, *after_authority = re.split(r"[/?#]", rest, maxsplit=1)
+    _, is_address, after_scheme = url.partition("://")
+    authority, *after_authority = re.split(r"[/?#]", after_scheme, maxsplit=1)
     login, _, hosts = authority.rpartition("@")
     is_unambiguous = "@" not in "".join([login, *after_authority])
     if not (is_address and is_unambiguous and all(map(_HOST.fullmatch, hosts.split(",")))):
@@ -480,12 +478,12 @@ def check_store(location: str, folder: Path) -> None:
     if is_trusted(folder, location):
         return
     secrets_sent = _VARIABLE.findall(location)
-    kind, is_address, rest = location.partition("://")
+    kind, is_address, after_scheme = location.partition("://")
     if is_address and kind.startswith("sqlite"):  # a file anywhere
         raise InputError(written("trust.outside", file="study.toml", key="store", name=location))
     if is_address:
-        login = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[0]
-        parameters = parse_qs(rest.partition("?")[2])
+        login = re.split(r"[/?#]", after_scheme, maxsplit=1)[0].rpartition("@")[0]
+        parameters = parse_qs(after_scheme.partition("?")[2])
         if not login.partition(":")[2] and "password" not in parameters:
             secrets_sent += [name for name in _PASSWORD_VARIABLES if os.environ.get(name)]
         secrets_sent += sorted(_SECRET_PARAMETERS & parameters.keys())

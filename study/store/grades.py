@@ -33,9 +33,8 @@ def tried_rater(grader: str, rubric_hash: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class GradeAttempt:
-    """The result of one request to a grader: a label with its evidence, or the reason there is
-    none. `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it
-    came.
+    """The result of one request to a grader: a label with its evidence, or the reason for none.
+    `label` and `probabilities` are in the pair's own order of sides; `raw` is the whole reply.
     """
 
     table: ClassVar[str] = "grades"

@@ -1,5 +1,4 @@
-"""The contents of a study's store: pairs, subjects' responses, all raters' ratings, and totals of
-them.
+"""The contents of a study's store: pairs, subjects' responses, raters' ratings, and their totals.
 
 `Store` reads and writes the main tables; its methods that write are durable when they return. The
 functions after it read totals and costs of graders, and what comes with people's labels: details of
@@ -71,8 +70,7 @@ class Store(Database):
         self, known: Sequence[str], more: Sequence[str], waves: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         """Add `more` pairs to the sample, after those `known` to be in it, and log the `waves` in
-        which they were drawn (rows of `sample_waves`). Raises InputError if the sample has changed
-        meanwhile.
+        which they were drawn. Raises InputError if the sample has changed meanwhile.
         """
         with self.write() as connection:
             if self.sample() != list(known):
@@ -266,20 +264,19 @@ def all_labels_were_assigned(store: Store) -> bool:
 def grade_totals(store: Store) -> pd.DataFrame:
     """Return a row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
 
-    Of the latest attempt at every question are `labelled`, `unscored` (with `unscored_reasons`, a
-    JSON object reason -> count), and among the labelled those of `low_mass`, whose tokens were
-    mostly not options, and those `without_probabilities` that were requested. All other columns are
-    of all attempts; `units` counts the units asked about. `tokens_input` includes those read from
+    Some columns count the latest attempt at each question: `labelled`; `unscored`, with
+    `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, whose tokens
+    were mostly not options, and `without_probabilities`, which were requested. All other columns
+    count all attempts; `units` are those asked about. `tokens_input` includes those read from
     the provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by
     the names they gave, with their numbers of replies. Tokens and `cost_usd` are NaN where they are
-    not known: a server without usage, a model without a price. Offline graders have no tokens and
-    cost 0.
+    not known: a server without usage, a model without a price. Offline graders cost 0.
     """
     is_current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
     returned_model = facts["returned_model"].as_string()
     has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
-    lacks = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
+    has_none = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
     kinds = ((kind, facts["tokens", kind].as_integer()) for kind in ("input", "output", "cached"))
     tokens = (sa.func.sum(number).label(f"tokens_{kind}") for kind, number in kinds)
     sums = (
@@ -290,7 +287,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
             sa.func.count().filter(is_current, is_scored).label("labelled"),
             sa.func.count().filter(is_current, ~is_scored).label("unscored"),
             sa.func.count().filter(is_current, is_scored, has_low_mass).label("low_mass"),
-            sa.func.count().filter(is_current, is_scored, lacks).label("without_probabilities"),
+            sa.func.count().filter(is_current, is_scored, has_none).label("without_probabilities"),
             *tokens,
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
             sa.func.min(grades.c.created_at).label("first_at"),
@@ -347,7 +344,7 @@ def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(merged.values(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def spent_so_far(store: Store) -> float:
+def total_spent(store: Store) -> float:
     """Return the known cost of grades and responses in US dollars, with reserved amounts."""
     with store.read() as connection:
         return math.fsum(
@@ -486,7 +483,7 @@ def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
     return log.within(connection, session_events.c.rater_id == rater_id)
 
 
-def given_back(log: Sequence[Event]) -> str:
+def release_reason(log: Sequence[Event]) -> str:
     """Return why the rater's place was released for good; "" if they still have it."""
     changes = [event for event in log if event.kind in ("released", "readmitted")]
     if not changes or changes[-1].kind == "readmitted":

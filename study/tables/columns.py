@@ -16,8 +16,9 @@ from evenhand.texts import table_of
 
 INCLUSION = "inclusion_probability"
 """The units column with each unit's probability of being sampled for annotators."""
-MAX_NAMED = 10
-"""Names that a message lists."""
+MAX_LISTED = 10
+"""Number of names that a message lists."""
+_MAX_QUOTED_CHARACTERS = 40
 
 
 def require_columns(
@@ -60,14 +61,15 @@ def shortened(text: str) -> str:
     >>> shortened("yes"), len(shortened("x" * 1000))
     ('yes', 40)
     """
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    most = _MAX_QUOTED_CHARACTERS
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def listed(names: Iterable[object]) -> str:
     """Return the first few names on one line, and the number of the others."""
     printable = [name if name.isprintable() else repr(name) for name in map(str, names)]
-    n_others = len(printable) - MAX_NAMED
-    first = ", ".join(printable[:MAX_NAMED])
+    n_others = len(printable) - MAX_LISTED
+    first = ", ".join(printable[:MAX_LISTED])
     return f"{first} and {n_others} more" if n_others > 0 else first
 
 
@@ -80,7 +82,7 @@ USUAL_NAMES: dict[str, dict[str, list[str]]] = {
     kind: {column: names.split() for column, names in columns.items()}
     for kind, columns in table_of("evenhand.study.tables", "column_names.toml").items()
 }
-"""Names of columns in other tools' files, by the kind of file and our name of the column."""
+"""Names of columns in other tools' files, by kind of file and by evenhand's name of the column."""
 _RATINGS_NAMES = USUAL_NAMES["ratings"]
 _PEOPLE = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
@@ -90,11 +92,11 @@ _ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - 
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
-    """Return the table with columns `{ours: theirs}` under our names, or raise InputError."""
+    """Return a table with the columns `{ours: theirs}` under our names, or raise InputError."""
     for ours, theirs in columns.items():
         if theirs not in frame:
-            listed = ", ".join(map(str, frame.columns))
-            raise InputError(f"{source} has no column {theirs!r}; it has {listed}")
+            names = ", ".join(map(str, frame.columns))
+            raise InputError(f"{source} has no column {theirs!r}; it has {names}")
         if ours in frame and ours != theirs:
             raise InputError(
                 f"{source} has a column {ours!r} already; rename it, or leave {theirs!r} as it is"
@@ -114,19 +116,19 @@ def columns_option(columns: Mapping[str, str]) -> str:
 
 
 def likely_columns(
-    given: Iterable[str],
+    columns: Iterable[str],
     missing: Iterable[str],
     fits: Callable[[str, str], bool] = lambda ours, theirs: True,
 ) -> dict[str, str]:
-    """Return the given columns that are probably the missing ones, `{ours: theirs}`, by usual or
-    similar names. `fits` returns False where the cells of theirs show that it is not ours.
+    """Return those of a table's columns that are probably the `missing` ones, `{ours: theirs}`, by
+    usual or similar names. `fits(ours, theirs)` is False where the cells show that it is not.
 
     >>> likely_columns(["Item", "topic", "rateri_d"], ["unit_id", "rater_id", "label"])
     {'unit_id': 'Item', 'rater_id': 'rateri_d'}
     """
     from difflib import get_close_matches
 
-    unused = {_plain(name): name for name in given if "," not in name}
+    unused = {_plain(name): name for name in columns if "," not in name}
     likely: dict[str, str] = {}
     for ours in missing:
         usual = [ours, *_RATINGS_NAMES.get(ours, ())]
@@ -138,32 +140,32 @@ def likely_columns(
 
 
 def sure_columns(
-    given: Iterable[str], missing: Iterable[str], fits: Callable[[str, str], bool]
+    columns: Iterable[str], missing: Iterable[str], fits: Callable[[str, str], bool]
 ) -> dict[str, str]:
-    """Return the given columns that are surely the missing ones, `{ours: theirs}`: just one has a
-    usual name and `fits`, or for items it has the most usual name.
+    """Return those of a table's columns that are surely the `missing` ones, `{ours: theirs}`: the
+    only one with a usual name that `fits`; for items the one with the most usual name.
 
     >>> sure_columns(["item", "id", "worker", "rating", "score"],
     ...              ["unit_id", "rater_id", "label"], lambda ours, theirs: True)
     {'unit_id': 'item', 'rater_id': 'worker'}
     """
-    columns, sure = list(given), {}
+    unused, sure = list(columns), {}
     for ours in missing:
-        matches = [name for name in columns if _plain(name) in _RATINGS_NAMES[ours]]
+        matches = [name for name in unused if _plain(name) in _RATINGS_NAMES[ours]]
         matches = [name for name in matches if fits(ours, name)]
         if ours == "unit_id":
             matches = unit_columns(matches)[:1]
         if len(matches) == 1:
             sure[ours] = matches[0]
-            columns.remove(matches[0])
+            unused.remove(matches[0])
     return sure
 
 
-def unit_columns(given: Iterable[str]) -> list[str]:
-    """Return the given columns with a usual name for items, the most usual first."""
+def unit_columns(columns: Iterable[str]) -> list[str]:
+    """Return the columns with a usual name for items, the most usual first."""
     usual = _RATINGS_NAMES["unit_id"]
-    named = [name for name in given if _plain(name) in usual]
-    return sorted(named, key=lambda name: usual.index(_plain(name)))
+    matches = [name for name in columns if _plain(name) in usual]
+    return sorted(matches, key=lambda name: usual.index(_plain(name)))
 
 
 def people_column(name: str) -> bool:
@@ -192,8 +194,8 @@ def _plain(name: str) -> str:
 
 # ---- spellings of names and labels --------------------------------------------------------------
 # Texts with one folded form are the same to a reader: they differ in the composition of letters,
-# invisible characters, outer or doubled spaces, or 2.0 for 2. Texts that look alike differ by case,
-# punctuation, typographic marks, underscores or leading zeros: users are asked about these.
+# invisible characters, outer or doubled spaces, or 2.0 for 2. Texts with one loose form look alike:
+# they differ by case, punctuation, underscores or leading zeros, and users are asked about them.
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _SPACES = re.compile("[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
 _UNSEEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -229,13 +231,13 @@ def fold(column: pd.Series) -> pd.Series:
     return column.replace(changed) if changed else column
 
 
-def look(text: str) -> str:
-    """Return a text without differences of case, typographic marks, HTML entities, punctuation at
-    its ends, underscores and hyphens between words, and leading zeros; the text if nothing is left.
+def loose(text: str) -> str:
+    """Return the loose form of a text: without case, typographic marks, HTML entities, punctuation
+    at its ends, separators between words, and leading zeros; the text itself if nothing is left.
 
-    >>> [look(text) for text in ("Off-topic.", "off\\u2010topic", "off_topic", "Q&amp;A", "007")]
-    ['off topic', 'off topic', 'off topic', 'q&a', '7']
-    >>> [look(text) for text in ("A-", "-1", "1.10", "+", "?")]
+    >>> [loose(text) for text in ("Off-topic.", "off\\u2010topic", "Q&amp;A", "007")]
+    ['off topic', 'off topic', 'q&a', '7']
+    >>> [loose(text) for text in ("A-", "-1", "1.10", "+", "?")]
     ['a-', '-1', '1.10', '+', '?']
     """
     plain = unicodedata.normalize("NFKC", html.unescape(text).translate(_MARKS)).casefold()
@@ -246,7 +248,7 @@ def lookalikes(texts: Iterable[str]) -> list[list[str]]:
     """Return the groups of two or more different texts that look alike, in the order given."""
     groups: dict[str, list[str]] = {}
     for text in dict.fromkeys(texts):
-        groups.setdefault(look(text), []).append(text)
+        groups.setdefault(loose(text), []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
 

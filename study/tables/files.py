@@ -15,6 +15,7 @@ from pathlib import Path
 from evenhand.errors import InputError
 
 FILE, FOLDER = 0o600, 0o700
+"""Modes of files and folders: only the owner can read and write them."""
 HAS_MODES = hasattr(os, "geteuid")
 
 
@@ -37,8 +38,8 @@ def tighten(folder: Path) -> int:
     if not HAS_MODES:
         return 0
     owners = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
-    inner = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
-    return sum(_make_private(entry, owners) for entry in (folder, *inner))
+    entries = (Path(parent, name) for parent, *names in os.walk(folder) for name in chain(*names))
+    return sum(_make_private(entry, owners) for entry in (folder, *entries))
 
 
 def give_to_owner_of(folder: Path, *files: Path) -> None:
@@ -75,8 +76,8 @@ def _make_private(entry: Path, owners: Set[int]) -> bool:
     try:
         status = entry.lstat()
         mode = stat.S_IMODE(status.st_mode) & FOLDER
-        is_own = status.st_uid in owners and not stat.S_ISLNK(status.st_mode)
-        if not is_own or stat.S_IMODE(status.st_mode) == mode:
+        is_theirs = status.st_uid in owners and not stat.S_ISLNK(status.st_mode)
+        if not is_theirs or stat.S_IMODE(status.st_mode) == mode:
             return False
         entry.chmod(mode)
     except OSError:  # deleted meanwhile, as a temporary file is, or on a read-only file system
@@ -88,16 +89,16 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def check_folder(path: Path) -> None:
-    """Raise InputError where a file is in the place of the folder or of one of its parents."""
-    for place in (path, *path.parents):
-        if place.exists():
-            if not place.is_dir():
-                raise InputError(f"{place} is a file; name a folder")
+    """Raise InputError where the folder, or one of its parents, is a file."""
+    for folder in (path, *path.parents):
+        if folder.exists():
+            if not folder.is_dir():
+                raise InputError(f"{folder} is a file; name a folder")
             return
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file in one step, on disk when this returns; only the owner can read it."""
+    """Replace the file in one step; it is on disk on return, and only the owner can read it."""
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
     if path.is_dir():

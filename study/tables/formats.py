@@ -52,7 +52,7 @@ MOST_DECODED = 1024**3
 CELL = 32
 MOST_FOOTER = 16 * 1024**2
 """Bytes of a Parquet file's footer, which grows with columns and row groups and is read whole."""
-_TAIL = 8  # the length of the footer, and PAR1
+_TAIL = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
 _BATCH_ROWS = 16_384
 _PART_BYTES = MOST_DECODED // 8  # texts that are decoded at a time where a table is read in parts
 
@@ -145,11 +145,11 @@ HEADLESS = "headless"
 """The name for `--format` of a table whose first row is data."""
 _FEWEST_ROWS, _MOST_ROWS = 3, 1_000
 """Rows below the first row that are compared with it to see whether it is data."""
-_QUOTED = 80
+_QUOTED = 80  # characters of a header that a message quotes
 _LIST = re.compile(r"\s*\[\s*\{")
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-_NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
+_NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")  # a CSV with these is read slowly
 
 
 def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
@@ -158,8 +158,7 @@ def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
 
 
 def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON, JSONL or Parquet file (by extension) as a table of texts, "" for a
-    missing cell.
+    """Read a CSV, TSV, JSON, JSONL or Parquet file as a table of texts, "" for a missing cell.
 
     The cells of a CSV file are separated by commas, or by the separator of its header: semicolons,
     tabs or vertical bars. If it is not `headed`, its columns are called `column1`, `column2` and so
@@ -257,8 +256,8 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
         return large
     csv.field_size_limit(_LONGEST_CELL)
     text = _read_utf8(path)
-    mark = delimiter_of(text.partition("\n")[0])
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
+    delimiter = delimiter_of(text.partition("\n")[0])
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     number = 0
     try:
         if not (header := next(rows, None)):
@@ -279,7 +278,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
             if len(row) != len(header):
                 raise InputError(
                     f"{path.name}, row {number}: {len(row)} cells where the header has "
-                    f"{len(header)}; quote cells that hold {_SEPARATORS[mark]} or line breaks"
+                    f"{len(header)}; quote cells that hold {_SEPARATORS[delimiter]} or line breaks"
                 )
             body.append(row)
             numbers.append(number - FIRST_ROW)
@@ -299,18 +298,18 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
     content = path.read_bytes()
     header = content[: content.find(b"\n")].decode("utf-8-sig", errors="replace").rstrip("\r")
-    mark = delimiter_of(header)
-    names = header.split(mark)
+    delimiter = delimiter_of(header)
+    names = header.split(delimiter)
     check_table(names, 0, path.name)
     _check_header(names, path.name)
-    if len(names) < 2 or any(mark in content for mark in _NOT_PLAIN):
+    if len(names) < 2 or any(sequence in content for sequence in _NOT_PLAIN):
         return None
     check_table(names, content.count(b"\n"), path.name)  # no cell has a line of its own
     try:
         table = csv.read_csv(
             io.BytesIO(content),
             read_options=csv.ReadOptions(column_names=names, skip_rows=1),
-            parse_options=csv.ParseOptions(quote_char=False, delimiter=mark),
+            parse_options=csv.ParseOptions(quote_char=False, delimiter=delimiter),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, string())),
         )
     except ArrowInvalid:
@@ -321,53 +320,53 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 def delimiter_of(header: str) -> str:
     """Return the separator of a header's cells: a comma if there is one, else another."""
-    others = [mark for mark in _SEPARATORS if mark in header and "," not in header]
-    return others[0] if others else ","
+    others = [separator for separator in _SEPARATORS if separator in header]
+    return "," if "," in header or not others else others[0]
 
 
 def refuse_headless(table: pd.DataFrame, name: str) -> None:
     """Raise InputError where the first row of a table seems to be data and not names: at least one
     of its cells looks like the cells below it, and no other looks different.
     """
-    first = [str(column) for column in table]
-    numbers = ([str(start + index) for index in range(len(first))] for start in (0, 1))
+    cells = [str(column) for column in table]
+    numbers = ([str(start + index) for index in range(len(cells))] for start in (0, 1))
     rows = table.iloc[:_MOST_ROWS]
-    if len(table) < _FEWEST_ROWS or first in numbers:  # columns that are called 0, 1, 2
+    if len(table) < _FEWEST_ROWS or cells in numbers:  # columns that are called 0, 1, 2
         return
-    looks_like_data = [_looks_like(cell, rows[cell].tolist()) for cell in first]
+    looks_like_data = [_looks_like(cell, rows[cell].tolist()) for cell in cells]
     if False in looks_like_data or True not in looks_like_data:
         return
     options = f"--format {HEADLESS}"
-    counts = [len({cell, *rows[cell]}) for cell in first]
-    if len(first) == 3 and len({*counts}) == 3:  # an item has several ratings, and a rater many
+    counts = [len({cell, *rows[cell]}) for cell in cells]
+    if len(cells) == 3 and len({*counts}) == 3:  # an item has several ratings, and a rater many
         label, rater, unit = (counts.index(count) + 1 for count in sorted(counts))
         options += f" --columns unit=column{unit},rater=column{rater},label=column{label}"
     raise InputError(
-        f"{name}: its first row ({', '.join(first)[:_QUOTED]}) holds data and no names of columns; "
+        f"{name}: its first row ({', '.join(cells)[:_QUOTED]}) holds data and no names of columns; "
         "write a first row that names them, or read them as column1, column2 and so on with "
         f"{options}"
     )
 
 
-def _looks_like(first: str, cells: list[str]) -> bool | None:
-    """Return True if a cell has the form of those below it, None if these have none in common."""
+def _looks_like(header: str, cells: list[str]) -> bool | None:
+    """Return True if a header has the form of the cells below it, None if these have none alike."""
     filled = [cell for cell in cells if cell]
-    if not first or not filled:
+    if not header or not filled:
         return None
-    if first in filled:
+    if header in filled:
         return True
     shapes = {_DIGITS.sub("0", cell) for cell in filled}
-    has_same_shape = _DIGITS.sub("0", first) in shapes
+    has_same_shape = _DIGITS.sub("0", header) in shapes
     if len(shapes) == 1:
         return has_same_shape
     if all(map(_NUMBER.fullmatch, filled)):
-        return has_same_shape or bool(_NUMBER.fullmatch(first))
+        return has_same_shape or bool(_NUMBER.fullmatch(header))
     return False if 2 * len({*filled}) <= len(filled) else None
 
 
 def _check_header(header: list[str], name: str) -> None:
-    if again := [column for column, count in Counter(header).items() if count > 1]:
-        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+    if repeated := [column for column, count in Counter(header).items() if count > 1]:
+        raise InputError(f"{name}: two columns are called {repeated[0]!r}; rename one")
 
 
 def _read_json(path: Path) -> pd.DataFrame:
@@ -393,13 +392,13 @@ def _read_json(path: Path) -> pd.DataFrame:
 
 def _list_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the number and cells of each object in a JSON list, or raise InputError."""
-    place = name
+    where = name
     try:
         for number, record in enumerate(_parse_json(text), start=1):
-            place = f"{name}, element {number} of the list"
+            where = f"{name}, element {number} of the list"
             yield number, _cells_of(record, "element")
     except InputError as fault:
-        raise InputError(f"{place}: {fault}") from None
+        raise InputError(f"{where}: {fault}") from None
 
 
 def jsonl_cells(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -459,8 +458,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 def _read_utf8(path: Path) -> str:
     content = path.read_bytes()
-    if (at := content.find(b"\0")) >= 0:
-        line = content.count(b"\n", 0, at) + 1
+    if (position := content.find(b"\0")) >= 0:
+        line = content.count(b"\n", 0, position) + 1
         raise InputError(
             f"{path.name}, line {line}: the file holds a NUL byte; take it out, or save the file "
             "as UTF-8"
@@ -555,8 +554,7 @@ def guarded(text: str) -> str:
     """Return a text as a cell of a CSV file; numbers stay as they are.
 
     A text that begins with = + - @ (full-width, too), a tab or a line break gets an apostrophe
-    before it, and so does one that begins like such a cell: taking one apostrophe off always
-    restores the text.
+    before it, and so does one that begins like such a cell: one apostrophe can always be taken off.
 
     >>> guarded("=1+1"), guarded("-0.5"), guarded("'=quoted"), guarded("'tis plain")
     ("'=1+1", '-0.5', "''=quoted", "'tis plain")
@@ -620,8 +618,8 @@ def source_name(source: str) -> str:
 
 def pieces_of(source: str, columns: Sequence[str], theirs: Mapping[str, str]) -> list[Piece]:
     """Return the pieces of a file or a folder of files, by path or URL; hidden files are left out.
-    `columns` are read by our names, `theirs` has those with another name there, `{ours: theirs}`.
-    Raises InputError where there is nothing to read.
+    `columns` are evenhand's names of those to read; `theirs` are the files' names of some of them,
+    `{ours: theirs}`. Raises InputError where there is nothing to read.
     """
     from fsspec import filesystem
     from fsspec.core import url_to_fs
@@ -639,11 +637,11 @@ def pieces_of(source: str, columns: Sequence[str], theirs: Mapping[str, str]) ->
     if not system.exists(path):
         raise InputError(f"there is nothing at {source}")
     pieces: list[Piece] = []
-    for place in sorted(system.find(path)) if system.isdir(path) else [path]:
-        file = PurePosixPath(place)
+    for file_path in sorted(system.find(path)) if system.isdir(path) else [path]:
+        file = PurePosixPath(file_path)
         kind = _KINDS.get(file.suffix[1:].casefold())
         if kind and not file.name.startswith((".", "_")):
-            pieces += _pieces_in(Piece(system, place, kind), columns, theirs)
+            pieces += _pieces_in(Piece(system, file_path, kind), columns, theirs)
     if not pieces:
         name = source_name(source)
         raise InputError(f"{name} holds no .csv, .jsonl or .parquet file with ratings")
@@ -654,10 +652,10 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
     """Yield a piece's rows, as text, in tables of bounded size, or raise InputError."""
     first = piece.first + (0 if piece.kind == "CSV" else 1 - FIRST_ROW)
     names = [theirs.get(column, column) for column in piece.columns]
-    read = {"CSV": _csv_tables, "JSONL": _jsonl_tables, "Parquet": _parquet_tables}[piece.kind]
+    readers = {"CSV": _csv_tables, "JSONL": _jsonl_tables, "Parquet": _parquet_tables}
     try:
         with piece.system.open(piece.path, "rb") as file:
-            for table in read(file, piece, names):
+            for table in readers[piece.kind](file, piece, names):
                 columns = map(_as_texts, table.select(names).columns)
                 cells = dict(zip(piece.columns, columns, strict=True))
                 numbers: Any = pa.array(range(first, first + len(table)), pa.int64())

@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -40,13 +40,11 @@ _ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
 
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Split the rows of a ratings file into the `ratings` table and the units columns that came
-    with it, a row per unit.
+    """Split a ratings file into the `ratings` table and the units columns in it, a row per unit.
 
     `item_id` is accepted for `unit_id`. Other columns than those of `ratings` are units columns, as
     text. One that differs between the rows of one unit describes the rating or the rater and is
-    left out. Raises InputError, in which `source` names the file, as `validate_ratings` does, and
-    for a unit in two clusters.
+    left out. Raises InputError as `validate_ratings` does, and for a unit in two clusters.
     """
     frame = with_unit_id(frame)
     ratings = validate_ratings(frame, source)
@@ -64,8 +62,7 @@ def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.Da
 
 
 def columns_in(text: str | None) -> dict[str, str]:
-    """Return `{ours: theirs}` from the option `--columns unit=item,rater=who`. Raises InputError
-    for a part of another form.
+    """Return `{ours: theirs}` from `--columns unit=item,rater=who`, or raise InputError.
 
     >>> columns_in("unit=item,p_positive=score")
     {'unit_id': 'item', 'p_positive': 'score'}
@@ -104,12 +101,11 @@ def _constant_columns(frame: pd.DataFrame, key: str, columns: list[str]) -> pd.D
 
 
 def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFrame:
-    """Return the rows with every `ratings` column, in the contract's types and order.
+    """Return the rows with all `RATINGS_COLUMNS`, in their order and with their types.
 
     Text columns hold "" where empty, `p_positive` and `seconds` hold NaN, `draw` is an integer from
-    0. Raises InputError naming the first row that breaks a rule: a missing id, an unknown rater
-    kind, an invalid number, probabilities that are not a JSON object, a repeated key, or a rater of
-    two kinds.
+    0. Raises InputError naming the first row with a missing id, an unknown rater kind, an invalid
+    number, probabilities that are no JSON object, a repeated key, or a rater of two kinds.
     """
     columns = ", ".join(str(name) for name in frame) or "no columns"
     hint = f" (it has {columns}); {', '.join(_REQUIRED)} are required"
@@ -118,7 +114,7 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
         frame = frame.reset_index(drop=True)
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
-        if column not in frame:  # most files have few of them: nothing to read
+        if column not in frame:
             kind = None if column in _ABSENT else "str"
             table[column] = pd.Series(_ABSENT.get(column, ""), index=frame.index, dtype=kind)
             continue
@@ -135,9 +131,9 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
             table[column] = cells.astype("int64")
         elif column == "created_at":
             times = texts(cells)
-            others = [time for time in times.unique() if not time.endswith("+00:00")]
-            utc = {time: stored for time in others if (stored := stored_instant(time))}
-            table[column] = times.replace(utc)
+            not_utc = [time for time in times.unique() if not time.endswith("+00:00")]
+            in_utc = {time: stored_instant(time) for time in not_utc}
+            table[column] = times.replace({time: utc for time, utc in in_utc.items() if utc})
         else:
             table[column] = texts(cells)
     _check_rows(table, source)
@@ -177,6 +173,7 @@ def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, rule: s
 
 
 def _check_rows(table: pd.DataFrame, source: str) -> None:
+    """Raise InputError for the first row that breaks a rule of `validate_ratings`."""
     for column in ("unit_id", "rater_id"):
         _refuse(table[column] == "", table[column], column, source, "filled in")
         has_nul = table[column].str.contains("\0", regex=False)
@@ -258,8 +255,7 @@ def instant_of(text: str) -> datetime | None:
 
 
 def stored_instant(text: str) -> str:
-    """Return a time in the form of the tables, with fractions of a second; one without a zone is
-    UTC. "" if the text is no time.
+    """Return a time in the form of the tables; without a zone it is UTC. "" if it is no time.
 
     >>> stored_instant("2026-05-01T10:30:00.25+02:00"), stored_instant("1777624200")
     ('2026-05-01T08:30:00.250+00:00', '2026-05-01T08:30:00.000+00:00')
@@ -274,8 +270,8 @@ def stored_instant(text: str) -> str:
 
 
 def is_later(one: str, other: str) -> bool | None:
-    """Return True if the first text names a later time than the second; None if that is not known:
-    one is no time, both are the same, or one has no zone and may be before or after.
+    """Return True if the first text names a later time than the second. None if that is not known:
+    one of them is no time, both are the same, or one has no zone and may be before or after.
 
     >>> is_later("2026-05-01T10:30+02:00", "2026-05-01T09:00Z")
     False
@@ -293,12 +289,12 @@ def is_later(one: str, other: str) -> bool | None:
 
 # ---- marks on the words that decided an answer --------------------------------------------------
 MOST_MARKS = 50
-"""Marks in one answer."""
+"""Largest number of marks in one answer."""
 
 
 @dataclass(frozen=True, order=True)
 class Mark:
-    """A range of code points, from 0, without its end, of a text: response, response_a or _b."""
+    """A range of code points of a `text` (response, response_a or response_b), without its end."""
 
     text: str
     start: int
@@ -321,7 +317,9 @@ def read_marks(value: Any) -> tuple[Mark, ...] | None:
             case _:
                 return None
     marks.sort()
-    overlap = any(a.text == b.text and b.start < a.end for a, b in pairwise(marks))
+    overlap = any(
+        mark.text == after.text and after.start < mark.end for mark, after in pairwise(marks)
+    )
     return None if overlap else tuple(marks)
 
 
@@ -330,7 +328,7 @@ def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
     return [asdict(mark) for mark in sorted(marks)]
 
 
-def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
+def are_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
     """Return True if each mark is within one of the responses among `texts`."""
     return all(
         mark.text.startswith("response")
@@ -340,30 +338,30 @@ def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
     )
 
 
-def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+def with_sides_swapped(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     """Return the marks with the two sides exchanged."""
     other_side = {"response_a": "response_b", "response_b": "response_a"}
-    exchanged = (Mark(other_side.get(m.text, m.text), m.start, m.end) for m in marks)
+    exchanged = (replace(mark, text=other_side.get(mark.text, mark.text)) for mark in marks)
     return tuple(sorted(exchanged))
 
 
 def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the pieces of a text between the ends of raters' marks, each with the raters who
-    marked it, in the order of `marked`.
+    """Return the pieces of a text between the ends of marks, each with the raters who marked it.
 
     >>> pieces("It is so.", [("ann", Mark("response", 0, 5)), ("ben", Mark("response", 3, 8))])
     [('It ', ('ann',)), ('is', ('ann', 'ben')), (' so', ('ben',)), ('.', ())]
     """
     marked = list(marked)
-    ends = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
-    cut = []
-    for start, end in pairwise(sorted(end for end in ends if end <= len(text))):
+    borders = {0, len(text), *(place for _, mark in marked for place in (mark.start, mark.end))}
+    text_pieces = []
+    for start, end in pairwise(sorted(border for border in borders if border <= len(text))):
         raters = (rater for rater, mark in marked if mark.start <= start and end <= mark.end)
-        cut.append((text[start:end], tuple(dict.fromkeys(raters))))
-    return cut
+        text_pieces.append((text[start:end], tuple(dict.fromkeys(raters))))
+    return text_pieces
 
 
 # ---- attacks of the injection audit, and grades under attack ------------------------------------
+# A grade under attack is a grader's answer to a text into which an attack was written.
 CLEAN = "clean"
 """The text without an attack, graded twice to measure how often a grader changes its label."""
 PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"
@@ -382,7 +380,8 @@ ATTACKS: dict[str, str] = {
 }
 """Attacks of evenhand, each with the placebo of its length; users' own attacks have PLACEBO unless
 they name another (`graders/attacks.toml`)."""
-_OWN_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+_SHIPPED_NAMES = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
+_CUSTOM_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2
 """Times the clean text is graded, each time with as many draws as any other text."""
 ATTACKED_COLUMNS = (
@@ -391,22 +390,17 @@ ATTACKED_COLUMNS = (
 """Columns of the table of grades under attack."""
 
 
-def is_own(name: str) -> bool:
+def is_custom_attack(name: str) -> bool:
     """Return True if a user's own attack may have this name.
 
-    >>> is_own("my_attack"), is_own("flattery"), is_own("My attack")
+    >>> is_custom_attack("my_attack"), is_custom_attack("flattery"), is_custom_attack("My attack")
     (True, False, False)
     """
-    return bool(_OWN_NAME.fullmatch(name)) and name not in {
-        CLEAN,
-        PLACEBO,
-        LONG_PLACEBO,
-        *ATTACKS,
-    }
+    return bool(_CUSTOM_NAME.fullmatch(name)) and name not in _SHIPPED_NAMES
 
 
 def label_of_draws(labels: Iterable[str]) -> str:
-    """Return the most frequent label of a grader's draws, of several the first; "" if none has one.
+    """Return the most frequent label of a grader's draws, the first of a tie; "" without labels.
 
     >>> label_of_draws(["2", "", "5", "5"]), label_of_draws(["2", "5"]), label_of_draws([""])
     ('5', '2', '')
@@ -416,9 +410,9 @@ def label_of_draws(labels: Iterable[str]) -> str:
 
 
 def attacked_text(attacked: pd.DataFrame) -> pd.DataFrame:
-    """Return the table for a file, with probabilities as a JSON object or ""."""
-    written = [json.dumps(shares) if shares else "" for shares in attacked["probabilities"]]
-    return attacked.assign(probabilities=written)[list(ATTACKED_COLUMNS)]
+    """Return the table as it is written to a file, with probabilities as a JSON object or ""."""
+    as_json = [json.dumps(shares) if shares else "" for shares in attacked["probabilities"]]
+    return attacked.assign(probabilities=as_json)[list(ATTACKED_COLUMNS)]
 
 
 def read_attacked(path: Path) -> pd.DataFrame:
@@ -427,11 +421,10 @@ def read_attacked(path: Path) -> pd.DataFrame:
     for name in ATTACKED_COLUMNS:
         if name not in table:
             raise InputError(f"{path.name} has no column {name!r}; export the study again")
-    known = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
     probabilities = []
     cells = zip(table["attack"], table["draw"], table["probabilities"], strict=True)
     for position, (attack, draw, text) in enumerate(cells):
-        is_valid = attack in known or is_own(attack)
+        is_valid = attack in _SHIPPED_NAMES or is_custom_attack(attack)
         try:
             shares = json.loads(text) if text else None
             is_valid &= shares is None or all(0 <= p <= 1 for p in shares.values())

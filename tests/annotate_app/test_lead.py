@@ -24,7 +24,7 @@ from evenhand.study import access as lead_access
 from evenhand.study import open_study
 from evenhand.study.access import disable_account, set_account
 from evenhand.study.desk.claims import oversight
-from evenhand.study.lead.disagreements import decide, open_next, past_decisions, sorted_so_far
+from evenhand.study.lead.disagreements import decide, open_next, past_decisions, sorted_cases
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import GradeAttempt, utc_now
@@ -341,7 +341,7 @@ def graded(make_study, serve_study) -> Served:
 
 def held(graded: Served) -> list[tuple[str, str, str, str]]:
     with open_study(graded.folder) as study:
-        return [(e.unit_id, e.grader, e.kind, e.note) for e in sorted_so_far(study)]
+        return [(e.unit_id, e.grader, e.kind, e.note) for e in sorted_cases(study)]
 
 
 def press_key(page: Page, key: str) -> None:

@@ -448,7 +448,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_o
     app.session_state["cut"] = True
     app.run()
     with open_study(folder) as study:
-        (kept,) = disagreements.sorted_so_far(study)
+        (kept,) = disagreements.sorted_cases(study)
     said = (kept.unit_id, kept.kind, kept.note, kept.done_by)
     assert said == (UNIT, "grader_wrong", "read twice", "ada")
     app = shown_to(other, "sort")
@@ -457,7 +457,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_o
     app.run()
     assert "nothing was stored" in html_of(app)
     with open_study(other) as study:
-        assert [each.unit_id for each in disagreements.sorted_so_far(study)] == [UNIT]
+        assert [each.unit_id for each in disagreements.sorted_cases(study)] == [UNIT]
     app.run()
     assert not app.get("html")
 

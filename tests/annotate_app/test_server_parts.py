@@ -30,7 +30,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.workspace import StoreState
 from harness.studies import with_labels
 
-WELL, AWAY = StoreState(read=True, write=True), StoreState(read=False, write=False)
+WELL, AWAY = StoreState(can_read=True, can_write=True), StoreState(can_read=False, can_write=False)
 PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
 
 
@@ -163,12 +163,12 @@ def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
             for rater, seconds in (("ann", 30.0), ("ben", 25.0), ("hasty", 2.0)):
                 with_labels(study, {rater: ("LRC" * 9)[:25]}, "shorter", seconds=seconds)
             for _ in range(300):
-                if desk.ended("hasty"):
+                if desk.end_reason("hasty"):
                     break
                 time.sleep(0.2)
         finally:
             over.set()
-        assert [desk.ended(rater) for rater in ("ann", "ben", "hasty")] == ["", "", "excluded"]
+        assert [desk.end_reason(rater) for rater in ("ann", "ben", "hasty")] == ["", "", "excluded"]
         assert desk.next_sheet("hasty") is None
         assert len(study.ratings()) == 75
 

@@ -22,7 +22,7 @@ from evenhand.study.lead.progress import rubric_progress
 from evenhand.study.prompts.pairs import read_pairs
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.decisions import WAVES, inclusion_so_far
+from evenhand.study.store.logs.decisions import WAVES, current_inclusion
 from evenhand.study.store.schema import sample_waves
 from evenhand.study.tables.formats import read_table
 from harness.studies import (
@@ -128,10 +128,10 @@ def test_unsure_pairs_are_likelier_and_new_ones_change_nothing_until_they_are_la
         assert sample[:8] == first
         assert len(sample) == size == now.config.sample.pairs
         assert abs(size - 18) <= 2
-        likely = inclusion_so_far(now.store)
+        likely = current_inclusion(now.store)
         assert likely == pytest.approx(dict.fromkeys(unsure.store.pairs()["pair_id"], 0.2))
         rate(now, "ann", "3", scope="sample", kind="human")
-        likely = inclusion_so_far(now.store)
+        likely = current_inclusion(now.store)
         assert likely["p0001"] == pytest.approx(2 * likely["p0002"])
         # 8 of 40 at first, 10 more: 20 x 2 p + 20 x p = 18.
         assert sum(likely.values()) == pytest.approx(18.0)
@@ -145,11 +145,11 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(unsure):
     assert "inclusion_probability" not in unsure.units("all")
     extend_sample(open_study(unsure.folder), 6, "uncertainty")
     with open_study(unsure.folder) as now:
-        before, size = inclusion_so_far(now.store), len(now.store.sample())
+        before, size = current_inclusion(now.store), len(now.store.sample())
         assert extend_sample(now, 5) == size + 5
         assert len(set(now.store.sample())) == size + 5
         chance = 5 / (40 - size)
-        for pair, likely in inclusion_so_far(now.store).items():
+        for pair, likely in current_inclusion(now.store).items():
             assert likely == pytest.approx(1 - (1 - before[pair]) * (1 - chance))
 
 

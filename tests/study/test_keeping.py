@@ -288,7 +288,7 @@ def test_the_latest_are_kept_and_others_are_left(database, labelled, tmp_path, n
     before = set(place.iterdir())
     assert hours_since_backup(study.store) is None
     kept = [keeping.keep_backups(study.folder, place, 3, verify=True) for _ in range(5)]
-    assert [each.number for each in kept] == [1, 2, 3, 3, 3]
+    assert [each.n_kept for each in kept] == [1, 2, 3, 3, 3]
     assert set(place.iterdir()) == before | {each.file for each in kept[-3:]}
     assert kept[-1].contents.labels == 14
     keeping.restore_study(kept[-1].file, tmp_path / "again")
@@ -449,7 +449,7 @@ def sound(make_study, tmp_path: Path) -> Path:
 
 
 def ills(folder: Path, url: str = URL) -> list[str]:
-    return [each.says for each in keeping.examine(folder, url) if not each.is_well]
+    return [each.sentence for each in keeping.examine(folder, url) if not each.is_well]
 
 
 def test_a_sound_study_has_nothing_to_mend_and_one_without_a_backup_is_told_so(sound, make_study):
@@ -495,7 +495,7 @@ def folder(labelled) -> Path:
 def rows_of(location: str, folder: Path):
     store = Database.connect(location, folder)
     with store.read() as connection:
-        found = keeping.states(connection, keeping.found_tables(connection))
+        found = keeping.states(connection, keeping.reflected_tables(connection))
     store.close()
     return found
 

@@ -66,7 +66,7 @@ def published_rows(source: Source, declared: Replication) -> list[Mapping[str, o
     return [
         {
             "rubric": quoted.rubric, "statistic": quoted.statistic, "published_of": quoted.of,
-            "published": quoted.value, "unit": quoted.unit, "published_number": quoted.in_ours,
+            "published": quoted.value, "unit": quoted.unit, "published_number": quoted.as_result,
             "rater_a": figure.rater if figure else "",
             "rater_b": figure.grader if figure else "",
             "statistic_here": figure.statistic if figure else "",
@@ -96,7 +96,7 @@ def _table(source: Source, declared: Replication, matches: Sequence[Match]) -> T
             rows.append(Row(heading := name))
         differs = quoted.differs
         mark = notes.setdefault(differs, footnote_mark(len(notes))) if differs else ""
-        published = Cell(quoted.beside_ours, marks=mark, published=citation)
+        published = Cell(quoted.as_result_text, marks=mark, published=citation)
         if figure:
             study_cell, raters = figure.cell, Cell(_raters_title(quoted, figure))
         else:

@@ -463,7 +463,7 @@ def _published_cells(source: Source, rubric: str, names: Collection[str]) -> dic
         return {}
     published = source.context.replication.published
     return {
-        quoted.at: blocks.Cell(quoted.beside_ours, published=published.citation)
+        quoted.at: blocks.Cell(quoted.as_result_text, published=published.citation)
         for quoted in published.figure
         if (quoted.rubric, quoted.between) == (rubric, "subjects") and quoted.at in names
     }

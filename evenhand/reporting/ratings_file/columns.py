@@ -24,7 +24,7 @@ from evenhand.reporting.ratings_file.declared import EVERYBODY
 from evenhand.reporting.ratings_file.labels import MAX_LABELS, pattern_of
 from evenhand.rubrics.options import options_in
 from evenhand.study.tables.columns import (
-    MAX_NAMED,
+    MAX_LISTED,
     columns_option,
     folded,
     likely_columns,
@@ -561,9 +561,9 @@ def kinds_spelled(
         kinds[rater] = (kind_of or {}).get(rater, guess)
     people = [name for name, kind in kinds.items() if kind == "human"]
     models = [name for name, kind in kinds.items() if kind == "model"]
-    if len(people) > MAX_NAMED:
+    if len(people) > MAX_LISTED:
         people = ["*"]
-    elif len(models) > MAX_NAMED:
+    elif len(models) > MAX_LISTED:
         models = ["*"]
     by_kind = {"human": people, "model": models}
     declared = [options.spelled(kind, *names) for kind, names in by_kind.items() if names]

@@ -23,7 +23,7 @@ from evenhand.reporting.ratings_file.labels import sharing
 from evenhand.study.prompts.items import PROMPT_ID
 from evenhand.study.prompts.pairs import CRITERIA as COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
-from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, look, shortened, unit_columns
+from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, loose, shortened, unit_columns
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
 from evenhand.texts import written
@@ -172,7 +172,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]
-        labels_by_look = {look(label): label for label in scale.categories}
+        labels_by_look = {loose(label): label for label in scale.categories}
         yes = next((pair[0] for pair in TRUTH if labels_by_look.keys() <= {*pair}), "")
         met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
         has_met_labels = len(labels_by_look) <= 2 and (met or yes)

@@ -44,8 +44,8 @@ from evenhand.study.tables.columns import (
     fold,
     folded,
     listed,
-    look,
     lookalikes,
+    loose,
     shortened,
     spelled_out,
 )
@@ -312,7 +312,7 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
             likeness = f"says in another word what {main_label!r} says"
             if label.casefold() == main_label.casefold():
                 likeness = f"differs from {main_label!r} only by case"
-            elif look(label) == look(main_label):
+            elif loose(label) == loose(main_label):
                 likeness = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
             alternative = f"{options.spelled('no-normalise')} keeps them apart"
             if permitted:
@@ -517,14 +517,14 @@ def _variants(
     """
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
-        forms[look(label)][label] += counts.get(label, 0)
-    counts_by_look = Counter({look(label): 0 for label in permitted})
+        forms[loose(label)][label] += counts.get(label, 0)
+    counts_by_look = Counter({loose(label): 0 for label in permitted})
     for label, count in counts.items():
-        counts_by_look[look(label)] += count
-    truth_words = _usual_truth_words(counts_by_look, [look(label) for label in permitted])
+        counts_by_look[loose(label)] += count
+    truth_words = _usual_truth_words(counts_by_look, [loose(label) for label in permitted])
     variants = {}
     for label in unknown:
-        key = look(label)
+        key = loose(label)
         spellings = forms.get(truth_words.get(key, key), Counter())
         if spellings and (len(spellings) == 1 or not permitted):
             main_label = commonest(spellings, spellings)

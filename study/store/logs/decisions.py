@@ -33,11 +33,10 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
-# Improving a grader: the part of each labelled cluster (training "learn", selection "choose", test
-# "prove"), the candidates, the winner of each choice, each reading of the test labels, and the
-# outcome, all among the lead's events. Parts are recorded before the first request, candidates and
-# winners before they are used, and a reading before its labels are: a run that is killed and
-# started again finds its own records, and the log proves the order.
+# Improving a grader, logged among the lead's events: the part of each labelled cluster (training
+# "learn", selection "choose", test "prove"), the candidates, the winners, the readings of the test
+# labels, and the outcome. Each is recorded before it is used: a run that was killed and is started
+# again reads its records, and the log proves the order.
 
 PARTED, STARTED, TRIED, CHOSE, READ, ENDED = IMPROVEMENT_KINDS = (
     "improve parted", "improve started", "improve tried", "improve chose", "improve read proof",
@@ -46,7 +45,7 @@ PARTED, STARTED, TRIED, CHOSE, READ, ENDED = IMPROVEMENT_KINDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class Candidate:
     """A candidate: its `origin`; `is_new` if it had no grade on the rubric before it was tried;
     `has_own_text` if it reads another text than the old grader, which may have been written from
     the training labels.
@@ -69,7 +68,7 @@ class ProofReading:
 def note_parts(
     store: Database, rubric: str, parts: Mapping[str, str], cluster: str, done_by: str
 ) -> None:
-    """Append the parts of clusters that had none; `cluster` is the clusters' kind. Durable."""
+    """Append the parts of clusters that had none; `cluster` is the kind of the clusters."""
     _append_detail(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
 
 
@@ -81,18 +80,18 @@ def parts_of(store: Database, rubric: str) -> dict[str, str]:
     return parts
 
 
-def parted_by(store: Database, rubric: str) -> str:
+def split_cluster_kind(store: Database, rubric: str) -> str:
     """Return the kind of the clusters that have parts, as in `[analysis]`; "" if none have."""
     return next((str(event["cluster"]) for event in _details_of(store, PARTED, rubric)), "")
 
 
 def check_clusters(store: Database, rubric: str, cluster: str) -> None:
     """Raise InputError if the rubric's labels were split by another kind of cluster."""
-    if (kind := parted_by(store, rubric)) and kind != cluster:
+    if (kind := split_cluster_kind(store, rubric)) and kind != cluster:
         raise InputError(written("improve.other_clusters", rubric=rubric, known=kind, now=cluster))
 
 
-def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
+def note_start(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
     """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
     if not any(event["old"] == rater for event in _details_of(store, STARTED, rubric)):
         _append_detail(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
@@ -100,26 +99,26 @@ def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by:
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
     """Return graders to improve, and winners, whose first grades on the rubric come from here."""
-    olds = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
-    new = {rater for rater, is_new in olds.items() if is_new}
+    started = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
+    new_raters = {rater for rater, is_new in started.items() if is_new}
     candidates = candidates_of(store, rubric).items()
-    new |= {rater for rater, candidate in candidates if candidate.is_new}
-    return new & (olds.keys() | chosen_on(store, rubric).keys())
+    new_raters |= {rater for rater, candidate in candidates if candidate.is_new}
+    return new_raters & (started.keys() | chosen_on(store, rubric).keys())
 
 
 def note_candidates(
-    store: Database, rubric: str, raters: Mapping[str, Tried], done_by: str
+    store: Database, rubric: str, raters: Mapping[str, Candidate], done_by: str
 ) -> None:
     """Append candidates that are not recorded yet, by their rater ids."""
-    recorded = candidates_of(store, rubric)
-    if new := {rater: asdict(tried) for rater, tried in raters.items() if rater not in recorded}:
+    recorded, entries = candidates_of(store, rubric), raters.items()
+    if new := {rater: asdict(candidate) for rater, candidate in entries if rater not in recorded}:
         _append_detail(store, TRIED, rubric, new, done_by)
 
 
-def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
+def candidates_of(store: Database, rubric: str) -> dict[str, Candidate]:
     """Return every candidate so far, by its rater id."""
     logged = (raters.items() for raters in _details_of(store, TRIED, rubric))
-    return {rater: Tried(**entry) for raters in logged for rater, entry in raters}
+    return {rater: Candidate(**entry) for raters in logged for rater, entry in raters}
 
 
 def note_choice(
@@ -139,9 +138,9 @@ def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
     return clusters
 
 
-def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
-    """Return for every text of a candidate (by the digits of its hash in a rater id) the clusters
-    whose labels influenced it: the training ones, and those that chose a winner with this text.
+def influences_on_texts(store: Database, rubric: str) -> dict[str, set[str]]:
+    """Return for each candidate's text (by the digits of its hash in a rater id) the clusters whose
+    labels influenced it: those of training, and those by which a winner with this text was chosen.
     """
     parts = parts_of(store, rubric)
     training_clusters = {cluster for cluster, part in parts.items() if part == "learn"}
@@ -235,8 +234,7 @@ def _details_by_rubric(store: Database, kind: str) -> list[tuple[str, dict[str, 
     return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
 
 
-# Models' proposals for a grader's text: every request that was answered, and its reply, recorded
-# before it is used
+# Models' proposals for a grader's text: every answered request, recorded before its reply is used
 
 PROPOSED = "improve proposed"
 
@@ -295,6 +293,7 @@ def note_act(store: Database, kind: Act, about: str, detail: str, done_by: str) 
 
 
 def _note(connection: sa.Connection, kind: str, about: str, detail: str, done_by: str) -> None:
+    """Append one of the lead's events."""
     event = {"kind": kind, "rater_id": about, "reason": detail, "done_by": done_by}
     append(connection, lead_events, event)
 
@@ -337,7 +336,7 @@ def acts(store: Database) -> pd.DataFrame:
     """Return the lead's acts, with the columns `ACT_COLUMNS`, the latest first."""
     is_adjudication = labels.c.rater_kind == "adjudicator"
     flag_id = sa.cast(flag_events.c.flag_id, sa.Text)
-    sources = (
+    sources = (  # table, columns `about` and `detail`, kind of act, condition
         (lead_events, "rater_id", "reason", lead_events.c.kind, ~lead_events.c.kind.in_(_NOT_ACTS)),
         (flag_events, flag_id, "text", sa.literal("flag ") + flag_events.c.kind, sa.true()),
         (sorted_disagreements, "unit_id", "kind", sa.literal("disagreement"), sa.true()),
@@ -360,7 +359,7 @@ def acts(store: Database) -> pd.DataFrame:
 
 
 # Interim analyses, called looks: each look at new labels is another chance of an error, so they are
-# counted. Looking again at the same labels is the same look.
+# counted. Another analysis of the same labels is the same look.
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
@@ -394,7 +393,7 @@ def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
 
 
 def _looked_at(connection: sa.Connection) -> dict[str, list[str]]:
-    """Return the hashes of the labels looked at so far, by rubric, each once and in order."""
+    """Return the hashes of the labels of past looks, by rubric, each once and in order."""
     query = sa.select(look_events.c.rubric, look_events.c.labels_hash)
     hashes_by_rubric: dict[str, list[str]] = {}
     for rubric, digest in connection.execute(query.order_by(look_events.c.event_id)):
@@ -428,10 +427,9 @@ TUNED_THRESHOLDS = EventLog(threshold_events, TunedThreshold)
 WAVES = EventLog(sample_waves, Wave)
 
 
-def inclusion_so_far(store: Store) -> Mapping[str, float]:
+def current_inclusion(store: Store) -> Mapping[str, float]:
     """Return each pair's probability of being picked and labelled by now; empty where all are
-    equal. A pair counts as labelled when any person has labelled it on any rubric: all rubrics of a
-    pair are handed out together.
+    equal. One label of an annotator counts for the pair: its rubrics are handed out together.
     """
     if not (waves := WAVES.all(store)):
         return {}

@@ -27,7 +27,7 @@ from evenhand.texts import written
 
 _UNITS_PER_QUERY = 400
 
-About = tuple[str, str, str]
+GradeKey = tuple[str, str, str]
 """(rubric, unit id, grader)."""
 Trial = tuple[str, str, str, str, int]
 """(unit_id, attack, target, side, draw): one attacked text shown to a grader."""
@@ -36,7 +36,7 @@ _TRIAL_COLUMNS = ("unit_id", "attack", "target", "side", "draw")
 _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
-def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """Return what identifies a grader's replies, by the prompt's key (`Question.prompted`)."""
     columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -70,14 +70,14 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
 
 
 def raw_replies(
-    store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
-) -> dict[About, list[str]]:
-    """Return the latest reply to every order and draw of each `wanted` grade, by (rubric, unit id,
-    grader). Only replies under a text that `accepted` (rubric -> hashes) names. Equal replies are
-    listed once, empty ones not at all. Of a reply with a reason only that is returned, with a note
-    if the sides were swapped, as a reason speaks of sides.
+    store: Store, wanted: Sequence[GradeKey], accepted: Mapping[str, Collection[str]]
+) -> dict[GradeKey, list[str]]:
+    """Return the latest reply to every order and draw of each `wanted` grade, under a rubric's text
+    in `accepted` (rubric -> hashes). Equal replies are listed once, empty ones not at all. A reply
+    with a reason is only that reason, with a note where the sides were swapped.
     """
-    keys, latest = set(wanted), dict[tuple[About, str, int], str]()
+    keys = set(wanted)
+    latest: dict[tuple[GradeKey, str, int], str] = {}
     units = list(dict.fromkeys(unit for _, unit, _ in wanted))
     names = ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
     columns = [*(grades.c[name] for name in names), grades.c.provenance["reason"].as_string()]
@@ -93,7 +93,7 @@ def raw_replies(
                         text_key = "reason_ba" if order == "ba" else "reason"
                         raw = written(f"disagreement.{text_key}", reason=reason)
                     latest[key, order, draw] = raw
-    replies: dict[About, dict[str, None]] = {}
+    replies: dict[GradeKey, dict[str, None]] = {}
     for (key, _, _), raw in sorted(latest.items()):
         if raw.strip():
             replies.setdefault(key, {})[raw] = None
@@ -165,6 +165,7 @@ class ResponseLog:
         self._log = EventLog(response_attempts, ResponseAttempt)
 
     def append(self, attempts: Sequence[ResponseAttempt]) -> None:
+        """Append attempts; they are on disk on return."""
         self._log.append(self._store, attempts)
 
     def answered(self, subject: str) -> set[tuple[str, str]]:
@@ -199,16 +200,15 @@ class ResponseLog:
 
 # Batches of grades in progress at a provider, recorded before they are sent, so that a run that is
 # killed at any time is continued by the next. A chunk is intended, submitted, then collected - or
-# abandoned, if it never reached the provider. Its grades and the event "collected" are written in
-# one transaction.
+# abandoned, if it never reached the provider. Its grades are written together with "collected".
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """A request of a chunk as it was sent, and the id under which the provider answers it. It has
-    the names of its question, not a `Question`: the study may drop or edit a rubric meanwhile.
-    `more` are the further draws that it asks for, each with its grade's key; `trial` is its attack
-    in an injection audit (attack, target, side, suite).
+    """A request of a chunk as it was sent, and the id under which the provider answers it. It names
+    its question, as the study may drop or edit a rubric meanwhile. `more` are the further draws
+    that it asks for, each with its grade's key; `trial` is its attack in an injection audit
+    (attack, target, side, suite).
     """
 
     custom_id: str

@@ -34,7 +34,7 @@ from evenhand.study.settings.analysis import (
     shipped_studies,
 )
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.store import spent_so_far
+from evenhand.study.store.store import total_spent
 from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
@@ -170,7 +170,7 @@ def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
         code = main(again.command(pairs, "--budget", str(budget)))
         assert code in (0, 3), capsys.readouterr()
         with open_study(folder) as study:
-            assert spent_so_far(study.store) <= budget
+            assert total_spent(study.store) <= budget
     assert main(again.command(pairs, "--budget", "50")) == 0
     assert max(_questions(again.calls).values()) == 1
 
@@ -403,7 +403,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
         assert len(study.rubrics) == rubrics
-        assert spent_so_far(study.store) > 0
+        assert total_spent(study.store) > 0
     run.ok(*words, "--budget", "5")
     assert len(again.calls) == asked
 
@@ -573,7 +573,7 @@ def test_a_published_figure_has_a_unit_and_is_read_by_it(value, unit, said) -> N
     figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
     figure |= {"value": value, "unit": unit}
     if isinstance(said, float):
-        assert PublishedFigure.model_validate(figure).in_ours == said
+        assert PublishedFigure.model_validate(figure).as_result == said
     else:
         with pytest.raises(ValueError, match=said):
             PublishedFigure.model_validate(figure)

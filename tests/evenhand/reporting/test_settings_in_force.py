@@ -384,7 +384,7 @@ def _pass_holds(study: Study) -> bool:
     entered = admit(study, {"invite": make_invites(study, [""], 1)[0].token} | who)
     time.sleep(0.1)
     try:
-        return entered is not None and admit(study, entered.address) is not None
+        return entered is not None and admit(study, entered.query) is not None
     except InputError:
         return False
 

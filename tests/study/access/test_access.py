@@ -201,7 +201,7 @@ def tries(store: Store, name: str, address: str, password: str = WRONG, browser:
 
 @pytest.mark.parametrize("name", ["lea", "nobody"])
 def test_each_wrong_password_doubles_the_wait(guarded, clock, name):
-    for _ in range(access.PAIR.free):
+    for _ in range(access.SENDER_LIMIT.n_free):
         assert tries(guarded, name, FOREIGN) == "wrong"
     for wait in (1, 2, 4, 8, 16):
         assert f"try again in {wait} s" in tries(guarded, name, FOREIGN)
@@ -221,7 +221,7 @@ def test_each_wrong_password_doubles_the_wait(guarded, clock, name):
 @pytest.mark.journey
 def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(guarded, clock):
     for _ in range(3):  # a right password ends the count of wrong ones
-        for _ in range(access.PAIR.free - 1):
+        for _ in range(access.SENDER_LIMIT.n_free - 1):
             assert tries(guarded, "lea", HOME) == "wrong"
         clock.wait(1)
         assert tries(guarded, "lea", HOME, PASSWORD) == "lead"
@@ -235,7 +235,7 @@ def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(guarded, 
 
 @pytest.mark.journey
 def test_one_address_at_many_accounts_is_slowed(guarded, clock):
-    free = access.ADDRESS.free
+    free = access.ADDRESS_LIMIT.n_free
     found = [tries(guarded, f"name{number}", FOREIGN) for number in range(free + 20)]
     assert found.count("wrong") == free
     clock.wait(61)
@@ -285,14 +285,14 @@ def test_what_is_typed_in_a_known_browser_is_slowed_as_well(guarded, clock):
     assert tries(guarded, "lea", HOME, PASSWORD, "hers") == "lead"
     clock.wait(1)
     found = [tries(guarded, "lea", f"10.0.0.{n}", browser="hers") for n in range(10)]
-    assert found[: access.PAIR.free] == ["wrong"] * access.PAIR.free
-    assert all("too many" in each for each in found[access.PAIR.free :])
+    assert found[: access.SENDER_LIMIT.n_free] == ["wrong"] * access.SENDER_LIMIT.n_free
+    assert all("too many" in each for each in found[access.SENDER_LIMIT.n_free :])
     # It is known at its own account alone.
     access.set_account(guarded, "ben", PASSWORD, "lead")
     assert tries(guarded, "ben", FOREIGN, PASSWORD, "bens") == "lead"
     clock.wait(1)
     guesses = [tries(guarded, "lea", FOREIGN, browser="bens") for _ in range(10)]
-    assert guesses.count("wrong") == access.PAIR.free
+    assert guesses.count("wrong") == access.SENDER_LIMIT.n_free
 
 
 @pytest.mark.slow
@@ -517,7 +517,7 @@ def test_one_person_however_the_code_is_typed(make_session):
     task_of(AnnotationDesk(study), "Bo-7")
     for typed in ("bo-7", "BO-7", "  Bo-7\t", "\u3000bo-7", FULL_WIDTH):
         came = access.admit(study, {"rater": typed})
-        assert (came.rater_id, came.address, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
+        assert (came.rater_id, came.query, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
     task_of(AnnotationDesk(study), "bo-7")  # two annotators from before this was so
     for typed in ("Bo-7", "bo-7"):
         assert access.admit(study, {"rater": typed}).rater_id == typed
@@ -550,7 +550,7 @@ def test_an_open_study_takes_any_code_which_is_new_until_somebody_begins_under_i
         assert access.admit(study, {"rater": FULL_WIDTH}).is_new
     assert kinds() == []
     for _ in range(2):
-        access.begin(study, "bO-7")
+        access.record_entry(study, "bO-7")
     assert not access.admit(study, {"rater": "BO-7"}).is_new
     assert kinds() == ["entered"]
 
@@ -646,7 +646,7 @@ def test_a_participant_is_always_the_same_rater_under_another_name(make_session)
     assert not any(value in str(first) for value in PROLIFIC.values())
     label_all(AnnotationDesk(study), first.rater_id, most=1)
     # A second submission goes on where the first stopped.
-    for query in (first.address, link | PROLIFIC, link | PROLIFIC | {"SESSION_ID": "5f21" * 6}):
+    for query in (first.query, link | PROLIFIC, link | PROLIFIC | {"SESSION_ID": "5f21" * 6}):
         assert access.admit(study, query).rater_id == first.rater_id
     other = PROLIFIC | {"PROLIFIC_PID": "5f2e" * 6, "SESSION_ID": "5f30" * 6}
     assert access.admit(study, link | other).rater_id != first.rater_id
@@ -719,16 +719,16 @@ def address(number: int, submission: int = 0) -> dict[str, str]:
 @pytest.mark.slow
 def test_invented_participants_get_no_more_than_the_places(make_session):
     study = make_session(f"{CODES}places = 3\n")
-    raters = [access.enter(study, address(number)) for number in range(3)]
+    raters = [access.enter_participant(study, address(number)) for number in range(3)]
     for number in range(3, 12):
         with pytest.raises(InputError, match=FULL):
-            access.enter(study, address(number))
+            access.enter_participant(study, address(number))
     assert len(participants_table(study)) == 3
     free = make_session(f"{CODES}places = 0\n")  # without a number everybody gets in
-    assert len({access.enter(free, address(number)) for number in range(5)}) == 5
+    assert len({access.enter_participant(free, address(number)) for number in range(5)}) == 5
     # Who has a place keeps it, by the same submission or another.
-    assert [access.enter(study, address(number)) for number in range(3)] == raters
-    assert access.enter(study, address(0, submission=1)) == raters[0]
+    assert [access.enter_participant(study, address(number)) for number in range(3)] == raters
+    assert access.enter_participant(study, address(0, submission=1)) == raters[0]
 
 
 def end_part(sessions: Sessions, rater: str, way: str) -> None:
@@ -752,29 +752,29 @@ def test_a_place_is_free_again_only_as_the_study_says(make_session, end):
     others = [other for other in ENDS if other != end]
     for free_again, freed in (([end], True), (others, False)):
         study = make_session(f"{ASKS}{CODES}places = 1\nfree_again = {free_again}\n")
-        rater, sessions = access.enter(study, address(1)), Sessions(study)
+        rater, sessions = access.enter_participant(study, address(1)), Sessions(study)
         end_part(sessions, rater, end)
         if freed:
-            access.enter(study, address(2))
+            access.enter_participant(study, address(2))
             if end in ("returned", "timed_out", "rejected"):  # nor does who left it return
                 with pytest.raises(InputError):
-                    access.enter(study, address(1, submission=1))
+                    access.enter_participant(study, address(1, submission=1))
         with pytest.raises(InputError, match=FULL):
-            access.enter(study, address(3))
+            access.enter_participant(study, address(3))
 
 
 @pytest.mark.slow
 def test_of_newcomers_at_the_same_moment_one_gets_the_last_place(make_session, any_database):
     many = 8
     study = make_session(f"{CODES}places = 2\n", **any_database)
-    access.enter(study, address(1))
+    access.enter_participant(study, address(1))
     at_once = threading.Barrier(many)
 
     def come(number: int) -> str:
         with open_study(study.folder) as own:  # a connection of one's own, as another process has
             at_once.wait()
             try:
-                return access.enter(own, address(number))
+                return access.enter_participant(own, address(number))
             except InputError as error:
                 return "" if FULL in str(error) else "another fault"
 

@@ -46,11 +46,11 @@ from evenhand.study.desk.desk import (
     Answer,
     Flag,
     Task,
-    Worked,
-    as_people_say,
-    day_of,
-    is_enough,
+    TimedAnswer,
+    is_day_over,
     minutes_left,
+    rounded_minutes,
+    start_of_day,
 )
 from evenhand.study.keeping import upgrade_store
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
@@ -142,7 +142,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session):
         assert desk.next_sheet("r1") == sheet
         submit(desk, "r1", task, "5")
         assert desk.earlier("r1").rows[0].task.task_id == task.task_id
-        assert desk.reopen("r1").tasks[0].given.option_key == "5"
+        assert desk.reopen("r1").tasks[0].stored_answer.option_key == "5"
         answered += 1
     assert totals == {28}
     assert desk.progress("r1") == (28, 28)
@@ -323,9 +323,9 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database):
         # The same task under the name of now.
         row = desk.earlier("ann").rows[-2]
         assert row.task.task_id not in answered
-        assert row.task.given.option_key == "1"
+        assert row.task.stored_answer.option_key == "1"
         assert submit(desk, "ann", row.task, "2", "b", edit=True) == "stored"
-        assert desk.reopen("ann", answered[1]).tasks[0].given.option_key == "2"
+        assert desk.reopen("ann", answered[1]).tasks[0].stored_answer.option_key == "2"
         # And of what is given out from now on, nothing is a digest.
         frames = []
         for number in range(10):
@@ -365,7 +365,7 @@ def test_a_submit_id_sent_before_and_the_minutes_left_tell_no_check(make_session
         before = [sent("s0"), sent("s0", edit=True)] if number else []
         told = (*before, sent(f"s{number}"), sent("s0"), sent("s0", edit=True))
         sheet = desk.next_sheet("ann")
-        every = [Worked("", each) for each in seconds]
+        every = [TimedAnswer("", each) for each in seconds]
         left = sheet is None or sheet.minutes == minutes_left(every, sheet.total - sheet.done)
         if number:  # the first unit is never a check
             found[check].add((*told, left))
@@ -509,7 +509,7 @@ def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
             rater, unit = f"r{rng.randrange(6)}", f"p{rng.randrange(5)}|s"
             at = rng.choice((early, late))
             changes = Changes(connection, index)
-            changes.give(Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
+            changes.add(Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
             if rng.random() < 0.7:
                 changes.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
             if step % 10:
@@ -524,7 +524,7 @@ def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
             )
             for wanted in (1, 2, 4):
                 full = {key for key, number in counted.items() if number >= wanted}
-                assert index.full(wanted, late, excluded) == full
+                assert index.full_questions(wanted, late, excluded) == full
 
 
 @pytest.mark.slow
@@ -563,7 +563,7 @@ def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(make_session, lim
     while sheet := desk.next_sheet("r1"):
         ahead.append(desk.sheet_ahead("r1", sheet) is not None)
         submit(desk, "r1", sheet.tasks[0], "1", seconds=seconds)
-    assert (len(ahead), desk.ended("r1")) == (given, "day")
+    assert (len(ahead), desk.end_reason("r1")) == (given, "day")
     assert ahead[0]
     assert not any(ahead[-2:])
 
@@ -652,10 +652,10 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
     desk = AnnotationDesk(study)
     *_, task = label_all(desk, "r1", "A", 6, seconds=2.0)
     back = desk.reopen("r1")
-    assert (back.tasks[0].task_id, back.tasks[0].given.option_key) == (task.task_id, "A")
+    assert (back.tasks[0].task_id, back.tasks[0].stored_answer.option_key) == (task.task_id, "A")
     for status in ("stored", "duplicate"):
         assert submit(desk, "r1", task, "B", "e", seconds=1.0, edit=True) == status
-    assert desk.reopen("r1").tasks[0].given.option_key == "B"
+    assert desk.reopen("r1").tasks[0].stored_answer.option_key == "B"
     rows = study.ratings()
     assert len(rows) == 6
     assert (rows["seconds"] == 1.0).sum() == 1
@@ -678,10 +678,10 @@ def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study):
     rows = [*listed.rows, *rest.rows]
     assert [row.task.task_id for row in rows] == done[::-1]
     assert [row.number for row in rows] == list(range(35, 0, -1))
-    assert (len(listed.rows), listed.found, rest.start) == (30, 35, 30)
-    assert [row.task.given.option_key for row in rows[:3]] == ["B", "A", "C"]
+    assert (len(listed.rows), listed.total, rest.start) == (30, 35, 30)
+    assert [row.task.stored_answer.option_key for row in rows[:3]] == ["B", "A", "C"]
     assert all(0 < len(row.excerpt) <= 160 for row in rows)
-    assert all(row.task.given.created_at.startswith("20") for row in rows)
+    assert all(row.task.stored_answer.created_at.startswith("20") for row in rows)
     assert desk.earlier("r1", start=1000).rows == ()
     for each in (done[10], done[0]):
         assert desk.reopen("r1", each).tasks[0].task_id == each
@@ -700,7 +700,7 @@ def test_a_skip_is_an_answer_without_a_label(make_study):
     row = study.ratings().iloc[0]
     assert (row["label"], row["unscored_reason"]) == ("", "skipped_undecidable")
     assert desk.progress("r1") == (1, 24)
-    assert desk.reopen("r1").tasks[0].given.skip_reason == SKIP_REASONS[0]
+    assert desk.reopen("r1").tasks[0].stored_answer.skip_reason == SKIP_REASONS[0]
     assert submit(desk, "r1", task, "1", "e", edit=True) == "stored"
     assert study.ratings()["label"].tolist() == ["1"]
 
@@ -715,7 +715,7 @@ def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study):
         assert send(desk, "r1", answer, flag) == [status] * 2
     assert send(desk, "r1", Flag(submit_id="g", reason="dull", **task)) == ["unknown_task"]
     assert send(desk, "r2", flag) == ["unknown_task"]
-    given = desk.reopen("r1").tasks[0].given
+    given = desk.reopen("r1").tasks[0].stored_answer
     assert (given.option_key, given.confidence, given.rationale) == ("2", 3, "It is.")
     table = remarks_table(study.store)
     assert table["kind"].tolist() == ["answer", "flag"]
@@ -798,7 +798,7 @@ def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make
         end = len(shown(task, "response_a"))
         mark = Mark("response_a", 1, end)
         assert give(desk, task, mark, name=str(n)) == "stored"
-        assert desk.reopen("r1").tasks[0].given.evidence == (mark,)
+        assert desk.reopen("r1").tasks[0].stored_answer.evidence == (mark,)
         unit = answers_table(study.store).iloc[-1]
         (kept,) = json.loads(unit["evidence"])
         own = {"ab": "response_a", "ba": "response_b"}[task.order]
@@ -995,18 +995,18 @@ def test_the_total_is_what_is_given_and_what_others_leave(make_session):
 
 
 def test_minutes_rest_on_the_recent_answers_and_come_once_there_are_five():
-    quick, slow = Worked("", 6.0), Worked("", 60.0)
+    quick, slow = TimedAnswer("", 6.0), TimedAnswer("", 60.0)
     assert minutes_left([quick] * 4, 100) is None
-    assert minutes_left([Worked("", 0.0)] * 9, 100) is None  # imported, without times
+    assert minutes_left([TimedAnswer("", 0.0)] * 9, 100) is None  # imported, without times
     assert minutes_left([quick] * 5, 100) == 10
-    assert minutes_left([quick] * 6 + [Worked("", 7200.0)] * 3, 100) == 10  # three breaks
+    assert minutes_left([quick] * 6 + [TimedAnswer("", 7200.0)] * 3, 100) == 10  # three breaks
     assert minutes_left([slow] * 50 + [quick] * 30, 100) == 10
 
 
 def test_minutes_are_no_finer_than_the_estimate():
     given = (0, 1.4, 9.4, 9.9, 12.4, 34.2, 59, 60, 84, 119, 149, 151)
     said = [1, 1, 9, 10, 10, 35, 60, 60, 80, 120, 120, 180]
-    assert [as_people_say(minutes) for minutes in given] == said
+    assert [rounded_minutes(minutes) for minutes in given] == said
 
 
 @pytest.mark.parametrize(
@@ -1022,19 +1022,19 @@ def test_minutes_are_no_finer_than_the_estimate():
 )
 def test_enough_for_a_day(settings, answers, seconds, enough):
     now = datetime(2026, 5, 4, 12, tzinfo=UTC)
-    worked = [Worked("2026-05-04T08:00:00.000+00:00", seconds)] * answers
-    assert is_enough(SessionSettings(**settings), worked, now) is enough
+    worked = [TimedAnswer("2026-05-04T08:00:00.000+00:00", seconds)] * answers
+    assert is_day_over(SessionSettings(**settings), worked, now) is enough
 
 
 def test_a_day_begins_at_midnight_where_the_study_says():
-    worked = [Worked("2026-05-03T22:30:00.000+00:00", 9.0)]  # half past midnight in Berlin
+    worked = [TimedAnswer("2026-05-03T22:30:00.000+00:00", 9.0)]  # half past midnight in Berlin
     now = datetime(2026, 5, 4, 1, tzinfo=UTC)
     here = SessionSettings(answers_per_day=1)
     there = SessionSettings(answers_per_day=1, time_zone="Europe/Berlin")
-    assert not is_enough(here, worked, now)
-    assert is_enough(there, worked, now)
-    assert not is_enough(there, worked, now + timedelta(days=1))
-    assert day_of(there, now, later=1).isoformat() == "2026-05-05T00:00:00+02:00"
+    assert not is_day_over(here, worked, now)
+    assert is_day_over(there, worked, now)
+    assert not is_day_over(there, worked, now + timedelta(days=1))
+    assert start_of_day(there, now, later=1).isoformat() == "2026-05-05T00:00:00+02:00"
     for name in ("Nowhere/Town", "../etc", "Europe", ""):
         with pytest.raises(ValueError, match="is no time zone"):
             SessionSettings(time_zone=name)
@@ -1045,11 +1045,11 @@ def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_sess
     desk = AnnotationDesk(make_session("[session]\nanswers_per_day = 3\n", pairs=2))
     held = task_of(desk, "r1")
     assert work_through(desk, "r1") == 3
-    assert (desk.next_sheet("r1"), desk.ended("r1")) == (None, "day")
+    assert (desk.next_sheet("r1"), desk.end_reason("r1")) == (None, "day")
     assert desk.progress("r1") == (3, 8)
     assert desk.reopen("r1") is not None  # what was given can be looked at, and changed
     assert submit(desk, "r1", held, "2", "late") == "already_labelled"
-    assert desk.ended("r2") == ""
+    assert desk.end_reason("r2") == ""
     # An answer changed while another unit is at hand: that unit is finished.
     (first,) = label_all(desk, "r2", "1", 1)
     open_one = task_of(desk, "r2")
@@ -1057,10 +1057,10 @@ def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_sess
         submit(desk, "r2", first, "2", f"e{n}", edit=True)
     assert task_of(desk, "r2").task_id == open_one.task_id
     submit(desk, "r2", open_one, "1")
-    assert desk.ended("r2") == "day"
+    assert desk.end_reason("r2") == "day"
     done = AnnotationDesk(make_session("[session]\nanswers_per_day = 4\n", pairs=1))
     assert work_through(done, "r1") == 4  # who is done is done whatever the day
-    assert (done.next_sheet("r1"), done.ended("r1")) == (None, "")
+    assert (done.next_sheet("r1"), done.end_reason("r1")) == (None, "")
 
 
 @pytest.fixture
@@ -1077,12 +1077,12 @@ def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
         pause(elsewhere.store, "night", "ann")
     assert desk.sheet_ahead("r1", sheet) is None
     assert (desk.next_sheet("r1"), other.next_sheet("r2")) == (None, None)
-    assert desk.ended("r1") == "paused"
+    assert desk.end_reason("r1") == "paused"
     assert submit(desk, "r1", task, task.rubric.categories[0]) == "stored"
     resume(study.store)
     resume(study.store)  # what is decided already adds nothing
     assert decisions_table(study.store)["kind"].tolist() == ["pause", "resume"]
-    assert desk.ended("r1") == ""
+    assert desk.end_reason("r1") == ""
     assert desk.next_sheet("r1") is not None
 
 
@@ -1093,7 +1093,7 @@ def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     assert sheet is not None  # who holds a task, and has answered none
     assert work_through(desk, "r1") == 2
     exclude(study.store, "careless", "answered without reading", "ann")
-    assert desk.ended("careless") == "excluded"
+    assert desk.end_reason("careless") == "excluded"
     assert desk.next_sheet("careless") is None
     assert work_through(desk, "r1") == 5
     exclude(study.store, "slow", "never answered")

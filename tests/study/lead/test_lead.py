@@ -115,7 +115,7 @@ def test_an_even_pace_ends_when_it_says_and_no_other(make_study, hours_ago, hour
     if hours is None:
         assert found.until is None
         return
-    assert (found.done, found.wanted, found.left, found.annotators) == (40, 80, 40, 1)
+    assert (found.done, found.wanted, found.labels_left, found.annotators) == (40, 80, 40, 1)
     # 40 left; 40 were given in the 3.9 hours since the first.
     assert found.until - NOW == pytest.approx(timedelta(hours=hours), abs=timedelta(seconds=1))
 
@@ -250,7 +250,7 @@ def disputed(make_study) -> Study:
 def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed):
     case, waiting = cases.open_next(disputed, "ada")
     assert waiting == 4
-    assert cases.open_next(disputed, "ada", at=case.key)[0] == case
+    assert cases.open_next(disputed, "ada", wanted=case.key)[0] == case
     assert len({cases.open_next(disputed, name)[0].key for name in ("ada", "ben", "cy", "dee")}) > 1
     seen = cases.last_label(disputed.store)
     assert cases.decide(disputed, "ben", *case.key, "4", "quickly", seen) == ""
@@ -262,9 +262,9 @@ def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed
     assert cases.open_next(disputed, "ben")[0].key != case.key
     passed = []
     for _ in range(3):
-        passed.append(cases.open_next(disputed, "ada", passed_over=passed)[0].key)
+        passed.append(cases.open_next(disputed, "ada", skipped=passed)[0].key)
     assert len(set(passed)) == 3
-    assert cases.open_next(disputed, "ada", passed_over=passed)[0].key == passed[0]
+    assert cases.open_next(disputed, "ada", skipped=passed)[0].key == passed[0]
 
 
 @pytest.mark.slow
@@ -376,7 +376,7 @@ def say(study: Study, kind: str, note: str = "", grader: str = "g", **other: str
 
 
 def held(study: Study) -> list[tuple[str, str, str]]:
-    return [(each.grader, each.kind, each.note) for each in cases.sorted_so_far(study)]
+    return [(each.grader, each.kind, each.note) for each in cases.sorted_cases(study)]
 
 
 def test_the_latest_word_counts_and_can_be_taken_back(make_study):

@@ -761,7 +761,7 @@ def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts():
 def test_pairs_are_picked_as_often_as_their_chances_say():
     chances, draws = {"a": 0.9, "b": 0.5, "c": 0.35, "d": 0.15, "e": 0.1, "f": 0.0}, 8000
     rng = np.random.default_rng(4)
-    drawn = [sampling.pick(chances, rng) for _ in range(draws)]
+    drawn = [sampling.draw_pairs(chances, rng) for _ in range(draws)]
     assert {len(each) for each in drawn} == {2}  # their sum
     for pair, chance in chances.items():
         share = np.mean([pair in each for each in drawn])
@@ -769,7 +769,7 @@ def test_pairs_are_picked_as_often_as_their_chances_say():
     # The order says nothing of the chances: part of what was picked is a smaller draw.
     first = np.mean([each[0] == "a" for each in drawn])
     assert first == pytest.approx(0.45, abs=0.025)
-    sizes = [len(sampling.pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
+    sizes = [len(sampling.draw_pairs({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
     assert set(sizes) == {1, 2}  # a sum between two numbers gives either
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
 
@@ -813,10 +813,8 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12
-    assert max(in_all.values()) <= sampling.MOST
-    free = {pair: each for pair, each in in_all.items() if 0.1 + 1e-9 < each < sampling.MOST - 1e-9}
-    over = [
-        each / np.sqrt(1 / (sampling.RATIO**2 - 1) + scores[pair]) for pair, each in free.items()
-    ]
+    assert max(in_all.values()) <= sampling.MAX_CHANCE
+    free = {pair: p for pair, p in in_all.items() if 0.1 + 1e-9 < p < sampling.MAX_CHANCE - 1e-9}
+    over = [p / np.sqrt(1 / (sampling.MAX_RATIO**2 - 1) + scores[pair]) for pair, p in free.items()]
     assert max(over) == pytest.approx(min(over))
-    assert in_all["most"] <= sampling.RATIO * in_all["least"] + 1e-9
+    assert in_all["most"] <= sampling.MAX_RATIO * in_all["least"] + 1e-9

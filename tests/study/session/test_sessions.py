@@ -39,7 +39,7 @@ from evenhand.study.lead.disagreements import (
     adjudicator_id,
     decide,
     sort_disagreement,
-    sorted_so_far,
+    sorted_cases,
 )
 from evenhand.study.session.sessions import (
     Costs,
@@ -302,8 +302,8 @@ def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
     (folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
     with open_study(folder) as study:
         sessions = Sessions(study)
-        german, spanish = (sessions.texts.shown("consent", code) for code in ("de", "es"))
-        unwritten = sessions.texts.shown("instructions", "de")
+        german, spanish = (sessions.texts.in_language("consent", code) for code in ("de", "es"))
+        unwritten = sessions.texts.in_language("instructions", "de")
         # Whoever agreed in one language is not asked in another.
         for rater, language in (("ada", "de"), ("bo", "en")):
             sessions.read_welcome(rater, language)
@@ -378,7 +378,7 @@ def test_what_was_done_is_there_after_a_kill(make_session, database):
         assert accounts(study.store) == {}
         assert len(participants_table(study)) == 1
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
-        (said,) = sorted_so_far(study)
+        (said,) = sorted_cases(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
         ratings = study.ratings().set_index("rater_id")["label"]
         assert ratings.to_dict() == {"ann": "2", adjudicator_id("ada"): "5"}

@@ -244,7 +244,7 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, sam
     assert ("keep counting" in told) is same
     states = (changing.contents_of(study, each) for each in (before, after))
     (*_, found) = changing.differences(*states)
-    assert (found.place, found.after) == ("rubric.shorter.question", "Which one is the shorter?")
+    assert (found.key, found.after) == ("rubric.shorter.question", "Which one is the shorter?")
     changing.save(study, before, after, "ada")
     with open_study(study.folder) as changed:
         assert changing.labels_under(changed, changed.rubrics["shorter"]) == (3 if same else 0)

@@ -27,7 +27,7 @@ from evenhand.study.desk.claims import decisions_table, exclude, oversight, paus
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.keeping import move_store
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.session.sessions import raters_to_split_by
+from evenhand.study.session.sessions import raters_with_languages
 from evenhand.study.settings.study_toml import BackgroundQuestion
 from evenhand.study.store.database import Database, check_store
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt, tried_rater
@@ -44,10 +44,10 @@ from evenhand.study.store.store import (
     TOTALS_COLUMNS,
     Event,
     Store,
-    given_back,
     grade_totals,
     marks_on,
     models_that_answered,
+    release_reason,
 )
 from evenhand.study.tables.formats import pieces_of, read_table, write_table
 from evenhand.study.tables.ratings import (
@@ -147,7 +147,7 @@ def test_a_lock_of_another_process_is_waited_for_and_then_told(folder):
         answer = labelled(desk)
         other = sqlite3.connect(folder / "study.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        assert store_state(study) == StoreState(read=True, write=False)
+        assert store_state(study) == StoreState(can_read=True, can_write=False)
         only_when_back(desk, answer, other.close)
 
 
@@ -240,7 +240,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
         open_study(folder)
     shutil.move(moved, folder / "study.db")
     with open_study(folder) as study:
-        assert store_state(study) == StoreState(read=True, write=True)
+        assert store_state(study) == StoreState(can_read=True, can_write=True)
 
 
 @pytest.mark.slow
@@ -258,7 +258,7 @@ def test_a_postgresql_that_crashed_or_is_frozen_is_away_and_the_same_study_goes_
         server.crash()
         with pytest.raises(StoreAway):
             open_study(folder)
-        assert not store_state(study).read
+        assert not store_state(study).can_read
         only_when_back(desk, answer, server.start)
         with (
             study.store.write(),
@@ -284,7 +284,7 @@ def test_a_process_frozen_inside_a_write_gives_the_lock_back(folder, server):
             with pytest.raises(StoreAway, match="lock"), study.store.write():
                 pass
             begun = time.monotonic()
-            while store_state(study) != StoreState(read=True, write=True):
+            while store_state(study) != StoreState(can_read=True, can_write=True):
                 assert time.monotonic() - begun < 15
             os.kill(frozen.pid, signal.SIGCONT)
             assert frozen.stdout.readline() == "away\n"
@@ -409,10 +409,10 @@ def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_
 def test_a_place_is_given_back_until_the_rater_is_readmitted():
     released = Event("released", {"reason": "returned"}, "")
     answered, readmitted = Event("finished", {}, ""), Event("readmitted", {}, "")
-    assert given_back([]) == given_back([answered]) == ""
-    assert given_back([released, answered]) == "returned"
-    assert given_back([released, readmitted]) == ""
-    assert given_back([released, readmitted, released]) == "returned"
+    assert release_reason([]) == release_reason([answered]) == ""
+    assert release_reason([released, answered]) == "returned"
+    assert release_reason([released, readmitted]) == ""
+    assert release_reason([released, readmitted, released]) == "returned"
 
 
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
@@ -474,7 +474,7 @@ def test_files_that_a_lead_changes_are_noted_by_name(make_study):
 def test_a_grader_to_improve_is_noted_once_and_another_beside_it(make_study):
     store = make_study().store
     for grader, is_new in (("g", True), ("g", False), ("h", True)):
-        decisions.note_old(store, "refusal", grader, is_new=is_new, done_by="lead")
+        decisions.note_start(store, "refusal", grader, is_new=is_new, done_by="lead")
     assert decisions.graded_here_first(store, "refusal") == {"g", "h"}
     assert len(decisions.acts(store)) == 0
 
@@ -482,16 +482,16 @@ def test_a_grader_to_improve_is_noted_once_and_another_beside_it(make_study):
 def test_a_pair_counts_as_labelled_by_people_alone(make_study):
     study = make_study(rubrics=["refusal"])
     store, sample = study.store, study.store.sample()
-    assert decisions.inclusion_so_far(store) == {}
+    assert decisions.current_inclusion(store) == {}
     chances = dict.fromkeys(sample, 0.6)
     store.extend_sample(sample, (), [{"by": "chance", "chances": chances, "taken": sample}])
     store.add_grades(
         [attempt(unit, label="1") for unit in study.rubric_units(study.rubrics["refusal"])]
     )
-    assert decisions.inclusion_so_far(store) == chances  # nobody has labelled: all of the wave
+    assert decisions.current_inclusion(store) == chances  # nobody has labelled: all of the wave
     label_all(AnnotationDesk(study), "ann", most=1)
     share = 0.6 / len(sample)
-    assert decisions.inclusion_so_far(store) == pytest.approx(dict.fromkeys(sample, share))
+    assert decisions.current_inclusion(store) == pytest.approx(dict.fromkeys(sample, share))
 
 
 @pytest.mark.slow
@@ -671,7 +671,7 @@ def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
         task = task_of(desk, rater)
         assert submit(desk, rater, task, "1", name or rater, language=language) == "stored"
 
-    assert "page_language" not in raters_to_split_by(study)
+    assert "page_language" not in raters_with_languages(study)
     label("r-en", "en")
     assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
     for rater, language in (("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
@@ -692,7 +692,7 @@ def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
     assert out.loc["r-de"].tolist() == ["de", rubric.in_language("de").hash]
     label("r-both", "de", "first")
     label("r-both", "es", "second")
-    table = raters_to_split_by(study)
+    table = raters_with_languages(study)
     languages = dict(zip(table["rater_id"], table["page_language"], strict=True))
     assert (languages["r-both"], languages["r-de"]) == ("", "de")  # who changed belongs to neither
     with pytest.raises(ValueError, match="cannot have the key 'page_language'"):
@@ -800,8 +800,10 @@ def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_le
     parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
     decisions.note_parts(store, "refusal", parts, "pair", "lead")
     text, other = "m#prompt-01234567", "m#prompt-abcdefab"
-    tried, older = (decisions.Tried(origin=each, is_new=True, has_own_text=True) for each in "ab")
-    plain = decisions.Tried(origin="another", is_new=True, has_own_text=False)
+    tried, older = (
+        decisions.Candidate(origin=each, is_new=True, has_own_text=True) for each in "ab"
+    )
+    plain = decisions.Candidate(origin="another", is_new=True, has_own_text=False)
     decisions.note_candidates(store, "refusal", {text: tried, "model": plain, other: tried}, "lead")
     decisions.note_candidates(
         store, "refusal", {text: older}, "lead"
@@ -812,7 +814,7 @@ def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_le
         decisions.note_choice(store, "refusal", text, ["p2"], "lead")
     decisions.note_choice(store, "refusal", "model", ["p2", "p3"], "lead")
     assert decisions.chosen_on(store, "refusal") == {text: {"p2"}, "model": {"p2", "p3"}}
-    assert decisions.texts_led_by(store, "refusal") == {
+    assert decisions.influences_on_texts(store, "refusal") == {
         "01234567": {"p1", "p2"},
         "abcdefab": {"p1"},
     }
@@ -862,7 +864,7 @@ def test_replies_are_known_by_their_prompt_under_attack_too(make_study):
         ]
     )
     clean = (UNIT, ABOUT[0], "ab")
-    assert replies.known_replies(study.store, "g") == {
+    assert replies.reply_identities(study.store, "g") == {
         clean: [facts],
         (*clean, "flattery", "A", "a"): [{"reply_id": "r2", "created": None, "choice": None}],
     }

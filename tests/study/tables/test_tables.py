@@ -32,10 +32,10 @@ from evenhand.study.tables.files import tighten
 from evenhand.study.tables.ratings import (
     MOST_MARKS,
     Mark,
-    lie_within,
-    other_way_round,
+    are_within,
     pieces,
     read_marks,
+    with_sides_swapped,
     written_marks,
 )
 from harness.studies import write_pairs, write_responses
@@ -333,16 +333,16 @@ def test_what_is_no_list_of_marks_is_refused():
 
 def test_marks_lie_within_a_response():
     texts = {"response_a": "a\N{GRINNING FACE}b", "response_b": "", "prompt_a": "Why?"}
-    assert lie_within([Mark("response_a", 0, 3)], texts)  # code points, not bytes or UTF-16
+    assert are_within([Mark("response_a", 0, 3)], texts)  # code points, not bytes or UTF-16
     for name, end in (("response_a", 4), ("response_b", 1), ("prompt_a", 1), ("response", 1)):
-        assert not lie_within([Mark(name, 0, end)], texts)
+        assert not are_within([Mark(name, 0, end)], texts)
 
 
 def test_sides_change_places_and_back():
     marks = (Mark("response_a", 0, 1), Mark("response_b", 2, 3))
-    assert other_way_round(marks) == (Mark("response_a", 2, 3), Mark("response_b", 0, 1))
-    assert other_way_round(other_way_round(marks)) == marks
-    assert other_way_round([Mark("response", 0, 1)]) == (Mark("response", 0, 1),)
+    assert with_sides_swapped(marks) == (Mark("response_a", 2, 3), Mark("response_b", 0, 1))
+    assert with_sides_swapped(with_sides_swapped(marks)) == marks
+    assert with_sides_swapped([Mark("response", 0, 1)]) == (Mark("response", 0, 1),)
 
 
 def test_pieces_make_the_text_again():
