@@ -305,7 +305,7 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
         st.rerun()
     with st.container(key="entry"):
         st.title(written("lead_door.title"), anchor=False)
-        st.text(written("lead_door.text"))
+        show(block(written("lead_door.text"), "login"))
         offer(study, "lead", ENGLISH)
         if entered := _ask_for_password(ENGLISH):
             try:

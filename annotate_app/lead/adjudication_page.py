@@ -366,9 +366,13 @@ def show_disagreements(study: Study) -> None:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
-    chosen = _chosen(study.config.names, disagreements, earlier)
-    left = sum(_about(case) not in earlier for case in disagreements)
-    st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(disagreements)))
+    names, by_grader = study.config.names, Counter(case.grader for case in disagreements)
+    graders = (f"{names.get(grader, grader)} {n:,}" for grader, n in by_grader.most_common())
+    counts = {"found": len(disagreements), "graders": ", ".join(graders)}
+    counts["left"] = sum(_about(case) not in earlier for case in disagreements)
+    summary = st.empty()  # above the choices, which determine its last number
+    chosen = _chosen(names, disagreements, earlier)
+    summary.text(written("disagreement.left", chosen=len(chosen), **counts))
     if chosen:
         by_about = {_about(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
@@ -414,7 +418,7 @@ def _chosen(
     of_grader = choice("Grader", {case.grader for case in disagreements}, name)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     kinds |= {kind: kind_title(kind) for kind in KINDS}
-    sorted_as = next(columns).selectbox("Sorted as", list(kinds), format_func=kinds.__getitem__)
+    sorted_as = next(columns).selectbox("Cause", list(kinds), format_func=kinds.__getitem__)
 
     def kind_of(each: GraderDisagreement) -> str:
         before = earlier.get(_about(each))
@@ -485,12 +489,18 @@ def _sort(
     def sorting(kind: Kind | Literal[""]) -> Callable[[], None]:
         return lead_callback(study, _SORTED, store, kind)
 
+    st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
         for number, kind in enumerate(KINDS, start=1):
             button(kind_title(kind), kind, str(number), sorting(kind))
         if before:
-            button("Take back", "back", "T", sorting(""))
+            button("Take it back", "back", "T", sorting(""))
         button("Previous", "previous", "P", partial(setattr, place, "at", previous))
         button("Next", "next", "N", partial(setattr, place, "at", following))
     show_outcome(_SORTED)
-    st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}", height=68)
+    st.text_area(
+        "Note, saved with your choice",
+        before.note if before else "",
+        key=f"{_SORTED}.{key}",
+        height=68,
+    )

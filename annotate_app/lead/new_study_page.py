@@ -224,7 +224,9 @@ def _asked(
     given = left.text_area(_FIELDS["options"], height=130, placeholder=example)
     parted = [line.partition(":") for line in listed(given, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    levels: dict[Literal["", "nominal", "ordinal"], str] = {"": "Only consecutive numbers"}
+    levels: dict[Literal["", "nominal", "ordinal"], str] = {
+        "": "Only if they are consecutive numbers"
+    }
     levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
     level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
     several = right.toggle(_FIELDS["several"])

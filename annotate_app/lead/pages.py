@@ -41,6 +41,7 @@ from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     PageLink,
+    current_figures,
     latest,
     latest_figures,
     page_of,
@@ -127,7 +128,7 @@ def show_overview(study: Study) -> None:
             step.show()
         else:
             _ask_for_verdict(study)
-    if verdicts and ends.left > 0 and _is_decided(verdicts):
+    if ends.left > 0 and is_decided(verdicts):
         st.text(written("cockpit.decided", left=ends.left))
     tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
@@ -165,7 +166,7 @@ def _end_tile(ends: Forecast) -> Tile:
     if not ends.wanted or math.isnan(ends.hours):
         return Tile("Time left", PageLink("Progress", DASH), time_left(ends))
     if ends.left <= 0:
-        return Tile("Time left", PageLink("Progress", written("progress.none")))
+        return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
     end = f"{ends.end[:1].upper()}{ends.end[1:]}."
     return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
 
@@ -175,11 +176,11 @@ def _cost_tile(paid: Costs) -> Tile:
     if paid.owed is not None:
         amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
         answer, notes = PageLink("Sessions", amount), []
+        if paid.graders_usd is not None:
+            notes.append(written("cockpit.graders", amount=paid.graders_usd))
     elif paid.graders_usd is not None:
         amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
-        answer = PageLink("Progress", amount)
-    if paid.graders_usd is not None:
-        notes.append(written("cockpit.graders", amount=paid.graders_usd))
+        answer, notes = PageLink("Progress", amount), [written("cockpit.graders_only")]
     if paid.unpriced:
         notes.append(written("cockpit.unpriced", count=paid.unpriced))
     return Tile("Cost", answer, " ".join(notes))
@@ -230,7 +231,7 @@ def next_step(
         text = written("cockpit.look_at", rater=names[0])
         return PageLink("Annotators", text, {"one_rater": names[0]})
     verdicts = _verdicts(figures)
-    if ends.left > 0 and not is_over(ends, verdicts):
+    if ends.left > 0 and not is_decided(verdicts):
         if "flags" in to_do:
             return to_do["flags"]
         _, missing = latest(study, places_without_annotator)
@@ -247,15 +248,11 @@ def next_step(
     return after_the_verdicts(verdicts, figures.report["names"] if figures else {})
 
 
-def _is_decided(verdicts: Sequence[Verdict]) -> bool:
-    return all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
-
-
-def is_over(ends: Forecast, verdicts: Sequence[Verdict]) -> bool:
-    """Return True if nobody labels any more and every grader has its verdict: what is left over
-    of the labels wanted decides nothing.
+def is_decided(verdicts: Sequence[Verdict]) -> bool:
+    """Return True if there are verdicts and none is inconclusive, so that the planned labels still
+    missing decide nothing.
     """
-    return bool(verdicts) and _is_decided(verdicts) and not ends.annotators
+    return bool(verdicts) and all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
 
 
 def after_the_verdicts(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
@@ -338,23 +335,26 @@ def show_progress(study: Study) -> None:
     rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-    st.text(time_left(latest(study, forecast)))
+    ends = latest(study, forecast)
+    decided = ends.left > 0 and is_decided(_verdicts(current_figures(study)))
+    if decided:
+        st.text(written("cockpit.decided", left=ends.left))
+    st.text(time_left(ends))
     units, more = latest(study, places_without_annotator)
-    if more:
+    if more and not decided:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
         with st.container(key="next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Sessions", written("several.invite")).show()
     columns = "rubric units wanted done open free median_seconds hours_left"
-    caption = "Places by rubric (one for each annotator an item needs)"
-    show_table(rubrics, caption, columns, headings={"wanted": "Places", "done": "Labelled"})
+    headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
+    show_table(rubrics, "Labels by rubric", columns, headings=headings)
     if raters.empty:
         st.text(written("oversight.nobody"))
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
-    names, heads = study.config.names, {"open": "Open"}
-    links = {"rater_id": partial(page_of, "Annotators", "one_rater")}
-    show_table(raters, "By annotator", columns, headings=heads, links=links, display_names=names)
+    names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
+    show_table(raters, "By annotator", columns, links=links, display_names=names)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
@@ -387,12 +387,14 @@ def show_agreement(study: Study) -> None:
         st.text(written("lead.no_agreement"))
         return
     st.header("Precision so far", anchor=False)
-    half_width = st.number_input("Wanted half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01)
+    half_width = st.number_input(
+        "Wanted precision: half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01
+    )
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     main["rubric"] = main["rubric"].replace(_titles(study))
     for sentence in enough(main, half_width, noun):
         st.text(sentence)
-    st.header("Agreement", anchor=False)
+    st.header("Graders compared with human agreement", anchor=False)
     show_drawn(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
@@ -540,7 +542,9 @@ def show_pages(present: Callable[[], Study]) -> None:
     about = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
-        st.text(f"{name}, as {who.name}{about}")
+        st.text(f"{name}{about}")
+    with st.sidebar.container(key="lead-visitor"):
+        st.text(f"Logged in as {who.name}")
         st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
     other_studies = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in other_studies if name != START]

@@ -122,6 +122,11 @@ def latest_figures(study: Study) -> LiveFigures | None:
     return figures
 
 
+def current_figures(study: Study) -> LiveFigures | None:
+    """Return the latest figures without showing anything or requesting newer ones."""
+    return _maker(study.folder.resolve()).current
+
+
 @dataclass(frozen=True)
 class LiveFigures:
     """The figures of one state of the study, in a folder of its own."""

@@ -203,7 +203,7 @@ def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
 
 _REASONS = WORDS["flags"]
 _MOST_FLAGS = 20
-"""Flags on the page; the next ones follow once these are dealt with."""
+"""Flags on the page; the next ones follow once these are resolved."""
 
 
 def show_flags(study: Study) -> None:
@@ -228,12 +228,12 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
         st.text(flag.unit_id)
         try:
             show(unit_blocks(study, flag.unit_id, flag.rubric))
-        except InputError as error:  # no such rubric any more; the flag can still be dealt with
+        except InputError as error:  # no such rubric any more; the flag can still be resolved
             show_complaint(str(error))
     place = f"flag-{flag.number}"
     if flag.is_open:
-        with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            done, answer = "What was done about it (leads see it)", "Answer to the annotator"
+        with act_form(study, place, "Mark as resolved", _settle, flag.number):
+            done, answer = "What was done about it (for leads)", "Answer to the annotator"
             st.text_input(done, autocomplete="off", key=f"{place}.note")
             st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
     else:  # by a lead, or before 0.3.0 withdrawn by its annotator
@@ -261,7 +261,7 @@ def show_sessions(study: Study) -> None:
     turning = lead_callback(study, "pause", lambda study, who: turn(study.store, "", who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
     if is_paused:
-        st.button("Go on", type="primary", on_click=turning)
+        st.button("Resume the study", type="primary", on_click=turning)
     else:
         st.button("Pause the study", on_click=turning)
     show_outcome("pause")
@@ -290,7 +290,7 @@ def _show_invites(study: Study) -> None:
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
-        middle.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
+        middle.number_input("Codes to generate", 1, _MOST_INVITES, 1, key="invite.count")
         right.number_input(
             "Valid for (hours)", 1, int(access.LONGEST_HOURS), 168, key="invite.hours"
         )
@@ -369,7 +369,7 @@ _ACTS = WORDS["acts"]
 
 
 def _show_places(study: Study) -> None:
-    st.header("Places", anchor=False)
+    st.header("Assignments", anchor=False)
     if sides := Sessions(study).sides():
         counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
         st.text(written("lead.sides", sides=", ".join(counts)))
@@ -379,7 +379,7 @@ def _show_places(study: Study) -> None:
     else:
         times = times.assign(minutes=times["active_seconds"] / 60)
         columns = "rater_id state units minutes end owed why"
-        show_table(times, "Who took part", columns, folded=True)
+        show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
     with act_form(study, "places", "Apply", _change_place, clears=True):
         st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
@@ -426,21 +426,23 @@ _ROLES = WORDS["accounts"]
 
 
 def show_accounts(study: Study) -> None:
-    st.header("Add an account, or change one", anchor=False)
-    with act_form(study, "account", "Save the account", _set, clears=True):
+    st.text(written("lead.accounts"))
+    existing = access.accounts(study.store)
+    if existing:
+        show_table(pd.DataFrame([*existing.values()]), "Accounts", "name role")
+    st.header("Change or add an account" if existing else "Add the first account", anchor=False)
+    with act_form(study, "account", "Save the account", _set, clears=True, is_primary=True):
         st.text_input("Name", autocomplete="off", key="account.name")
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
-    existing = access.accounts(study.store)
     if existing:
-        st.header("End an account", anchor=False)
+        st.header("Remove an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
             names = dict(zip(existing, existing, strict=True))
             choose_any("Account", names, "Choose an account", "disable.name")
-            st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
-        show_table(pd.DataFrame([*existing.values()]), "Who can log in", "name role")
+            st.form_submit_button("Remove", on_click=lead_callback(study, "disable", _disable))
     show_outcome("disable")
 
 
@@ -547,4 +549,4 @@ def show_log(study: Study) -> None:
     told = " ".join(name for name in ("about", "detail") if shown[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
     columns = f"created_at done_by kind {told} times"
-    show_table(shown, "What leads did", columns, headings=headings)
+    show_table(shown, "Logged actions", columns, headings=headings)

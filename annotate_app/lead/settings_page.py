@@ -289,7 +289,7 @@ _ELSEWHERE = {
 
 def show_settings(study: Study) -> None:
     st.text(written("lead.settings"))
-    part = _choose_part("Part of the settings", _PARTS, "settings_part")
+    part = _choose_part("Section", _PARTS, "settings_part")
     editing = begin(study, f"settings-{part}")
     config = editing.present.config
     fields = _settings_of(config, part)
@@ -325,7 +325,7 @@ def show_settings(study: Study) -> None:
         if reason
     ]
     if rows:
-        titles = {"name": "Setting", "value": "Set to", "why": "Why it stays"}
+        titles = {"name": "Setting", "value": "Set to", "why": "Why it is locked"}
         show_table(pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles)
 
 
@@ -400,7 +400,7 @@ def show_texts(study: Study) -> None:
         present = str(getattr(config.session, name))
     left, right = st.columns(2, gap="large")
     with left, st.form(editing.key("form"), border=False):
-        label, key = f"{_TEXTS[name]} ({written('lead.texts_form')})", editing.key("text")
+        label, key = f"{_TEXTS[name]} (Markdown)", editing.key("text")
         text = st.text_area(label, present, height=360, key=key)
         sent = st.form_submit_button(_SEE, type="primary")
     with right:
@@ -468,7 +468,7 @@ def show_rubrics(study: Study) -> None:
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """Draw the fields of a rubric's words; return what is entered, and that of each option."""
-    key, guidelines = editing.key, f"Guidelines ({written('lead.texts_form')})"
+    key, guidelines = editing.key, "Guidelines (Markdown)"
     words = {
         "title": _line("Title", rubric.title, key("title")),
         "question": _line("Question", rubric.question, key("question")),
@@ -567,8 +567,8 @@ def show_training(study: Study) -> None:
         st.text(written(f"lead.{state}", count=len(entries), file=file))
     else:
         st.text(written("lead.no_entries"))
-    names = [*(str(entry.get(edited.name, "")) for entry in entries), "A new one"]
-    label, places, key_at = f"Which {edited.one}", range(len(names)), editing.key("at")
+    names = [*(str(entry.get(edited.name, "")) for entry in entries), f"New {edited.one}"]
+    label, places, key_at = f"Edit {edited.one}", range(len(names)), editing.key("at")
     at = st.selectbox(label, places, format_func=names.__getitem__, key=key_at)
     entry = entries[at] if at < len(entries) else {}
     of_units = edited.place == "unit"
@@ -582,7 +582,7 @@ def show_training(study: Study) -> None:
         )
         keep, take_out, _ = st.columns([1, 1, 1])
         sent = keep.form_submit_button(_SEE, type="primary", width="stretch")
-        removes = bool(entry) and take_out.form_submit_button("Take it out", width="stretch")
+        removes = bool(entry) and take_out.form_submit_button("Delete", width="stretch")
     if sent or removes:
         new = None if removes else entered
         offer(study, editing, lambda: _changed_entries(editing, edited, file, at, new))
@@ -608,10 +608,15 @@ def _unit(
     values = {}
     order = [*TEXT_VARIABLES]  # as annotators read them; what a rubric adds comes first
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
+    sides = st.columns(2) if any(name.endswith(("_a", "_b")) for name in variables) else ()
+    columns = dict(zip(("_a", "_b"), sides, strict=False))
     for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
         present = entry.get("values", {}).get(variable, "")
         label = TEXT_VARIABLES.get(variable, named(variable))
-        values[variable] = st.text_area(label, present, key=key(f"values.{variable}"), height=110)
+        column = columns.get(variable[-2:], st)
+        values[variable] = column.text_area(
+            label, present, key=key(f"values.{variable}"), height=80
+        )
     unit["values"] = {variable: text for variable, text in values.items() if text}
     expected = {
         rubric.name: _right_answers(rubric, entry.get("expected", {}).get(rubric.name, []), key)
@@ -619,7 +624,7 @@ def _unit(
     }
     unit["expected"] = {name: keys for name, keys in expected.items() if keys}
     if explains:
-        label = f"Explanation, shown with the right answer ({written('lead.texts_form')})"
+        label = "Explanation, shown with the correct answer (Markdown)"
         present, at = entry.get("explanation", ""), key("explanation")
         unit["explanation"] = st.text_area(label, present, key=at, height=110).strip() or None
     elif "explanation" in entry:
@@ -638,7 +643,7 @@ def _right_answers(
     return st.multiselect(
         label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=at,
         format_func=rubric.kind.title_of,
-        placeholder="Not asked, or any answer will do",
+        placeholder="Any answer",
     )  # fmt: skip
 
 
@@ -656,7 +661,7 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
     options = st.text_area("Answers, one per line", options, key=key("options"), height=130)
     question["options"] = listed(options, "\n")
     if edited.name == "question":
-        question["answer"] = _line("The right answer", entry.get("answer", ""), key("answer"))
+        question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")
         explanation = st.text_area(label, present, key=key("explanation"), height=96)
         question["explanation"] = explanation.strip() or None

@@ -92,7 +92,6 @@ def test_every_page_has_its_address():
 
 
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
-IDLE, BUSY = progress.Forecast(10, 20), progress.Forecast(10, 20, 3.0, annotators=2)
 
 
 def verdicts(**given: str) -> list[Any]:
@@ -103,15 +102,10 @@ def verdicts(**given: str) -> list[Any]:
     ]
 
 
-def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
-    decided = verdicts(r="do_not_use can_replace")
-    assert pages.is_over(IDLE, decided)
-    for forecast, given in (
-        (BUSY, decided),
-        (IDLE, verdicts(r="do_not_use inconclusive")),
-        (IDLE, []),
-    ):
-        assert not pages.is_over(forecast, given)
+def test_a_study_is_decided_where_every_grader_has_a_conclusive_verdict():
+    assert pages.is_decided(verdicts(r="do_not_use can_replace"))
+    for undecided in (verdicts(r="do_not_use inconclusive"), []):
+        assert not pages.is_decided(undecided)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     none_on_one = verdicts(r="can_replace", s="do_not_use")
     after = pages.after_the_verdicts
@@ -413,7 +407,7 @@ def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder):
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
     app = shown_to(folder, "Flags")
     assert not app.exception
-    assert [each.label for each in app.button].count("Mark as dealt with") == 2
+    assert [each.label for each in app.button].count("Mark as resolved") == 2
     assert "no rubric" in html_of(app)
 
 
