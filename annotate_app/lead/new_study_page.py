@@ -19,10 +19,10 @@ from evenhand.annotate_app.lead.parts import (
     OF_TOOLS,
     TABLES,
     WORDS,
-    as_raters_see,
-    listed,
+    show_preview,
     show_table,
-    written_down,
+    split_list,
+    uploaded_files,
 )
 from evenhand.annotate_app.logins import place_of, require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
@@ -96,8 +96,8 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
         if not wish:
             return
         with (
-            written_down(OF_TOOLS, items=upload) as files,
-            written_down(["toml"], rubric=rubric) as rubrics,
+            uploaded_files(OF_TOOLS, items=upload) as files,
+            uploaded_files(["toml"], rubric=rubric) as rubrics,
         ):
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
@@ -156,7 +156,7 @@ def _columns(
         subject=subject,
         cluster=cluster or "",
         judge=judge or "",
-        missing=tuple(listed(missing)),
+        missing=tuple(split_list(missing)),
         sheet=sheet,
         each_turn=each_turn,
     )
@@ -179,7 +179,7 @@ def _looked(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) 
     """The contents of the file, read once."""
     kept: dict[str, ItemFile] = st.session_state.setdefault(_LOOKED, {})
     if key not in kept:
-        with written_down(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
+        with uploaded_files(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
             held = _apart(who, look_at_items, files["items"], options)
         kept = {**dict(list(kept.items())[-3:]), key: held}
         st.session_state[_LOOKED] = kept
@@ -222,7 +222,7 @@ def _asked(
     left, right = st.columns(2, gap="large")
     example = "yes: Every statement is supported\nno"
     given = left.text_area(_FIELDS["options"], height=130, placeholder=example)
-    parted = [line.partition(":") for line in listed(given, "\n")]
+    parted = [line.partition(":") for line in split_list(given, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
     levels: dict[Literal["", "nominal", "ordinal"], str] = {
         "": "Only if they are consecutive numbers"
@@ -347,7 +347,7 @@ def _of_pairs(study: Study, who: Visitor) -> None:
     if not wish:
         return
     try:
-        with written_down(pairs=pairs, responses=responses) as files:
+        with uploaded_files(pairs=pairs, responses=responses) as files:
             if files["pairs"] is None:
                 raise InputError("upload a file of pairs")
             if not rubrics:
@@ -373,7 +373,7 @@ def _show_preview(preview: StudyPreview) -> None:
         people = rubric.for_people(values)
         options = items((option.name, [option.description]) for option in rubric.kind.listed)
         blocks = drawn_blocks(people.blocks, ENGLISH, preview.markup)
-        as_raters_see(heading(people.question) + blocks + options)
+        show_preview(heading(people.question) + blocks + options)
     for sentence in preview.read:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}

@@ -1,6 +1,5 @@
-"""The frame around the lead's pages: the way to each, what the study is called, the way out. And
-the pages on how the study goes: the overview, with the next step and the verdicts in the report's
-own words; progress; agreement.
+"""The list of the lead's pages, the frame around them (the study's name, links, logout), and three
+pages: the overview with the next step and the verdicts, progress, and agreement.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     page_of,
-    show_drawn,
+    show_charts,
     show_table,
     stand_by,
 )
@@ -99,7 +98,7 @@ from evenhand.texts import DASH, number_of, written
 
 
 class Tile(NamedTuple):
-    """A question, the number that answers it, which leads to what it counts, and how to read it."""
+    """A tile of the overview: what it counts, the number as a link to its rows, and a note."""
 
     question: str
     answer: PageLink
@@ -107,10 +106,12 @@ class Tile(NamedTuple):
 
 
 _FAILED = {"do_not_use", "disagrees_with_reference"}
+"""Verdicts on a grader that does not pass."""
 
 
 @st.fragment(run_every="5s")
 def show_overview(study: Study) -> None:
+    """Draw the recommendations, the next step, the tiles, the open issues and the verdicts."""
     require(study, "lead")
     figures = latest_figures(study)
     is_current = figures is not None and figures.version == data_version(study)
@@ -120,17 +121,17 @@ def show_overview(study: Study) -> None:
             advice = figures.report["study"]["recommendations"].values()
             lines = [block(sentence, "advice") for sentence in advice]
             show(*lines or [block(written("lead.no_verdict"))])
-    ends, to_do = latest(study, forecast), waiting(study, figures)
-    step = next_step(study, figures, ends, to_do)
+    outlook, issues = latest(study, forecast), open_issues(study, figures)
+    step = next_step(study, figures, outlook, issues)
     with st.container(key="next-step"):
         st.text("Next step")
         if step:
             step.show()
         else:
             _ask_for_verdict(study)
-    if ends.left > 0 and is_decided(verdicts):
-        st.text(written("cockpit.decided", left=ends.left))
-    tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
+    if outlook.left > 0 and is_decided(verdicts):
+        st.text(written("cockpit.decided", left=outlook.left))
+    tiles = [_progress_tile(study, outlook), _end_tile(outlook), _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
         for number, tile in enumerate(tiles):
@@ -140,9 +141,9 @@ def show_overview(study: Study) -> None:
                 show(block(tile.note, "said"))
     st.header("Needs your attention", anchor=False)
     with st.container(key="waiting"):
-        for link in to_do.values():
+        for link in issues.values():
             link.show()
-    if not to_do:
+    if not issues:
         st.text(written("lead.nothing_waits"))
     if figures is not None and verdicts:
         with st.container(key=f"verdicts-{age}"):
@@ -154,49 +155,53 @@ def show_overview(study: Study) -> None:
 # ---- the tiles ----------------------------------------------------------------------------------
 
 
-def _progress_tile(study: Study, ends: Forecast) -> Tile:
+def _progress_tile(study: Study, outlook: Forecast) -> Tile:
     states = latest(study, rater_progress)["state"].tolist()
-    share = ends.done / ends.wanted if ends.wanted else math.nan
+    share = outlook.done / outlook.wanted if outlook.wanted else math.nan
     note = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
-    number = written("cockpit.labels", done=ends.done, wanted=ends.wanted) if ends.wanted else DASH
+    number = (
+        written("cockpit.labels", done=outlook.done, wanted=outlook.wanted)
+        if outlook.wanted
+        else DASH
+    )
     return Tile("Progress", PageLink("Progress", number), note)
 
 
-def _end_tile(ends: Forecast) -> Tile:
-    if not ends.wanted or math.isnan(ends.hours):
-        return Tile("Time left", PageLink("Progress", DASH), time_left(ends))
-    if ends.left <= 0:
+def _end_tile(outlook: Forecast) -> Tile:
+    if not outlook.wanted or math.isnan(outlook.hours):
+        return Tile("Time left", PageLink("Progress", DASH), time_left(outlook))
+    if outlook.left <= 0:
         return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
-    end = f"{ends.end[:1].upper()}{ends.end[1:]}."
-    return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
+    end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
+    return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
 
 
-def _cost_tile(paid: Costs) -> Tile:
+def _cost_tile(spent: Costs) -> Tile:
     notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
-    if paid.owed is not None:
-        amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
+    if spent.owed is not None:
+        amount = written("cockpit.amount", amount=spent.owed, currency=spent.currency)
         answer, notes = PageLink("Sessions", amount), []
-        if paid.graders_usd is not None:
-            notes.append(written("cockpit.graders", amount=paid.graders_usd))
-    elif paid.graders_usd is not None:
-        amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
+        if spent.graders_usd is not None:
+            notes.append(written("cockpit.graders", amount=spent.graders_usd))
+    elif spent.graders_usd is not None:
+        amount = written("cockpit.amount", amount=spent.graders_usd, currency="USD")
         answer, notes = PageLink("Progress", amount), [written("cockpit.graders_only")]
-    if paid.unpriced:
-        notes.append(written("cockpit.unpriced", count=paid.unpriced))
+    if spent.unpriced:
+        notes.append(written("cockpit.unpriced", count=spent.unpriced))
     return Tile("Cost", answer, " ".join(notes))
 
 
 def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
     number, note = DASH, written("cockpit.not_yet")
     if figures is not None:
-        names = suspects(study, figures)
+        names = annotators_to_review(study, figures)
         number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return Tile("Annotators to review", PageLink("Annotators", number), note)
 
 
-def suspects(study: Study, figures: LiveFigures) -> list[str]:
-    """The raters whose work is flagged and who are not excluded."""
+def annotators_to_review(study: Study, figures: LiveFigures) -> list[str]:
+    """Return the ids of annotators whose work is flagged and who are not excluded."""
     flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"].tolist()
     excluded = oversight(study.store).exclusions
     return [rater for rater in flagged if rater not in excluded]
@@ -218,26 +223,26 @@ def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
 
 
 def next_step(
-    study: Study, figures: LiveFigures | None, ends: Forecast, to_do: Mapping[str, PageLink]
+    study: Study, figures: LiveFigures | None, outlook: Forecast, issues: Mapping[str, PageLink]
 ) -> PageLink | None:
-    """Return what the lead had best do now; None where that is to ask for a verdict."""
-    if "paused" in to_do:
+    """Return a link to what the lead should do next; None if that is to ask for a verdict."""
+    if "paused" in issues:
         return PageLink("Sessions", written("cockpit.go_on"))
-    if not ends.wanted:
+    if not outlook.wanted:
         return PageLink("Progress", written("cockpit.no_units"))
-    if "invites" in to_do:
-        return to_do["invites"]
-    if figures is not None and (names := suspects(study, figures)):
+    if "invites" in issues:
+        return issues["invites"]
+    if figures is not None and (names := annotators_to_review(study, figures)):
         text = written("cockpit.look_at", rater=names[0])
         return PageLink("Annotators", text, {"one_rater": names[0]})
     verdicts = _verdicts(figures)
-    if ends.left > 0 and not is_decided(verdicts):
-        if "flags" in to_do:
-            return to_do["flags"]
+    if outlook.left > 0 and not is_decided(verdicts):
+        if "flags" in issues:
+            return issues["flags"]
         _, missing = latest(study, places_without_annotator)
         invite = PageLink("Sessions", written("several.invite"))
         return invite if missing else PageLink("Progress", written("cockpit.wait"))
-    # Open because a verdict was not asked for on these labels.
+    # Inconclusive only because labels came in since the last interim analysis.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
     could_decide = any(
@@ -245,7 +250,7 @@ def next_step(
     )
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
-    return after_the_verdicts(verdicts, figures.report["names"] if figures else {})
+    return report_link(verdicts, figures.report["names"] if figures else {})
 
 
 def is_decided(verdicts: Sequence[Verdict]) -> bool:
@@ -255,8 +260,8 @@ def is_decided(verdicts: Sequence[Verdict]) -> bool:
     return bool(verdicts) and all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
 
 
-def after_the_verdicts(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
-    """Return the link to the report, naming the first rubric on which no grader may be used."""
+def report_link(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
+    """Return the link to the report, naming the first rubric on which no grader passes."""
     for rubric in dict.fromkeys(verdict["rubric"] for verdict in verdicts):
         outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
         if outcomes <= _FAILED:
@@ -265,7 +270,7 @@ def after_the_verdicts(verdicts: Sequence[Verdict], names: Mapping[str, str]) ->
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """Draw the button for a verdict: only on request, as each interim analysis is counted."""
+    """Draw the button that runs a counted interim analysis, and the result of the last one."""
     folder = study.folder.resolve()
     counting = lead_callback(study, "look", lambda study, _: run_apart(count_look, folder))
     st.button("Ask for a verdict now", on_click=counting)
@@ -276,12 +281,14 @@ def _ask_for_verdict(study: Study) -> None:
 _QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotators"}
 
 
-def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
-    """Links to all that waits for the lead's decision, each to the page where it is made."""
+def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
+    """Return links to the pages on which a decision of the lead is due, by kind: "adjudication",
+    "flags", "raters", "invites", "paused".
+    """
     counts = {
         "adjudication": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
-        "raters": len(suspects(study, figures)) if figures else 0,
+        "raters": len(annotators_to_review(study, figures)) if figures else 0,
     }
     links = {
         name: PageLink(_QUEUES[name], written(f"lead.to_do_{name}", count=count))
@@ -296,7 +303,7 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
 
 
 def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
-    """Draw the table of graders by rubrics, and each verdict's own sentence on a click."""
+    """Draw the table of graders by rubrics, with all verdicts as folded sentences."""
     st.header("Verdicts", anchor=False)
     table, names = verdict_table(verdicts, figures.results), figures.report["names"]
     table["grader"] = table["grader"].replace(names)
@@ -310,8 +317,9 @@ def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
 
 
 def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each grader and, after `grader`, a column for each rubric: the verdict, both
-    kappas where they are known, and what decided it.
+    """Return a row per grader, best first, with the column `grader` and one column per rubric. A
+    cell has the verdict, both kappas where they are known, and what decided it; a dash if there is
+    no verdict. `results` are rows of results.csv.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
     graders = best_first(rank_graders(results, verdicts))
@@ -326,22 +334,23 @@ def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.Data
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
-# Progress of the labelling.
+# ---- progress of the labelling ------------------------------------------------------------------
 
 
 @st.fragment(run_every="10s")
 def show_progress(study: Study) -> None:
+    """Draw what is left of the labelling, by rubric and annotator, and the work of the graders."""
     require(study, "lead")
     rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-    ends = latest(study, forecast)
-    decided = ends.left > 0 and is_decided(_verdicts(current_figures(study)))
-    if decided:
-        st.text(written("cockpit.decided", left=ends.left))
-    st.text(time_left(ends))
+    outlook = latest(study, forecast)
+    is_optional = outlook.left > 0 and is_decided(_verdicts(current_figures(study)))
+    if is_optional:
+        st.text(written("cockpit.decided", left=outlook.left))
+    st.text(time_left(outlook))
     units, more = latest(study, places_without_annotator)
-    if more and not decided:
+    if more and not is_optional:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
         with st.container(key="next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
@@ -362,7 +371,7 @@ def show_progress(study: Study) -> None:
         show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)
 
 
-# Agreement among people, and of each grader with them, while labels come in.
+# ---- agreement between annotators, and of graders with annotators -------------------------------
 
 
 def _titles(study: Study) -> dict[str, str]:
@@ -375,6 +384,7 @@ _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
 @st.fragment(run_every="3s")
 def show_agreement(study: Study) -> None:
+    """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
     require(study, "lead")
     figures = latest_figures(study)
     _show_pairs(study)
@@ -392,10 +402,10 @@ def show_agreement(study: Study) -> None:
     )
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     main["rubric"] = main["rubric"].replace(_titles(study))
-    for sentence in enough(main, half_width, noun):
+    for sentence in precision_sentences(main, half_width, noun):
         st.text(sentence)
     st.header("Graders compared with human agreement", anchor=False)
-    show_drawn(figures.forests)
+    show_charts(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
     main = main.assign(who=main["who"].replace(figures.report["names"]))
@@ -405,27 +415,30 @@ def show_agreement(study: Study) -> None:
 
 
 def _show_pairs(study: Study) -> None:
-    """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
-    called, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
+    """Draw a table of kappa by pairs of annotators for each rubric; columns have row numbers."""
+    names, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
     if pairs:
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
-        for rubric, (raters, n, kappa) in pairs.items():
-            heads = {str(at): str(at) for at in range(1, len(raters) + 1)}
-            rows = [{"": f"{at}. {called.get(name, name)}"} for at, name in enumerate(raters, 1)]
-            for a, b in zip(*n.nonzero(), strict=True):
-                at, number = max(0, kappa[a, b]), f"{kappa[a, b]:.2f}".replace("nan", DASH)
-                drawn = f'<b style="--at: {at:.0%}">{number}</b> ({n[a, b]:,})'
-                rows[a][str(b + 1)] = drawn * bool(a != b)
-            table = pd.DataFrame(rows, columns=["", *heads]).fillna("")
-            show_table(table, titles[rubric], {"": "Annotator"} | heads, html_columns=heads)
+        for rubric, (raters, n_shared, kappa) in pairs.items():
+            numbers = {str(number): str(number) for number in range(1, len(raters) + 1)}
+            rows = [{"": f"{n}. {names.get(rater, rater)}"} for n, rater in enumerate(raters, 1)]
+            for row, column in zip(*n_shared.nonzero(), strict=True):
+                if row == column:
+                    continue
+                value = kappa[row, column]
+                shade, text = max(0, value), f"{value:.2f}".replace("nan", DASH)
+                cell = f'<b style="--at: {shade:.0%}">{text}</b> ({n_shared[row, column]:,})'
+                rows[row][str(column + 1)] = cell
+            table = pd.DataFrame(rows, columns=["", *numbers]).fillna("")
+            show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
-    """The rows that matter while labels come in and those that decide the verdicts, people with
-    each other first, with `who` and `figure` in words.
+    """Return the rows of results.csv that show the main statistics on all items or decide the
+    verdicts, sorted with human agreement before the graders; `who` and `figure` are added in words.
     """
-    usual = (
+    is_main = (
         (results["rater_a"] == "humans")
         & (results["subset"] == ALL)
         & (results["at"] == "")
@@ -437,7 +450,7 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
         for key in deciding_keys(verdict["verdict"], verdict["evidence"])
         if key
     ]
-    rows = results[usual | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
+    rows = results[is_main | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
     rows = rows.assign(
         who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
         figure=[
@@ -450,9 +463,9 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
 
 
-def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
-    """Return for every rubric the number of clusters (each a `noun`) still to label for the wanted
-    half-width of people's kappa, as a sentence.
+def precision_sentences(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
+    """Return a sentence per rubric: how many clusters (each a `noun`) are still to be labelled for
+    the wanted half-width of the 95% CI of annotators' kappa. `main` are rows of `main_rows`.
     """
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
@@ -471,17 +484,19 @@ _marker = component(
     js=f"const TYPESETTER = new URL('{typesetter()[0]}', document.baseURI);\n"
     + app_files("panel/formulas.js", "lead/marker.js"),
 )
-"""Marks the page's entry among those beside it, and that above it; typesets formulas."""
+"""Marks the links to the present page and to the listed page of its group; typesets formulas."""
 
 
 @dataclass(frozen=True)
 class _Page:
+    """A page of the lead's: what draws it, its group in the sidebar, and who may see it."""
+
     title: str
     draw: Callable[[Study], None]
     group: str
     roles: tuple[Role, ...] = ("lead",)
     is_listed: bool = True
-    """False for a page that is reached from the others of its group."""
+    """False for a page that the sidebar leaves out: the pages of its group link to it."""
 
     def show(self, study: Study) -> None:
         """Draw the page. Raises InputError unless the visitor has one of its roles."""
@@ -511,44 +526,47 @@ PAGES = (
 
 
 def show_pages(present: Callable[[], Study]) -> None:
-    """Draw the page that the address names, among those for the visitor's role."""
+    """Draw the page that the address names, if the visitor's role permits it, else the first one.
+
+    `present` returns the study as its files are now.
+    """
     study = present()
     who = require(study, "lead", "expert")
     stand_by()
     pages = PAGES[-1:] if study.folder.name == START else PAGES
     permitted = [page for page in pages if who.role in page.roles]
-    listed = [
+    addressed = [
         st.Page(
-            _shown(present, page),
+            _page_function(present, page),
             title=page.title,
             url_path=place_of(page.title),
             visibility="visible" if page.is_listed else "hidden",
         )
         for page in permitted
     ]
-    # The root is the raters' address; there, and at a page of another role, the first is shown.
-    first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
-    hidden = [hidden_page(place, first.title, _shown(present, first)) for place in others]
-    # Flat, as a screen reader finds no list in Streamlit's own groups; the style names them.
-    chosen = st.navigation([*listed, *hidden], expanded=True)
+    # The annotators' address, and pages that another role alone may see, show the first page.
+    first, others = permitted[0], {"", present_place()} - {page.url_path for page in addressed}
+    hidden = [hidden_page(place, first.title, _page_function(present, first)) for place in others]
+    # Not in Streamlit's groups, in which a screen reader finds no list: lead.css names the groups.
+    chosen = st.navigation([*addressed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
-        for page in listed:  # the browser has not yet heard what the page at its address is called
+        for page in addressed:  # on the first run Streamlit does not know the page by its address
             if page.url_path == present_place():
                 st.switch_page(page)
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
-    about = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
+    note = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
-        st.text(f"{name}{about}")
+        st.text(f"{name}{note}")
     with st.sidebar.container(key="lead-visitor"):
         st.text(f"Logged in as {who.name}")
         st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
     other_studies = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in other_studies if name != START]
-    if who.role == "lead" and studies:  # the others at this address, each with its own login
+    if who.role == "lead" and studies:  # each has a login of its own
         heading = written("several.others")
         links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
         with st.sidebar.container(key="lead-other-studies"):
@@ -557,23 +575,24 @@ def show_pages(present: Callable[[], Study]) -> None:
         chosen.run()
 
 
-def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
-    # A fragment: what happens in it waits for what happened before, and never ends a run.
-    @st.fragment
+def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
+    """Return the function by which Streamlit draws a page, with links to the pages of its group."""
+
+    @st.fragment  # its events wait for earlier ones, and end no run of the whole page
     def show() -> None:
         study = present()
         try:
             require(study, *page.roles)
         except InputError:
-            st.rerun()  # to the login
+            st.rerun()  # shows the login
         st.title(page.title, anchor=False)
         siblings = [entry for entry in PAGES if entry.group == page.group]
         if not all(entry.is_listed for entry in siblings) and study.folder.name != START:
             with st.container(horizontal=True, key="beside"):
                 for entry in siblings:
                     PageLink(entry.title, entry.title).show()
-        shown, above = place_of(page.title), place_of(next(entry.title for entry in siblings))
-        _marker(key="marker", data={"page": shown, "above": "" if page.is_listed else above})
+        above = "" if page.is_listed else place_of(siblings[0].title)
+        _marker(key="marker", data={"page": place_of(page.title), "above": above})
         try:
             page.draw(study)
         except InputError as error:

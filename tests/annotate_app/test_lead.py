@@ -206,7 +206,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
     choose(page, "Show one annotator", "anna")
-    fill(page, "Reason, which stands in the report", HOSTILE)
+    fill(page, "Reason, shown in the report", HOSTILE)
     press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
     settled(page).get_by_role("button", name="Clear").click()
@@ -513,7 +513,7 @@ def test_the_flagged_rater_stands_first_and_has_a_page(lead, twenty):
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
     settled(page).get_by_text("Latest answers").first.click()
     expect(page.get_by_role("cell", name=f"|{SUBJECT}|a").first).to_be_visible()
-    fill(page, "Reason, which stands in the report", HOSTILE)
+    fill(page, "Reason, shown in the report", HOSTILE)
     press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
     with open_study(twenty.folder) as study:

@@ -19,7 +19,7 @@ from evenhand.annotate_app.lead import adjudication_page, pages, parts, raters_p
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted, latest
-from evenhand.annotate_app.lead.raters_page import kappa_drawn
+from evenhand.annotate_app.lead.raters_page import kappa_cell
 from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -108,7 +108,7 @@ def test_a_study_is_decided_where_every_grader_has_a_conclusive_verdict():
         assert not pages.is_decided(undecided)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     none_on_one = verdicts(r="can_replace", s="do_not_use")
-    after = pages.after_the_verdicts
+    after = pages.report_link
     ways = [after(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
     assert {way.title for way in ways} == {"Export"}
     assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
@@ -194,18 +194,18 @@ def test_figures_follow_the_labels(make_study):
     label(folder, "ann", "LRCLRCLRCLRC")
     with open_study(folder) as study:
         (row,) = study_quality(study).to_dict("records")
-    assert kappa_drawn(row) == ""  # whom nobody labels beside
-    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
+    assert kappa_cell(row) == ""  # whom nobody labels beside
+    assert kappa_cell(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
-    (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
+    (drawn, _) = map(kappa_cell, first.quality.to_dict("records"))
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     main = pages.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = pages.enough(main, 0.01, "pair")
+    (sentence,) = pages.precision_sentences(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = pages.enough(main, 0.5, "pair")
+    (sentence,) = pages.precision_sentences(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
     maker.request(first.version)
     assert maker.last_attempt is first  # nothing has come in: nothing is made

@@ -125,9 +125,7 @@ def test_the_work_and_its_end_in_words():
     end = lead.Forecast(1, 9, 42.3, 3, soon).end
     assert end == f"3 annotators will need until {soon:%A %H}:00 UTC"
     until = lead.Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))
-    said = (
-        "1,999 of 2,000 planned labels are missing (42 hours of work): 1 annotator will need"
-    )
+    said = "1,999 of 2,000 planned labels are missing (42 hours of work): 1 annotator will need"
     assert lead.time_left(until) == f"{said} until 1 May 2100."
     said = "(60 minutes of work): 2 annotators labelled in the last 24 hours."
     assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).endswith(said)
