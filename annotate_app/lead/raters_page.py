@@ -116,7 +116,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
         checks=[_CHECKS.format_map(row) if row["attention_given"] else "" for row in rows],
     )
     columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run"
-    columns += " checks" * table["checks"].any()
+    columns += " checks" * bool(table["checks"].any())
     title = "Annotators compared with the others on the same items"
     with st.container(key="quality"):
         show_table(table, title, columns, html_columns=("rater_id", "kappa"))

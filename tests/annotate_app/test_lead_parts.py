@@ -138,7 +138,7 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
     assert found.show == ["prompt", "output"]
     assert [_taken_for(name, found) for name, _ in found.columns] == [
         "read by annotators, the prompt", "read by annotators, the response",
-        "the subject (model under test)", "kept as a fact",
+        "the subject (model under test)", "kept, not used",
     ]  # fmt: skip
     assert found.taken == item_study(file, ASKED).taken
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
