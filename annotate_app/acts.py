@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -79,8 +79,7 @@ def act_form(
     with st.form(place, border=False, clear_on_submit=clears):
         yield
         act = lead_callback(study, place, store, *arguments)
-        look: Literal["primary", "secondary"] = "primary" if is_primary else "secondary"
-        st.form_submit_button(label, type=look, on_click=act)
+        st.form_submit_button(label, on_click=act, type="primary" if is_primary else "secondary")
     show_outcome(place)
 
 

@@ -30,13 +30,12 @@ from evenhand.analysis.verdicts.judge import (
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, show, show_complaint
-from evenhand.annotate_app.lead.adjudication_page import (
-    show_adjudication,
-    show_disagreements,
-    show_items,
-    show_least_agreed,
+from evenhand.annotate_app.lead import (
+    adjudication_page,
+    new_study_page,
+    raters_page,
+    settings_page,
 )
-from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     PageLink,
@@ -47,20 +46,6 @@ from evenhand.annotate_app.lead.parts import (
     show_charts,
     show_table,
     stand_by,
-)
-from evenhand.annotate_app.lead.raters_page import (
-    show_accounts,
-    show_export,
-    show_flags,
-    show_log,
-    show_raters,
-    show_sessions,
-)
-from evenhand.annotate_app.lead.settings_page import (
-    show_rubrics,
-    show_settings,
-    show_texts,
-    show_training,
 )
 from evenhand.annotate_app.logins import (
     FIRST_PLACE,
@@ -282,9 +267,7 @@ _QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotato
 
 
 def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
-    """Return links to the pages on which a decision of the lead is due, by kind: "adjudication",
-    "flags", "raters", "invites", "paused".
-    """
+    """Return links to the pages on which a decision of the lead is due, by kind of issue."""
     counts = {
         "adjudication": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
@@ -388,7 +371,7 @@ def show_agreement(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     _show_pairs(study)
-    show_least_agreed(study, folded=figures is not None)
+    adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:
         return
     verdicts = _verdicts(figures)
@@ -507,21 +490,21 @@ class _Page:
 PAGES = (
     _Page("Overview", show_overview, "Results"),
     _Page("Agreement", show_agreement, "Results"),
-    _Page("Items", show_items, "Results"),
-    _Page("Export", show_export, "Results"),
-    _Page("Annotators", show_raters, "People"),
+    _Page("Items", adjudication_page.show_items, "Results"),
+    _Page("Export", raters_page.show_export, "Results"),
+    _Page("Annotators", raters_page.show_raters, "People"),
     _Page("Progress", show_progress, "People"),
-    _Page("Sessions", show_sessions, "People"),
-    _Page("Flags", show_flags, "Quality"),
-    _Page("Adjudication", show_adjudication, "Quality", ("lead", "expert")),
-    _Page("Disagreements", show_disagreements, "Quality"),
-    _Page("Settings", show_settings, "Set-up"),
-    _Page("Texts", show_texts, "Set-up", is_listed=False),
-    _Page("Rubrics", show_rubrics, "Set-up", is_listed=False),
-    _Page("Training and checks", show_training, "Set-up", is_listed=False),
-    _Page("Accounts", show_accounts, "Set-up", is_listed=False),
-    _Page("Log", show_log, "Set-up", is_listed=False),
-    _Page("New study", show_new_study, "Set-up", is_listed=False),
+    _Page("Sessions", raters_page.show_sessions, "People"),
+    _Page("Flags", raters_page.show_flags, "Quality"),
+    _Page("Adjudication", adjudication_page.show_adjudication, "Quality", ("lead", "expert")),
+    _Page("Disagreements", adjudication_page.show_disagreements, "Quality"),
+    _Page("Settings", settings_page.show_settings, "Set-up"),
+    _Page("Texts", settings_page.show_texts, "Set-up", is_listed=False),
+    _Page("Rubrics", settings_page.show_rubrics, "Set-up", is_listed=False),
+    _Page("Training and checks", settings_page.show_training, "Set-up", is_listed=False),
+    _Page("Accounts", raters_page.show_accounts, "Set-up", is_listed=False),
+    _Page("Log", raters_page.show_log, "Set-up", is_listed=False),
+    _Page("New study", new_study_page.show_new_study, "Set-up", is_listed=False),
 )
 
 

@@ -40,15 +40,7 @@ from evenhand.lazy import pd
 from evenhand.reporting import exporting
 from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study, access, extend_sample, open_study
-from evenhand.study.desk.claims import (
-    Exclusion,
-    attention_results,
-    exclude,
-    oversight,
-    pause,
-    readmit,
-    resume,
-)
+from evenhand.study.desk import claims
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_flag
 from evenhand.study.lead.progress import (
     annotator_minutes,
@@ -76,15 +68,13 @@ def show_raters(study: Study) -> None:
     """Draw the quality of the annotators' labels, or of one annotator's with all details."""
     raters = latest(study, rater_progress)["rater_id"].tolist()
     names = {rater: study.config.names.get(rater, rater) for rater in raters}
-    rater = choose_any(
-        "Show one annotator", names, "All annotators", "one_rater", bind="query-params"
-    )
+    rater = choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
     _show_quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
         st.subheader("Exclude or readmit", anchor=False)
         st.text(written("lead.exclusion"))
-        is_excluded = rater in oversight(study.store).exclusions
+        is_excluded = rater in claims.oversight(study.store).exclusions
         label = "Readmit" if is_excluded else "Exclude"
         with act_form(study, "exclusion", label, _exclude_or_readmit, rater, is_excluded):
             key = "exclusion.reason"
@@ -98,7 +88,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
     figures = latest_figures(study)
     if figures is None:
         return
-    excluded, names = oversight(study.store).exclusions, study.config.names
+    excluded, names = claims.oversight(study.store).exclusions, study.config.names
     table = figures.quality
     is_excluded, is_flagged = table["rater_id"].isin(list(excluded)), table["flagged"] != ""
     n_to_review = int((is_flagged & ~is_excluded).sum())
@@ -126,7 +116,7 @@ _CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
 
 
 def _name_and_flags(
-    row: Mapping[str, Any], names: Mapping[str, str], excluded: Mapping[str, Exclusion]
+    row: Mapping[str, Any], names: Mapping[str, str], excluded: Mapping[str, claims.Exclusion]
 ) -> str:
     """Return HTML: an annotator's name as a link to their page, above the flags on their work."""
     rater = row["rater_id"]
@@ -154,7 +144,7 @@ def kappa_cell(row: Mapping[str, Any]) -> str:
 def _exclude_or_readmit(
     study: Study, who: access.Visitor, rater: str, is_excluded: bool, *, reason: str
 ) -> None:
-    change = readmit if is_excluded else exclude
+    change = claims.readmit if is_excluded else claims.exclude
     change(study.store, rater, reason, who.name)
 
 
@@ -167,7 +157,7 @@ _POINT_COLOUR = "#3a78bb"
 
 def _show_rater(study: Study, rater: str) -> None:
     """Draw one annotator's exclusion, confusions, pace, attention checks and latest answers."""
-    exclusion = oversight(study.store).exclusions.get(rater)
+    exclusion = claims.oversight(study.store).exclusions.get(rater)
     if exclusion is not None:
         at, by = to_the_minute(exclusion.created_at), exclusion.done_by
         st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
@@ -181,7 +171,7 @@ def _show_rater(study: Study, rater: str) -> None:
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
     st.subheader("Attention checks", anchor=False)
-    checks = counted(study, attention_results)
+    checks = counted(study, claims.attention_results)
     checks = checks[checks["rater_id"] == rater]
     if checks.empty:
         st.text(written("lead.rater_no_checks"))
@@ -263,15 +253,13 @@ def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer
 # ---- sessions: invitations, assignments, pause, sample ------------------------------------------
 
 _MOST_INVITES = 200
-_IN_HOURS_FROM = 300
-"""Minutes of work from which an invitation states hours."""
 _ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
     """Draw invitations, assignments, and the fields to pause the study or enlarge the sample."""
-    is_paused = oversight(study.store).paused
-    change = resume if is_paused else pause
+    is_paused = claims.oversight(study.store).paused
+    change = claims.resume if is_paused else claims.pause
     _show_invites(study)
     _show_places(study)
     st.header("Pause", anchor=False)
@@ -349,7 +337,7 @@ def _show_links(study: Study, made: pd.DataFrame) -> None:
     text = reader.say("session.invitation", titles=titles)
     if minutes := latest(study, annotator_minutes):
         rounded = 5 * math.ceil(minutes / 5)
-        time = f"{minutes / 60:.0f} h" if minutes >= _IN_HOURS_FROM else f"{rounded} min"
+        time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded} min"
         text += " " + reader.say("session.takes", time=time)
     text += "\n{link}"
     show(block(text, "quote", "Text to send"))
@@ -493,7 +481,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "answers.csv": exporting.exported_answers,
     "raters.csv": rater_progress,
     "times.csv": exporting.exported_times,
-    "attention.csv": attention_results,
+    "attention.csv": claims.attention_results,
     "background.csv": raters_table,
     "decisions.csv": exporting.exported_decisions,
 }

@@ -36,21 +36,8 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES, TextBlock
-from evenhand.study import Study
+from evenhand.study import Study, changing
 from evenhand.study.access import Visitor
-from evenhand.study.changing import (
-    Contents,
-    Difference,
-    changed_since,
-    contents_of,
-    differences,
-    effects,
-    fixed_because,
-    has_begun,
-    labels_under,
-    read_files,
-    save,
-)
 from evenhand.study.settings.sections import keys_of, section_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
@@ -73,7 +60,7 @@ class Editing:
     """What is edited: its place on the pages, and the study's files when editing began."""
 
     place: str
-    present: Contents
+    present: changing.Contents
 
     def text(self, name: str = FILE_NAME) -> str:
         """Return the text of one of the files; empty if there is no such file."""
@@ -90,8 +77,8 @@ class _Offer:
     """A change that was entered and is not saved yet, with what it changes and its effects."""
 
     place: str
-    after: Contents
-    differences: list[Difference]
+    after: changing.Contents
+    differences: list[changing.Difference]
     effects: list[str]
 
 
@@ -105,7 +92,7 @@ def begin(study: Study, place: str) -> Editing:
         prefix = before.key("")  # its widgets are on the page, and may hold a change
         if any(str(key).startswith(prefix) for key in st.session_state):
             return before
-    editing = Editing(place, contents_of(study, read_files(study)))
+    editing = Editing(place, changing.contents_of(study, changing.read_files(study)))
     st.session_state[_EDITING] = editing
     st.session_state.pop(_OFFER, None)
     return editing
@@ -120,29 +107,29 @@ def offer(study: Study, editing: Editing, make: Callable[[], dict[str, str]]) ->
     try:
         texts = {name: text.encode() for name, text in make().items()}
         # The changed files first, in the order of writing.
-        after = contents_of(study, {**texts, **editing.present.files, **texts})
-        changes = list(differences(editing.present, after))
+        after = changing.contents_of(study, {**texts, **editing.present.files, **texts})
+        changes = list(changing.differences(editing.present, after))
         if not changes:
             raise InputError(written("change.nothing"))
-        consequences = effects(study, editing.present, after)
+        consequences = changing.effects(study, editing.present, after)
         st.session_state[_OFFER] = _Offer(editing.place, after, changes, consequences)
     except InputError as error:
         st.session_state[_COMPLAINT] = str(error)
 
 
-def show_offer(study: Study, editing: Editing) -> Contents:
+def show_offer(study: Study, editing: Editing) -> changing.Contents:
     """Draw the change that was entered, its effects, and the buttons to save it or not. Return the
     study's contents with the change, or the present ones if there is none.
     """
     if complaint := st.session_state.get(_COMPLAINT, ""):
         show_complaint(complaint)
-    if changed_files := changed_since(study, editing.present.files):
+    if changed_files := changing.changed_since(study, editing.present.files):
         if not complaint:
             show_complaint(written("change.meanwhile", files=" and ".join(changed_files)))
         with st.container(border=True, key="newer"):
-            newer = contents_of(study, read_files(study))
+            newer = changing.contents_of(study, changing.read_files(study))
             st.text(written("change.newer"))
-            _show_differences(differences(editing.present, newer), "What is new")
+            _show_differences(changing.differences(editing.present, newer), "What is new")
             st.text(written("change.again"))
             st.button("Begin again from the newer text", on_click=_begin_again)
         return editing.present
@@ -161,7 +148,7 @@ def show_offer(study: Study, editing: Editing) -> Contents:
     return offered.after
 
 
-def _show_differences(changes: Iterable[Difference], caption: str) -> None:
+def _show_differences(changes: Iterable[changing.Difference], caption: str) -> None:
     rows = [(change.place, _cut(change.before), _cut(change.after)) for change in changes]
     columns = {"place": "What", "now": "Before", "then": "After"}
     show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
@@ -178,7 +165,7 @@ def _begin_again() -> None:
 
 def _save(study: Study, who: Visitor, editing: Editing, offered: _Offer) -> Callable[[], None]:
     try:
-        saved = save(study, editing.present.files, offered.after.files, who.name)
+        saved = changing.save(study, editing.present.files, offered.after.files, who.name)
     except InputError as error:
         return partial(_refuse, str(error))
     return partial(_show_saved, ", ".join(dict.fromkeys(change.place for change in saved)))
@@ -294,11 +281,11 @@ def show_settings(study: Study) -> None:
     editing = begin(study, f"settings-{part}")
     config = editing.present.config
     fields = _settings_of(config, part)
-    begun = has_begun(study)
+    begun = changing.has_begun(study)
     fixed = {
         place: written(f"change.elsewhere_{_ELSEWHERE[place]}")
         if place in _ELSEWHERE
-        else fixed_because(place, begun)
+        else changing.fixed_because(place, begun)
         for place in fields
     }
     with st.container(key="settings"), st.form(editing.key("form"), border=False):
@@ -456,7 +443,7 @@ def show_rubrics(study: Study) -> None:
     left, right = st.columns(2, gap="large")
     with left, st.form(editing.key("form"), border=False):
         words, options = _ask_for_words(editing, rubric)
-        if is_default and labels_under(study, editing.present.rubrics[name]):
+        if is_default and changing.labels_under(study, editing.present.rubrics[name]):
             label, kinds = "What kind of change is this?", ("differs", "same")
             title_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
             meaning = st.radio(label, kinds, format_func=title_of, key=key)

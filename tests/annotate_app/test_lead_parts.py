@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead import adjudication_page, pages, parts, raters_page
-from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
+from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _role_of
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted, latest
 from evenhand.annotate_app.lead.raters_page import kappa_cell
@@ -136,7 +136,7 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
         ("prompt", "Hi"), ("output", "Hello"), ("model", "m1"), ("tone", "warm"),
     ]  # fmt: skip
     assert found.show == ["prompt", "output"]
-    assert [_taken_for(name, found) for name, _ in found.columns] == [
+    assert [_role_of(name, found) for name, _ in found.columns] == [
         "read by annotators, the prompt", "read by annotators, the response",
         "the subject (model under test)", "kept, not used",
     ]  # fmt: skip
@@ -153,7 +153,7 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
     assert [name for name, _ in found.columns] == ["task", "said"]
     assert "“Columns that annotators read, in this order”" in _in_page(found.fault)
     assert "--" not in _in_page(found.fault)
-    assert _taken_for("task", found) == ""
+    assert _role_of("task", found) == ""
 
 
 def test_complaints_name_fields_for_options(tmp_path):
@@ -327,7 +327,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
             ]
             abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
             place = st.session_state.setdefault("place", adjudication_page._Place(abouts[0]))
-            adjudication_page._sort(study, place, place.at, abouts, None)
+            adjudication_page._show_causes(study, place, place.at, abouts, None)
 
     arguments = (str(folder), title, name, PASSWORD)
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()
