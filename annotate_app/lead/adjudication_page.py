@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -86,8 +86,8 @@ class Sent:
     passes: bool = False
 
 
-def option_rows(options: Sequence[Option], given: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return the options for the page, each with the key that chooses it and its count in `given`.
+def option_rows(options: Sequence[Option], labels: Sequence[str] = ()) -> list[dict[str, str]]:
+    """Return the options for the page, each with the key that chooses it and its count in `labels`.
     Keys are the options' own if these are digits; else the first nine are numbered.
     """
     have_digits = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
@@ -96,7 +96,9 @@ def option_rows(options: Sequence[Option], given: Sequence[str] = ()) -> list[di
     for place, option in enumerate(options, start=1):
         digit = option.key if have_digits else str(place)
         texts = {"key": option.key, "name": option.name, "description": option.description}
-        votes = written("lead.votes", count=given.count(option.key)) if option.key in given else ""
+        votes = (
+            written("lead.votes", count=labels.count(option.key)) if option.key in labels else ""
+        )
         rows.append(texts | {"digit": digit if digit in digits else "", "votes": votes})
     return rows
 
@@ -174,10 +176,10 @@ def _open_case(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
 def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
     """Draw an item's texts, and next to them its labels and the fields of the decision."""
     people = text_for_annotators(study, case.unit_id, case.rubric)
-    kind, given = people.kind, case.labels
+    kind, labels = people.kind, case.labels
 
     def marked_by(raters: Sequence[str]) -> str:  # how many, not who
-        return written("evidence.marked_by_some", count=len(raters), labels=len(given))
+        return written("evidence.marked_by_some", count=len(raters), labels=len(labels))
 
     texts, decision = st.columns([3, 2])
     with texts:
@@ -188,7 +190,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         if not kind.listed:
-            counts = (f"{label} ({given.count(label)})" for label in kind.in_order(set(given)))
+            counts = (f"{label} ({labels.count(label)})" for label in kind.in_order(set(labels)))
             st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
@@ -199,7 +201,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
                 at = to_the_minute(row["created_at"])
                 text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
                 show(block(text))
-        chosen = [key for label in given for key in kind.parts(label) or [label]]
+        chosen = [key for label in labels for key in kind.parts(label) or [label]]
         data = {
             "token": _token(case.key),
             "options": option_rows(kind.choices("None of these"), chosen),
@@ -258,7 +260,7 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
         st.rerun()
 
 
-def _token(parts: Key | About) -> str:
+def _token(parts: Key | DisagreementKey) -> str:
     """Return a name for an item or disagreement that does not reveal the subject, as ids may do."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
@@ -284,8 +286,8 @@ def show_items(study: Study) -> None:
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
     items_table = latest(study, final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
-    given = items_table["labels"].map(_by_rater)
-    items_table = items_table.assign(given=given, flags=[flags[key] for key in keys])
+    by_rater = items_table["labels"].map(_by_rater)
+    items_table = items_table.assign(given=by_rater, flags=[flags[key] for key in keys])
     if with_graders:
         graded = latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
@@ -301,14 +303,14 @@ def show_items(study: Study) -> None:
     pages = max(1, -(-len(items_table) // _MOST_ITEMS))
     page = st.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
     st.text(written("lead.items", count=len(items_table)))
-    shown = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
-    shown = shown.assign(decided_by=shown["decided_by"].replace("", "none").map(_DECIDED))
+    rows = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
+    rows = rows.assign(decided_by=rows["decided_by"].replace("", "none").map(_DECIDED))
     columns = "item_id rubric final_label decided_by n_labels given flags"
     columns += " graders" * with_graders
     with st.container(key="items"):
-        show_table(shown, "Items and their labels", columns, links=_TO_ITEM)
+        show_table(rows, "Items and their labels", columns, links=_TO_ITEM)
     if items_table["item_id"].nunique() == 1:
-        for row in shown.to_dict("records"):
+        for row in rows.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
 
 
@@ -338,11 +340,17 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
 
 # ---- disagreements between graders and annotators, one by one -----------------------------------
 
-About = tuple[str, str, str]
-"""(rubric, unit id, grader)."""
+
+class DisagreementKey(NamedTuple):
+    """What identifies a disagreement."""
+
+    rubric: str
+    unit_id: str
+    grader: str
+
 
 _ALL, _OPEN = "*", ""
-_AT = "disagreement_at"
+_PLACE = "disagreement_at"
 _SORTED = "sorted"
 
 
@@ -350,7 +358,7 @@ _SORTED = "sorted"
 class _Place:
     """The disagreement on the page; mutable, as acts may not write to the session."""
 
-    at: About | None = None
+    key: DisagreementKey | None = None
 
 
 def show_disagreements(study: Study) -> None:
@@ -363,7 +371,7 @@ def show_disagreements(study: Study) -> None:
         _wait(study)
         return
     disagreements = [case for case in _latest(figures.folder) if case.rubric in study.rubrics]
-    earlier = {_about(decision): decision for decision in sorted_so_far(study)}
+    earlier = {_key_of(decision): decision for decision in sorted_so_far(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
@@ -371,17 +379,16 @@ def show_disagreements(study: Study) -> None:
     names, by_grader = study.config.names, Counter(case.grader for case in disagreements)
     graders = (f"{names.get(grader, grader)} {n:,}" for grader, n in by_grader.most_common())
     counts = {"found": len(disagreements), "graders": ", ".join(graders)}
-    counts["left"] = sum(_about(case) not in earlier for case in disagreements)
+    counts["left"] = sum(_key_of(case) not in earlier for case in disagreements)
     summary = st.empty()  # above the choices, which determine its last number
     chosen = _chosen(names, disagreements, earlier)
     summary.text(written("disagreement.left", chosen=len(chosen), **counts))
     if chosen:
-        by_about = {_about(case): case for case in chosen}
-        place: _Place = st.session_state.setdefault(_AT, _Place())
-        place.at = about = place.at if place.at in by_about else next(iter(by_about))
-        decision = earlier.get(about)
-        draw_causes = partial(_show_causes, study, place, about, list(by_about), decision)
-        _show_unit(study, by_about[about], draw_causes)
+        by_key = {_key_of(case): case for case in chosen}
+        place: _Place = st.session_state.setdefault(_PLACE, _Place())
+        place.key = key = place.key if place.key in by_key else next(iter(by_key))
+        draw_causes = partial(_show_causes, study, place, key, list(by_key), earlier.get(key))
+        _show_unit(study, by_key[key], draw_causes)
 
 
 @st.fragment(run_every="3s")
@@ -399,14 +406,14 @@ def _latest(folder: Path) -> list[GraderDisagreement]:
     return [GraderDisagreement(**row) for row in rows]
 
 
-def _about(case: GraderDisagreement | SortedDisagreement) -> About:
-    return case.rubric, case.unit_id, case.grader
+def _key_of(case: GraderDisagreement | SortedDisagreement) -> DisagreementKey:
+    return DisagreementKey(case.rubric, case.unit_id, case.grader)
 
 
 def _chosen(
     display_names: Mapping[str, str],
     disagreements: Sequence[GraderDisagreement],
-    earlier: dict[About, SortedDisagreement],
+    earlier: dict[DisagreementKey, SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Draw the filters; return the disagreements that pass them."""
     columns = iter(st.columns(3))
@@ -423,7 +430,7 @@ def _chosen(
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in KINDS})
 
     def cause_of(case: GraderDisagreement) -> str:
-        decision = earlier.get(_about(case))
+        decision = earlier.get(_key_of(case))
         return decision.kind if decision else _OPEN
 
     return [
@@ -446,7 +453,7 @@ def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[],
     with grader:
         name = study.config.names.get(case.grader, case.grader)
         show(items([(name, [title_of(case.label)])]))
-        for reply in quoted_replies(study, [case]).get(_about(case), ()):
+        for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
     with humans:
         given = sorted(case.people.items())
@@ -468,12 +475,12 @@ def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[],
 def _show_causes(
     study: Study,
     place: _Place,
-    about: About,
-    chosen: Sequence[About],
+    key: DisagreementKey,
+    chosen: Sequence[DisagreementKey],
     before: SortedDisagreement | None,
 ) -> None:
     """Draw a button with a key for each cause, the buttons to the neighbours, and the note."""
-    number, token = chosen.index(about), _token(about)
+    number, token = chosen.index(key), _token(key)
     previous, following = chosen[number - 1], chosen[(number + 1) % len(chosen)]
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
@@ -482,11 +489,10 @@ def _show_causes(
         st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act)
 
     def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
-        if place.at != about:
+        if place.key != key:
             raise InputError(written("lead.unit_changed"))
-        fields = dict(zip(("rubric", "unit_id", "grader"), about, strict=True))
-        sort_disagreement(study, who.name, kind=kind, note=notes[token], **fields)
-        place.at = following
+        sort_disagreement(study, who.name, kind=kind, note=notes[token], **key._asdict())
+        place.key = following
 
     def storing(kind: Kind | Literal[""]) -> Callable[[], None]:
         return lead_callback(study, _SORTED, store, kind)
@@ -497,8 +503,8 @@ def _show_causes(
             button(kind_title(kind), kind, str(digit), storing(kind))
         if before:
             button("Take it back", "back", "T", storing(""))
-        button("Previous", "previous", "P", partial(setattr, place, "at", previous))
-        button("Next", "next", "N", partial(setattr, place, "at", following))
+        button("Previous", "previous", "P", partial(setattr, place, "key", previous))
+        button("Next", "next", "N", partial(setattr, place, "key", following))
     show_outcome(_SORTED)
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)

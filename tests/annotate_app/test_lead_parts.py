@@ -325,9 +325,9 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
                 GraderDisagreement("shorter", "model", f"p{n:04d}|secret-subject", "L", {}, 1.0)
                 for n in (1, 2)
             ]
-            abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
-            place = st.session_state.setdefault("place", adjudication_page._Place(abouts[0]))
-            adjudication_page._show_causes(study, place, place.at, abouts, None)
+            keys = [adjudication_page._key_of(each) for each in found]
+            place = st.session_state.setdefault("place", adjudication_page._Place(keys[0]))
+            adjudication_page._show_causes(study, place, place.key, keys, None)
 
     arguments = (str(folder), title, name, PASSWORD)
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()
