@@ -19,7 +19,7 @@ from evenhand.annotate_app.lead.parts import (
     OF_TOOLS,
     TABLES,
     WORDS,
-    show_preview,
+    show_annotator_view,
     show_table,
     split_list,
     uploaded_files,
@@ -318,9 +318,9 @@ def _carry_out(
     note_act(study.store, "study", folder.name, "", who.name)
     token, has_account = "", False
     if _has_address():
-        with open_study(folder) as made:
-            has_account = copy_access(study, made, who)
-            token = new_link_token(made.store)
+        with open_study(folder) as new_study:
+            has_account = copy_access(study, new_study, who)
+            token = new_link_token(new_study.store)
         add_study(folder)
     outcomes[_MADE] = partial(_show_created, folder.name, token, has_account, preview)
 
@@ -378,7 +378,7 @@ def _show_preview(preview: StudyPreview) -> None:
         people = rubric.for_people(values)
         options = items((option.name, [option.description]) for option in rubric.kind.listed)
         blocks = drawn_blocks(people.blocks, ENGLISH, preview.markup)
-        show_preview(heading(people.question) + blocks + options)
+        show_annotator_view(heading(people.question) + blocks + options)
     for sentence in preview.read:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}

@@ -431,7 +431,7 @@ def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
 _STYLE = Path(__file__).parents[1] / "session_pages.css"
 
 
-def show_preview(content: str) -> None:
+def show_annotator_view(content: str) -> None:
     """Draw HTML that was made here as it looks on the annotators' pages."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):

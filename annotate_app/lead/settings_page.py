@@ -31,7 +31,7 @@ from evenhand.annotate_app.html_texts import (
     show_complaint,
 )
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, language
-from evenhand.annotate_app.lead.parts import WORDS, show_preview, show_table, split_list
+from evenhand.annotate_app.lead.parts import WORDS, show_annotator_view, show_table, split_list
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
@@ -400,7 +400,7 @@ def show_texts(study: Study) -> None:
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
         no_text = block(written("lead.texts_none"))
         content = drawn_text(text, kind, label, reader.code) if text.strip() else no_text
-        show_preview(heading(reader.say(f"session.{page}_title"), 1) + content)
+        show_annotator_view(heading(reader.say(f"session.{page}_title"), 1) + content)
 
     def changed() -> dict[str, str]:
         entered = text.strip()
@@ -455,7 +455,7 @@ def show_rubrics(study: Study) -> None:
     after = show_offer(study, editing).rubrics[name].in_language(code)
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
-        show_preview(drawn_rubric(after, reader))
+        show_annotator_view(drawn_rubric(after, reader))
 
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], list[dict[str, Any]]]:
@@ -581,7 +581,7 @@ def show_training(study: Study) -> None:
     show_offer(study, editing)
     if holds_items:
         with preview:
-            show_preview(_drawn_unit(study, entered))
+            show_annotator_view(_drawn_unit(study, entered))
 
 
 def _entries(text: str, place: str) -> list[dict[str, Any]]:
