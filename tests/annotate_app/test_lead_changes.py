@@ -193,7 +193,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
         page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
     fill(page, "Explanation, shown with", "It is *shorter*.")
     press(page, "Review changes")
-    complaint(page, "No answer is right yet")
+    complaint(page, "No correct answer is chosen yet")
     page.get_by_label("Correct answer: Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
@@ -206,7 +206,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     # Taken out again, the last unit ends the practice; checks are changed alike.
     press(page, "Delete")
     save(page)
-    expect(page.get_by_text("None yet.")).to_be_visible()
+    expect(page.get_by_text("None yet, so")).to_be_visible()
     (folder / "attention.toml").write_text(KNOWN, "utf-8")
     change_config(folder, {"attention": {"file": "attention.toml"}})
     page.get_by_role("radio", name="Attention checks", exact=True).click()
