@@ -220,6 +220,7 @@ def show_flags(study: Study) -> None:
 
 
 def _show_flag(study: Study, flag: RaisedFlag) -> None:
+    """Draw a flag with its item, and the fields to resolve it or how it was resolved."""
     at = to_the_minute(flag.created_at)
     show(heading(WORDS["flags"].get(flag.reason, flag.reason), 3))
     st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
@@ -234,12 +235,9 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as resolved", _settle, flag.number):
-            note, answer = (
-                "What was done about it (for leads)",
-                "Answer to the annotator (optional)",
-            )
+            note, answer = "What was done about it (for leads)", "Answer to the annotator"
             st.text_input(note, autocomplete="off", key=f"{place}.note")
-            st.text_input(answer, autocomplete="off", key=f"{place}.answer")
+            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
     else:  # resolved by a lead, or, before version 0.3.0, withdrawn by its annotator
         at, note = to_the_minute(flag.done_at), flag.note or "withdrawn"
         st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
@@ -263,12 +261,12 @@ def show_sessions(study: Study) -> None:
     _show_invites(study)
     _show_places(study)
     st.header("Pause", anchor=False)
-    changing = lead_callback(study, "pause", lambda study, who: change(study.store, "", who.name))
+    toggle = lead_callback(study, "pause", lambda study, who: change(study.store, "", who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
     if is_paused:
-        st.button("Resume the study", type="primary", on_click=changing)
+        st.button("Resume the study", type="primary", on_click=toggle)
     else:
-        st.button("Pause the study", on_click=changing)
+        st.button("Pause the study", on_click=toggle)
     show_outcome("pause")
     st.header("Sample", anchor=False)
     pairs = study.store.pairs()
@@ -289,6 +287,7 @@ _links = component(
 
 
 def _show_invites(study: Study) -> None:
+    """Draw the form for new links, and the links made so far."""
     st.header("Invitations", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
@@ -299,30 +298,30 @@ def _show_invites(study: Study) -> None:
         right.number_input(
             "Valid for (hours)", 1, int(access.LONGEST_HOURS), 168, key="invite.hours"
         )
-        making = lead_callback(study, "invite", _invite, False)
-        st.form_submit_button("Make links", type="primary", on_click=making)
+        make_links = lead_callback(study, "invite", _invite, False)
+        st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
-            inviting = lead_callback(study, "invite", _invite, True)
-            st.form_submit_button("Make the address for Prolific", on_click=inviting)
+            make_address = lead_callback(study, "invite", _invite, True)
+            st.form_submit_button("Make the address for Prolific", on_click=make_address)
     show_outcome("invite")
-    made = access.invites_table(study)
-    if made.empty:
+    invites = access.invites_table(study)
+    if invites.empty:
         st.text(written("lead.no_invites"))
         return
-    _show_links(study, made.head(_MOST_INVITES))
+    _show_links(study, invites.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
-        names = {rater: rater or _ANYONE for rater in made["rater_id"]}
+        names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
         choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
 
 
-def _show_links(study: Study, made: pd.DataFrame) -> None:
-    """Draw the links with their states, and the text of an invitation. `made` are rows of
-    `access.invites_table`.
+def _show_links(study: Study, invites: pd.DataFrame) -> None:
+    """Draw the links with their states, and the text of an invitation. `invites` are rows
+    of `access.invites_table`.
     """
     base, raters_with_session = root_address(), known_raters(study)
     states = latest(study, rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
-    for invite in made.to_dict("records"):
+    for invite in invites.to_dict("records"):
         rater, token, state = invite["rater_id"], invite["token"], invite["state"]
         if states.get(rater) in ("finished", "excluded"):
             state = states[rater]
@@ -374,6 +373,7 @@ def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
 
 
 def _show_places(study: Study) -> None:
+    """Draw the participants, and the fields to release or return their assignments."""
     st.header("Assignments", anchor=False)
     if sides := Sessions(study).sides():
         counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
