@@ -225,8 +225,9 @@ def next_step(
         if "flags" in issues:
             return issues["flags"]
         _, missing = latest(study, places_without_annotator)
-        invite = PageLink("Sessions", written("several.invite"))
-        return invite if missing else PageLink("Progress", written("cockpit.wait"))
+        if missing and (figures is not None or not outlook.done):  # else await verdicts
+            return PageLink("Sessions", written("several.invite"))
+        return PageLink("Progress", written("cockpit.wait"))
     # Inconclusive only because labels came in since the last interim analysis.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
