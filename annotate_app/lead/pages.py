@@ -240,9 +240,7 @@ def next_step(
 
 
 def is_decided(verdicts: Sequence[Verdict]) -> bool:
-    """Return True if there are verdicts and none is inconclusive, so that the planned labels still
-    missing decide nothing.
-    """
+    """Return True if there are verdicts and none is inconclusive: missing labels decide nothing."""
     return bool(verdicts) and all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
 
 
