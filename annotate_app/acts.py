@@ -70,14 +70,16 @@ def act_form(
     store: Callable[..., Outcome],
     *arguments: object,
     clears: bool = False,
+    is_primary: bool = False,
 ) -> Iterator[None]:
     """Draw the form of an act on the lead's pages around its fields, `PLACE.NAME` by their keys,
-    with the button that stores it and what came of the last one.
+    with the button that stores it and the outcome of the last one. `clears` empties the fields once
+    they are sent; `is_primary` is for the page's main act.
     """
     with st.form(place, border=False, clear_on_submit=clears):
         yield
         act = lead_callback(study, place, store, *arguments)
-        st.form_submit_button(label, on_click=act)
+        st.form_submit_button(label, on_click=act, type="primary" if is_primary else "secondary")
     show_outcome(place)
 
 

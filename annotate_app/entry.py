@@ -1,7 +1,7 @@
-"""The ways in: raters by the address, by a login that the browser keeps, or by an organisation's
-single sign-on; the study's lead by a link that works once, by name and password, or likewise.
+"""Entry to the app: annotators by their address, a login that the browser keeps, or single sign-on;
+leads by a link that works once, by name and password, or single sign-on.
 
-Agreement figures are not even loaded into the server before somebody has logged in as a lead.
+The code of the lead's pages is imported only once a lead or an expert has logged in.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import read_config
 from evenhand.texts import written
 
-# Login by an organisation's provider, through Streamlit's own `st.login`. Each of the app's two
-# entries is a provider to Streamlit, with the same settings: it sends everybody back to its front
-# page, and the provider's name is all that it keeps of the page they came from.
+# ---- single sign-on, by Streamlit's `st.login` --------------------------------------------------
+#
+# The annotators' and the lead's entry are two providers to Streamlit, with the same settings: it
+# sends every visitor back to the front page, where only the provider's name tells the two apart.
 
-_LOOKED = "single_sign_on_looked"
+_CHECKED = "single_sign_on_checked"
 _REFUSED = "single_sign_on_refused"
 
 
 def app_secrets(folder: Path) -> dict[str, Any]:
-    """Return Streamlit's settings for the study's provider, as a secrets.toml would hold them;
-    there is no such file. Empty where the study has no provider, or one that cannot work, which the
-    page reports.
+    """Return Streamlit's settings for the study's provider, in the form of a secrets.toml. Empty if
+    the study has no provider, or one that cannot work, which the page reports.
     """
     try:
         if (settings := read_config(folder).oidc) is None:
@@ -62,8 +62,8 @@ def app_secrets(folder: Path) -> dict[str, Any]:
     return {"auth": {**shared, "lead": provider, "label": provider}}
 
 
-def offer(study: Study, door: Literal["lead", "label"], reader: Language) -> None:
-    """Draw the button, if the study has a provider, and why a visitor was refused through it."""
+def offer_single_sign_on(study: Study, entry: Literal["lead", "label"], reader: Language) -> None:
+    """Draw the button of the study's provider, if it has one, and why the visitor was refused."""
     if (settings := study.config.oidc) is None:
         return
     if st.button(reader.say("login.single_sign_on"), width="stretch", key="single-sign-on"):
@@ -73,24 +73,24 @@ def offer(study: Study, door: Literal["lead", "label"], reader: Language) -> Non
         except InputError as error:
             show_complaint(str(error))
         else:
-            st.login(door)
+            st.login(entry)
     if refused := st.session_state.get(_REFUSED):
         show_complaint(reader.complaint(refused))
 
 
 def arrive(study: Study) -> None:
-    """Admit a visitor who comes back from the provider, and show the entry that they used.
+    """Admit a visitor who comes back from the provider, at the entry that they used.
 
-    Checked once in a session, since its cookie is read only as the session begins.
+    Checked once in a session, as Streamlit reads the provider's cookie only when it begins.
     """
-    if study.config.oidc is None or st.session_state.get(_LOOKED):
+    if study.config.oidc is None or st.session_state.get(_CHECKED):
         return
-    st.session_state[_LOOKED] = True
+    st.session_state[_CHECKED] = True
     user = st.user.to_dict()
-    door = user.get("provider")
-    if user.get("is_logged_in") is not True or door not in ("lead", "label"):
+    entry = user.get("provider")
+    if user.get("is_logged_in") is not True or entry not in ("lead", "label"):
         return
-    minutes = access.LOGIN_MINUTES if door == "lead" else study.config.session.login_hours * 60
+    minutes = access.LOGIN_MINUTES if entry == "lead" else study.config.session.login_hours * 60
     try:
         login = access.sign_on(study, user, minutes)
     except InputError as error:
@@ -98,12 +98,12 @@ def arrive(study: Study) -> None:
     else:
         if login is None:
             return
-        KeptLogin(door).keep(login)
-    if door == "lead":
+        KeptLogin(entry).keep(login)
+    if entry == "lead":
         st.query_params[access.LINK_PARAMETER] = _INSIDE
 
 
-# The rater at the page
+# ---- annotators ---------------------------------------------------------------------------------
 
 _ADMITTED = "admitted"
 _TYPED = "typed code"
@@ -111,17 +111,18 @@ _LOGIN = KeptLogin("label")
 
 
 def current_rater(desk: AnnotationDesk) -> access.Admission | None:
-    """Admit the rater that the address names, so that a reload goes on; None where it names none.
+    """Admit the annotator that the address or a login names; return None if neither names one.
 
-    Checked on every run: a revoked link and an expired login end here. Raises InputError where the
-    address names a rater who is not admitted.
+    Checked on every run: a revoked link and an expired login end here. Raises InputError if the
+    annotator is not admitted.
     """
     address = st.query_params.to_dict()
-    before: access.Admission | None = st.session_state.get(_ADMITTED)
+    previous: access.Admission | None = st.session_state.get(_ADMITTED)
     login = _LOGIN.held()
     is_open = desk.study.config.session.entry == "open"
-    if before and before.way == "open" and is_open and before.query == address and not login:
-        return before  # a code does not run out
+    is_same = previous is not None and previous.way == "open" and previous.query == address
+    if is_same and is_open and not login:
+        return previous  # codes do not expire
     try:
         admission = access.admit(desk.study, address, login)
     except InputError:
@@ -130,7 +131,7 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
         raise
     if admission is None:
         return None
-    if before is None or before.rater_id != admission.rater_id:
+    if previous is None or previous.rater_id != admission.rater_id:
         desk.register(admission.rater_id)
     if not admission.is_new:
         st.session_state[_ADMITTED] = admission
@@ -140,19 +141,19 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
 
 
 def ticket_of(study: Study, admission: access.Admission) -> str:
-    """Return the ticket by which the panel's own messages are known as this rater's."""
+    """Return the ticket with which the panel's messages prove that they are this annotator's."""
     return access.make_ticket(study, admission, _LOGIN.held(), present_browser())
 
 
 def keep_login(study: Study, admission: access.Admission | None = None) -> None:
-    """Keep the login of a rater with an account in this window, and restore it after a reload."""
+    """Keep the login of an annotator with an account in this window, also after a reload."""
     may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
     if _LOGIN.held() or _LOGIN.is_leaving() or may_log_in:
         _LOGIN.show(study)
 
 
 def logging_out(study: Study) -> Callable[[], None]:
-    """Return a callback that ends the login, here and on the server."""
+    """Return a callback that ends the annotator's login, in the browser and on the server."""
     login = _LOGIN.held()
 
     def end_login() -> None:
@@ -164,7 +165,7 @@ def logging_out(study: Study) -> Callable[[], None]:
 
 
 def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
-    """Draw the ways of entry that this study has, under the error of the one that was tried."""
+    """Draw the ways of entry that this study has, below the error of the last attempt."""
     entry = desk.study.config.session.entry
     with st.container(key="entry"):
         st.title(reader.say("entry.title"), anchor=False)
@@ -174,26 +175,26 @@ def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -
             _ask_for_code(desk, reader)
         elif entry == "invite" and not complaint:
             st.text(reader.say("entry.invite"))
-        offer(desk.study, "label", reader)
+        offer_single_sign_on(desk.study, "label", reader)
         if entry == "account" or _has_experts(desk.study):
             _ask_for_account(desk.study, reader, is_only=entry == "account")
 
 
 def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader: Language) -> None:
-    """Ask to confirm a code under which nothing was answered, before anything is stored."""
+    """Ask to confirm a code that nobody has used yet, before anything is stored under it."""
     with st.container(key="entry"):
         st.title(reader.say("entry.new_code_title"), anchor=False)
         show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
         go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
         confirm = partial(access.record_entry, desk.study, admission.rater_id)
-        goes_on = st.button(
+        is_confirmed = st.button(
             go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
         )
-        changes = st.button(change, width="stretch", key="code-change")
-    if goes_on:  # by a restarted server's page, whose callback is not known yet
+        is_rejected = st.button(change, width="stretch", key="code-change")
+    if is_confirmed:  # the callback is unknown to a server that was restarted since
         confirm()
         st.rerun()
-    if changes:
+    if is_rejected:
         st.session_state[_TYPED] = admission.rater_id
         _go_on({})
 
@@ -244,7 +245,7 @@ def _go_on(address: dict[str, str]) -> None:
 
 
 def _ask_for_password(reader: Language) -> tuple[str, str] | None:
-    """Return the name and the password that were sent just now; None where none were."""
+    """Draw the form of a login; return the name and the password that were just sent, or None."""
     with st.form("login-form", border=False):
         name = st.text_input(reader.say("login.name"), autocomplete="username")
         password = st.text_input(
@@ -254,10 +255,10 @@ def _ask_for_password(reader: Language) -> tuple[str, str] | None:
     return (name.strip(), password) if sent else None
 
 
-# The study's lead
+# ---- leads and experts --------------------------------------------------------------------------
 
 _INSIDE = "in"
-"""Value in the address in place of the link's token, once that was used."""
+"""Value in the address that replaces the token of a link, once the link was used."""
 _COMPLAINT = "lead_complaint"
 
 
@@ -267,8 +268,8 @@ def is_lead_asked_for() -> bool:
 
 
 def show_lead_entry(present: Callable[[], Study]) -> None:
-    """Draw the lead's pages for visitors who may see them, the login for everyone else; of the
-    study as it is at present, whenever a page is drawn.
+    """Draw the lead's pages for visitors who may see them, the login for all others. `present`
+    returns the study as its files are now.
     """
     study = present()
     token = st.query_params.get(access.LINK_PARAMETER, "")
@@ -282,8 +283,7 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
         else:
             st.query_params[access.LINK_PARAMETER] = _INSIDE
     if not LOGIN.held():
-        # The page that was asked for is shown after the login, which the browser may give back. No
-        # other page is named here.
+        # Only the page that was asked for is known here: it is shown after the login.
         places, title = {"", present_place()}, written("lead_door.title")
         pages = [hidden_page(place, title, lambda: None) for place in places]
         st.navigation(pages, position="hidden")
@@ -299,14 +299,14 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
 
 
 def _ask_for_lead_login(study: Study, complaint: str) -> None:
-    if LOGIN.held():  # there was one, and it is not good any more
+    if LOGIN.held():  # the login has expired
         st.session_state[_COMPLAINT] = complaint
         LOGIN.forget()
         st.rerun()
     with st.container(key="entry"):
         st.title(written("lead_door.title"), anchor=False)
-        st.text(written("lead_door.text"))
-        offer(study, "lead", ENGLISH)
+        show(block(written("lead_door.text"), "login"))
+        offer_single_sign_on(study, "lead", ENGLISH)
         if entered := _ask_for_password(ENGLISH):
             try:
                 admit_lead(
@@ -321,6 +321,6 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
 
 
 def admit_lead(login: str) -> None:
-    """Let a lead with this login in; what was complained of before is forgotten."""
+    """Let a lead with this login in, and clear the earlier complaint."""
     LOGIN.keep(login)
     st.session_state.pop(_COMPLAINT, None)

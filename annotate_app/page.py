@@ -1,6 +1,5 @@
-"""The page from the top: open the study, identify the rater, show the work; or await the store.
-
-Streamlit runs this file for every page view; `app.py` sets up the rest.
+"""The script that Streamlit runs for every page view: it opens the study, identifies the visitor
+and draws their page, or waits while the store does not answer.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from evenhand.texts import written
 
 
 def show_page(site: Site) -> None:
-    """Draw the page of this study."""
-    # An icon of our own: Streamlit's named icons are fetched from another host.
+    """Draw the page of a study for the visitor: an annotator's next step, or a lead's page."""
+    # A file, as Streamlit fetches the icons that it names from another host.
     icon = str(Path(__file__).with_name("panel") / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
@@ -57,11 +56,11 @@ def show_page(site: Site) -> None:
         show_complaint(str(error))
     except StoreAway as error:
         wait_for_store(error, panel)
-        st.stop()  # before Streamlit forgets what was chosen on the page that is not there
+        st.stop()  # at the end of a run Streamlit would forget the fields that were not drawn
 
 
 def _show_work(desks: Desks, reader: Language) -> None:
-    """Show the rater's next step: entry, a page of the session, or the panel."""
+    """Draw an annotator's next step: entry, a page of the session, or the panel with an item."""
     desk, sessions = desks.desk, desks.sessions
     admission, complaint = None, ""
     try:
@@ -87,58 +86,61 @@ def _show_work(desks: Desks, reader: Language) -> None:
         show_step(sessions, admission, step, reader)
 
 
-# While the store is away: the panel stays if there is one, else our own words are shown, and all
-# goes on by itself. Streamlit would show an exception box, which stays until a reload.
+# ---- while the store does not answer ------------------------------------------------------------
+#
+# The panel stays if there is one, else a text is drawn, until the store is back. Streamlit alone
+# would show an error box until the page is reloaded.
 
-_AGAIN_AFTER = 3.0
+_RETRY_SECONDS = 3.0
 
 _log = logging.getLogger(__name__)
 
 
 def wait_for_store(error: StoreAway, panel: Callable[[], None] | None) -> None:
-    """Draw the page until the store is back: the panel if there was one."""
+    """Draw the panel, if the page had one, or a text, until the store answers again."""
     _log.warning("%s", error)
     if panel is not None:
         panel()
     else:
         with st.container(key="entry"):
-            show(*_words())
-    _come_back()
+            show(*_waiting_texts())
+    _redraw_later()
 
 
 def on_script_error(error: Exception) -> bool:
-    """Handle a store that is away in a part of the page that runs by itself: a click, or a table
-    that is redrawn every few seconds. Return False for every other error, which Streamlit handles.
+    """Handle a store that does not answer after a click, or while a part of the page is redrawn.
+    Return False for every other error, which Streamlit handles.
     """
     if not isinstance(error, StoreAway):
         return False
     context = get_script_run_ctx()
     if context is not None and context.fragment_ids_this_run:
         _log.warning("%s", error)
-        show(*_words())
-        _come_back()
+        show(*_waiting_texts())
+        _redraw_later()
     else:
         wait_for_store(error, take_panel())
     return True
 
 
-def _words() -> tuple[str, str]:
+def _waiting_texts() -> tuple[str, str]:
+    """Return the heading and the text of the page that waits, as HTML."""
     if is_lead_asked_for():
         title, text = written("lead_door.away_title"), written("lead_door.away_text")
         return heading(title, 1), block(text)
     return in_every_language("page.away_title", "h1"), in_every_language("page.waiting_text")
 
 
-def _come_back() -> None:
-    """Have the whole page drawn again in some seconds."""
-    began = time.monotonic()
+def _redraw_later() -> None:
+    """Draw the whole page again after `_RETRY_SECONDS`."""
+    started_at = time.monotonic()
 
-    @st.fragment(run_every=_AGAIN_AFTER)
-    def again() -> None:
-        if time.monotonic() - began > _AGAIN_AFTER / 2:  # not as part of the present run
+    @st.fragment(run_every=_RETRY_SECONDS)
+    def redraw() -> None:
+        if time.monotonic() - started_at > _RETRY_SECONDS / 2:  # not within the present run
             st.rerun()
 
-    again()
+    redraw()
 
 
 if __name__ == "__main__" and (site := present_site()) is not None:

@@ -1,9 +1,8 @@
-"""The studies that this process serves, each at its own path, or one alone: their host names, the
-addresses of their visitors, and each study as its files are now.
+"""The studies that this process serves: their paths and host names, the addresses of their
+visitors, and each study as its files are now.
 
-A lead's page that makes a study adds it here, and it is served from then on. A change of a study's
-files, on a lead's page or by hand, takes effect at the next page that is drawn, in every process
-that serves the study.
+A study that a lead creates is added here and served at once. A change of a study's files, on a
+page or by hand, takes effect when the next page is drawn, in every process that serves the study.
 """
 
 from __future__ import annotations
@@ -40,72 +39,73 @@ from evenhand.texts import written
 
 Result = TypeVar("Result")
 
-_TAKEN = ("health", "static")
-"""The address of all studies' health, and what nginx takes for Streamlit's files."""
-_MOST_AT_WORK = 8
+_RESERVED = ("health", "static")
+"""Paths of the app's health, and of Streamlit's files behind nginx."""
+_MOST_THREADS = 8
+"""Threads for one study's store."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Site:
-    """A study and the path at which its address begins, such as "/refusals"; "" for the root. None
-    may join one that is served alone.
+    """A study and the path of its address, such as "/refusals"; "" for the root. `alone` if the
+    process serves no other study.
     """
 
     folder: Path
     path: str = ""
     alone: bool = True
     opening: threading.Lock = field(default_factory=threading.Lock, compare=False)
-    _room: CapacityLimiter = field(
-        default_factory=lambda: CapacityLimiter(_MOST_AT_WORK), compare=False
+    _limiter: CapacityLimiter = field(
+        default_factory=lambda: CapacityLimiter(_MOST_THREADS), compare=False
     )
 
     async def work(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Run in a thread what asks the store, of a few for this study: while its store hangs,
-        threads are left for the others.
+        """Run a function that asks the store in one of a few threads for this study: a store that
+        does not answer leaves threads to other studies.
         """
-        return await to_thread.run_sync(function, *arguments, limiter=self._room)
+        return await to_thread.run_sync(function, *arguments, limiter=self._limiter)
 
     @property
     def waiting(self) -> int:
-        """Calls that wait for a thread."""
-        return self._room.statistics().tasks_waiting
+        """Number of calls that wait for a thread."""
+        return self._limiter.statistics().tasks_waiting
 
 
 _sites: dict[str, Site] = {}
 
 
 def add_study(folder: Path, path: str | None = None) -> Site:
-    """Serve one more study, under the name of its folder; or one alone at this path."""
-    begins = f"/{folder.name}" if path is None else path
-    _sites[begins] = Site(folder.resolve(), begins, path is not None)
-    return _sites[begins]
+    """Serve a study too, at the name of its folder, or alone at this path; return its site."""
+    site_path = f"/{folder.name}" if path is None else path
+    _sites[site_path] = Site(folder.resolve(), site_path, path is not None)
+    return _sites[site_path]
 
 
 def sites() -> list[Site]:
-    """The studies that are served, by name."""
+    """Return the studies that are served, in the order of their paths."""
     return [_sites[path] for path in sorted(_sites)]
 
 
 def site_of(scope: Scope) -> Site | None:
-    """The study that a request is for; None where there is none."""
+    """Return the study that a request is for, or None."""
     return _sites.get(f"/{scope['path'].removeprefix('/').partition('/')[0]}") or _sites.get("")
 
 
 def study_path(name: str) -> str:
-    """Return the path of a study's address, such as "/refusals", of its name, with slashes or
-    without. Raises InputError where no path can be called so.
+    """Return the path of a study's address, such as "/refusals", for its name, with or without
+    slashes. Raises InputError if the name cannot be part of an address.
     """
     bare = name.strip("/")
-    if not STUDY_NAME.fullmatch(bare) or bare.casefold() in _TAKEN:
+    if not STUDY_NAME.fullmatch(bare) or bare.casefold() in _RESERVED:
         raise InputError(written("several.bad_name", name=name))
     return f"/{bare}"
 
 
 def studies_in(folders: Iterable[Path]) -> list[Path]:
-    """Return these folders, and in place of one that holds studies and is none, those: without
-    what a killed run left there, whose name begins with a dot.
+    """Return these folders, each folder of studies replaced by its studies. Folders whose names
+    begin with a dot, which an interrupted run leaves behind, are left out.
     """
     studies: list[Path] = []
     for folder in folders:
@@ -115,7 +115,7 @@ def studies_in(folders: Iterable[Path]) -> list[Path]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise InputError where a name cannot be part of an address, or two would be mixed up."""
+    """Raise InputError if a name cannot be part of an address, or two differ only by case."""
     seen: set[str] = set()
     for name in names:
         study_path(name)
@@ -124,43 +124,40 @@ def check_names(names: Iterable[str]) -> None:
         seen.add(name.casefold())
 
 
-# The app's own host names, and the addresses of its visitors, by study.toml and `--url`.
+# ---- host names, and addresses of visitors ------------------------------------------------------
 
-_HERE = ("localhost", "127.0.0.1", "::1")
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 MOST_BYTES = 1_000_000
 """Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
 MOST_PAGES = 60
 """Pages of a study open at once at one address: enough for a classroom, not for a flood."""
 
 STUDY = b"x-evenhand-study"
-"""Header that names the study's path to Streamlit (`trustedUserHeaders`); a client's own is
-dropped.
-"""
+"""Header with the study's path for Streamlit (`trustedUserHeaders`); clients' own are dropped."""
 
 open_pages: Counter[tuple[str, str]] = Counter()
-"""The connections of pages, by the study's path and the address."""
+"""Number of open pages by the study's path and the visitor's address."""
 
 
 def base_path(scope: Scope) -> str:
-    """Return the path at which the study's address begins, such as "/refusals"; "" for the root."""
+    """Return the path of the study that a request is for, such as "/refusals"; "" for the root."""
     site = site_of(scope)
     return site.path if site else ""
 
 
 def present_site() -> Site | None:
-    """The study whose page is being drawn (see `logins.bound`); None outside of the app."""
+    """Return the study whose page is being drawn (see `logins.bound`); None outside of the app."""
     return _sites.get(str(st.user.to_dict().get("study")))
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
-    """Return every header of this name, which is given in lower case."""
+    """Return the values of every header of this name, in lower case."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
 def is_own_name(host: str, site: Site | None) -> bool:
-    """Return True if a `Host` header, or the part behind `//` in an origin, names this study's.
-    Another name that leads here is somebody else's: a page of theirs would speak to the study as
-    its own.
+    """Return True if a `Host` header, or the part after `//` of an origin, is a name of the study.
+    Under any other name that leads here, a stranger's page could speak to the study as its own.
     """
     try:
         parts = urlsplit(f"//{host}")
@@ -171,28 +168,27 @@ def is_own_name(host: str, site: Site | None) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """The address of a visitor; "" behind an untrusted local proxy, which all visitors share."""
+    """Return the address of a visitor; "" behind a local proxy that is not trusted."""
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
     trusted = _settings(site_of(scope)).trusted_proxies
-    if forwarded and peer in _HERE and peer not in trusted:
+    if forwarded and peer in _LOCAL_NAMES and peer not in trusted:
         return ""
     return client_address(peer, forwarded, trusted)
 
 
 def visitor_address() -> str:
-    """Return the address of the visitor whose page is being drawn, in the same way."""
+    """Return the address of the visitor whose page is being drawn."""
     peer = st.context.ip_address or "127.0.0.1"  # Streamlit: None for local clients
     forwarded = st.context.headers.get_all("X-Forwarded-For")
     return client_address(peer, forwarded, _settings(present_site()).trusted_proxies)
 
 
 def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]) -> str:
-    """Return the address that a connection comes from: the peer's, unless the peer is a trusted
-    proxy.
+    """Return the address that a connection comes from: the peer's, unless it is a trusted proxy.
 
-    `forwarded` are the `X-Forwarded-For` headers. Each proxy appends the address of its client, so
-    they are read from the end, as long as the proxies are trusted: anyone can write the rest.
+    `forwarded` are the `X-Forwarded-For` headers, to which each proxy appends its client's address.
+    They are read from the end as long as the proxies are trusted: anyone can write the beginning.
 
     >>> client_address("10.0.0.1", ["1.2.3.4"], [])
     '10.0.0.1'
@@ -203,13 +199,13 @@ def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]
     hops = [hop.strip() for header in forwarded for hop in header.split(",")]
     with suppress(ValueError):
         while hops and address in trusted:
-            ipaddress.ip_address(hops[-1])  # ends the search at what is no address
+            ipaddress.ip_address(hops[-1])  # raises ValueError if it is no address
             address = hops.pop()
     return address
 
 
 def is_secure(scope: Scope) -> bool:
-    """Return True if the browser speaks TLS, here or to a proxy; who lies harms only themselves."""
+    """Return True if the browser uses TLS, here or to a proxy (a false header harms its sender)."""
     return scope["scheme"] in ("https", "wss") or "https" in headers_of(scope, b"x-forwarded-proto")
 
 
@@ -221,29 +217,29 @@ def has_room(visitor: tuple[str, str]) -> bool:
 @cache
 def _own_names(site: Site | None) -> frozenset[str]:
     public = str(st.get_option("browser.serverAddress"))  # see `evenhand.annotate_app.command`
-    return frozenset(name.lower() for name in (*_HERE, public, *_settings(site).hosts))
+    return frozenset(name.lower() for name in (*_LOCAL_NAMES, public, *_settings(site).hosts))
 
 
 @cache
 def _settings(site: Site | None) -> SessionSettings:
-    """The session settings as the study is first asked for; the defaults where it does not open."""
+    """Return the session settings of a study, read once; the defaults if it cannot be read."""
     try:
         return read_config(site.folder).session if site else SessionSettings()
     except InputError:
         return SessionSettings()
 
 
-# A served study, as its files are now.
+# ---- a served study, as its files are now -------------------------------------------------------
 
 _STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
-_MOST_KEPT = 4
+_MOST_RECENT = 4
 """Earlier states of the files that a process remembers."""
 _Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
 class Desks:
-    """The desk and the sessions of a study, and the name of the state of its files."""
+    """The desk and the sessions of a study; `drawn` identifies the state of its files."""
 
     desk: AnnotationDesk
     sessions: Sessions
@@ -251,32 +247,32 @@ class Desks:
 
 
 class ServedStudy:
-    """A study with its one connection to the store, for all pages of this process.
+    """A study with one connection to its store, for all pages of this process.
 
-    Where the files do not hold together, as while somebody edits them, the study stays as it was.
+    While the files contradict each other, as when somebody edits them, the study stays as it was.
     """
 
     def __init__(self, folder: Path) -> None:
         self._lock = threading.Lock()
         study = open_study(folder, patience=_STORE_PATIENCE)
-        self._seen = _stamp(study)
-        self._desks = _desks(study, self._seen)
-        self._kept = {self._desks.drawn: self._desks}
+        self._stamp = _stamp(study)
+        self._desks = _desks(study, self._stamp)
+        self._recent = {self._desks.drawn: self._desks}
         self._watch = start_watch(study)
 
     def desks(self, drawn: str = "") -> Desks:
-        """Return the desk and the sessions of the study as its files are now; or as they were when
-        a page was `drawn`, while this is remembered: an answer is stored for what was shown.
+        """Return the desk and the sessions of the study as its files are now, or, for a recent
+        `drawn`, as they were when that page was drawn: an answer is stored for what was shown.
         """
         stamp = _stamp(self._desks.desk.study)
-        if stamp != self._seen:
+        if stamp != self._stamp:
             with self._lock:
-                if stamp != self._seen:
-                    self._take_in(stamp)
-                    self._seen = stamp
-        return self._kept.get(drawn, self._desks)
+                if stamp != self._stamp:
+                    self._update(stamp)
+                    self._stamp = stamp
+        return self._recent.get(drawn, self._desks)
 
-    def _take_in(self, stamp: _Stamp) -> None:
+    def _update(self, stamp: _Stamp) -> None:
         old = self._desks.desk.study
         try:
             config = read_config(old.folder)
@@ -285,8 +281,8 @@ class ServedStudy:
             study = Study(old.folder, config, checked_rubrics(old.folder, config), old.store)
             AttentionChecks(study)  # which the desk reads when it first needs them
             self._desks = _desks(study, stamp)
-            latest = list(self._kept.items())[-_MOST_KEPT:]
-            self._kept = {**dict(latest), self._desks.drawn: self._desks}
+            latest = list(self._recent.items())[-_MOST_RECENT:]
+            self._recent = {**dict(latest), self._desks.drawn: self._desks}
         except InputError as error:
             _log.warning("the study's files have changed, and are not taken in: %s", error)
             return
@@ -299,7 +295,7 @@ _served = cache(ServedStudy)
 
 
 def served(site: Site) -> ServedStudy:
-    """Return this study, opened once, with its one connection, in this process."""
+    """Return the served study of a site, opened once in this process."""
     with site.opening:
         return _served(site.folder)
 
@@ -310,11 +306,9 @@ def _desks(study: Study, stamp: _Stamp) -> Desks:
 
 
 def _stamp(study: Study) -> _Stamp:
-    """A value that changes whenever one of the study's files is written, made or removed, or
-    another that its settings may name by now.
-    """
-    named = {study.folder / name for name in files_of(study.folder, study.config)}
-    return tuple(map(_file_stamp, sorted(named | {*study.folder.glob("*.toml")})))
+    """Return a value that changes whenever a file of the study is written, made or removed."""
+    paths = {study.folder / name for name in files_of(study.folder, study.config)}
+    return tuple(map(_file_stamp, sorted(paths | {*study.folder.glob("*.toml")})))
 
 
 def _file_stamp(path: Path) -> tuple[str, int, int, int]:
@@ -325,14 +319,15 @@ def _file_stamp(path: Path) -> tuple[str, int, int, int]:
     return path.name, status.st_mtime_ns, status.st_size, status.st_ino
 
 
-# The watch ends the participation of raters whom the study's own rules stop, while the app runs.
-# Agreement is computed in a separate process: nothing of it enters the process that serves the
-# annotators, and no annotator waits for it.
+# ---- the watch: it excludes annotators whom the study's rules stop ------------------------------
+#
+# Agreement is computed in a separate process, so that the serving process does not hold it and no
+# annotator waits for it.
 
 
 def start_watch(study: Study, every: float = 60.0) -> threading.Event:
-    """Check the raters every so many seconds if labels came in, in a study whose rules may stop
-    anyone. Ends when the event that it returns is set.
+    """Start to check the annotators `every` so many seconds if labels came in and the study has
+    rules that stop anyone. Setting the returned event ends it.
     """
     over = threading.Event()
     if study.config.quality.stop:
@@ -341,13 +336,13 @@ def start_watch(study: Study, every: float = 60.0) -> threading.Event:
 
 
 def _watch(study: Study, every: float, over: threading.Event) -> None:
-    seen = ""
+    checked = ""
     while not over.wait(every):
         try:
-            if (present := data_version(study)) != seen:
-                seen = present
+            if (version := data_version(study)) != checked:
+                checked = version
                 run_apart(stop_flagged_in, study.folder.resolve())
         except (InputError, StoreAway) as error:
-            _log.error("the annotators could not be looked at: %s", error)
-        except Exception:  # a watch that dies would look like a crowd without fault
-            _log.exception("the annotators could not be looked at")
+            _log.error("the annotators could not be checked: %s", error)
+        except Exception:  # if the watch died, nobody would be stopped any more
+            _log.exception("the annotators could not be checked")

@@ -19,10 +19,10 @@ from evenhand.annotate_app.lead.parts import (
     OF_TOOLS,
     TABLES,
     WORDS,
-    as_raters_see,
-    listed,
+    show_annotator_view,
     show_table,
-    written_down,
+    split_list,
+    uploaded_files,
 )
 from evenhand.annotate_app.logins import place_of, require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
@@ -55,49 +55,52 @@ _MOST_RATERS = 50
 
 _KINDS = WORDS["kinds"]
 _FIELDS = WORDS["fields"]
-"""The fields by the options of `evenhand label` that they are: complaints name either."""
+"""Titles of fields by the option of `evenhand label` to which they correspond."""
 _ROLES = WORDS["roles"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
-_WISHES = "new_study_wishes"
-"""A study is created from all that the page holds: its button leaves no more than a wish, in a list
-that is no part of Streamlit's, and the run that reaches it carries it out.
+_REQUESTS = "new_study_requests"
+"""The button that creates a study only adds a request to a list, which is not Streamlit's own. The
+next run of the page, which knows all fields, carries it out.
 """
-_LOOKED = "new_study_looked"
+_READ_FILES = "new_study_files"
 
 
 def show_new_study(study: Study) -> None:
+    """Draw the form of a new study of items, of comparisons or of paired prompts."""
     who = require(study, "lead")
     st.text(written("lead.new_study"))
     kind = st.radio("What annotators rate", _KINDS, format_func=_KINDS.get, horizontal=True)
     if kind == "pairs":
-        _of_pairs(study, who)
+        _ask_for_pairs(study, who)
     else:
-        _of_items(study, who, compared=kind == "compared")
+        _ask_for_items(study, who, compared=kind == "compared")
     show_outcome(_MADE)
-    st.session_state.get(_WISHES, []).clear()  # a wish that a whole run has not met is refused
+    st.session_state.get(_REQUESTS, []).clear()  # a later run must not create this study
 
 
-def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
+def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> None:
+    """Draw the form of a study of items, or of pairs of answers that are `compared`."""
     upload = st.file_uploader(
         "Items: a table or another tool's export", OF_TOOLS, max_upload_size=MOST_MB
     )
-    of_one = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
+    # As if a question were asked, so that the columns are read as those of single responses.
+    base = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
     columns, stratify = ItemOptions(), list[str]()
     try:
         if upload is not None:
-            columns, stratify = _columns(upload, of_one, who)
+            columns, stratify = _ask_for_columns(upload, base, who)
         key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
         how = st.segmented_control("What is asked", ways, default=_QUESTION, key=key)
         with st.form(f"new_{'compared' if compared else 'items'}", border=False):
-            asked, rubric = _asked(study, columns, how or _QUESTION, compared)
+            asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
             name = _ask_for_name()
-            numbers, wish = _ask_for_numbers("Items to label", None)
-        if not wish:
+            numbers, request = _ask_for_numbers("Items to label", None)
+        if not request:
             return
         with (
-            written_down(OF_TOOLS, items=upload) as files,
-            written_down(["toml"], rubric=rubric) as rubrics,
+            uploaded_files(OF_TOOLS, items=upload) as files,
+            uploaded_files(["toml"], rubric=rubric) as rubrics,
         ):
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
@@ -105,40 +108,39 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
             chosen = {"rubric": names, "stratify": stratify}
             wanted = LabelOptions(**vars(asked) | numbers | chosen)
             with st.spinner("Reading the file"):
-                _carry_out(study, who, wish, name, create_items, file, wanted)
+                _carry_out(study, who, request, name, create_items, file, wanted)
     except InputError as error:
         _complain(error, upload.name if upload else "")
 
 
-def _columns(
+def _ask_for_columns(
     upload: UploadedFile, base: ItemOptions, who: Visitor
 ) -> tuple[ItemOptions, list[str]]:
-    """Show what each column is taken for, with the fields that change it; return what is entered
-    there, and the columns whose shares the sample keeps. Raises InputError where the file cannot be
-    read.
+    """Draw the roles of the file's columns and the fields that change them; return what is entered,
+    and the columns whose shares the sample keeps. Raises InputError if the file cannot be read.
     """
     sheet = ""
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
     fields = st.container()
-    compared, usual = not base.options, "As the names say"
+    compared, by_name = not base.options, "As the names say"
     key = f"{upload.file_id}-{compared}-{sheet}"
-    first = _looked(upload, replace(base, sheet=sheet), f"{key}-{base.question}", who)
+    first = _read_once(upload, replace(base, sheet=sheet), f"{key}-{base.question}", who)
     names = [name for name, _ in first.columns]
 
     def choose(field: str, placeholder: str, default: Sequence[str] = (), most: int = 0) -> Any:
-        at, limit = f"{field}-{key}-{default}", most or None
+        name, limit = f"{field}-{key}-{default}", most or None
         return st.multiselect(
-            _FIELDS[field], names, default, key=at, placeholder=placeholder, max_selections=limit
+            _FIELDS[field], names, default, key=name, placeholder=placeholder, max_selections=limit
         )
 
     title = "Columns, where their names do not say what they are"
     with fields, st.expander(title, expanded=bool(first.fault)):
         show = choose("show", "Choose the columns", first.show)
-        subject = choose("subject", usual, most=2 if compared else 1)
+        subject = choose("subject", by_name, most=2 if compared else 1)
         left, right = st.columns(2)
         cluster = left.selectbox(
-            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder=usual
+            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder=by_name
         )
         judge = right.selectbox(
             _FIELDS["judge"],
@@ -156,34 +158,34 @@ def _columns(
         subject=subject,
         cluster=cluster or "",
         judge=judge or "",
-        missing=tuple(listed(missing)),
+        missing=tuple(split_list(missing)),
         sheet=sheet,
         each_turn=each_turn,
     )
-    after = replace(entered, question=base.question, options=base.options, each_turn=False)
+    as_entered = replace(entered, question=base.question, options=base.options, each_turn=False)
     try:
-        held = _looked(upload, after, f"{key}-{after}", who)
+        file = _read_once(upload, as_entered, f"{key}-{as_entered}", who)
     except InputError as error:  # there are no labels of that judge
-        held = replace(first, fault=str(error))
-    rows = [(name, text, _taken_for(name, held)) for name, text in held.columns]
-    titles = {"column": "Column", "text": "In the first row", "role": "Taken for"}
-    show_table(pd.DataFrame(rows, columns=list(titles)), "What each column is taken for", titles)
-    for note in held.notes:
+        file = replace(first, fault=str(error))
+    rows = [(name, text, _role_of(name, file)) for name, text in file.columns]
+    titles = {"column": "Column", "text": "First row", "role": "Role"}
+    show_table(pd.DataFrame(rows, columns=list(titles)), "Role of each column", titles)
+    for note in file.notes:
         st.text(_in_page(note))
-    if held.fault:
-        _complain(InputError(held.fault), upload.name)
+    if file.fault:
+        _complain(InputError(file.fault), upload.name)
     return entered, stratify
 
 
-def _looked(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
-    """The contents of the file, read once."""
-    kept: dict[str, ItemFile] = st.session_state.setdefault(_LOOKED, {})
-    if key not in kept:
-        with written_down(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
-            held = _apart(who, look_at_items, files["items"], options)
-        kept = {**dict(list(kept.items())[-3:]), key: held}
-        st.session_state[_LOOKED] = kept
-    return kept[key]
+def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
+    """Return the contents of the file, read once and kept with the last three others."""
+    known: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
+    if key not in known:
+        with uploaded_files(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
+            contents = _apart(who, look_at_items, files["items"], options)
+        known = {**dict(list(known.items())[-3:]), key: contents}
+        st.session_state[_READ_FILES] = known
+    return known[key]
 
 
 def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
@@ -194,15 +196,18 @@ def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) ->
         return run_apart(function, *arguments, is_limited=True)
 
 
-def _taken_for(column: str, file: ItemFile) -> str:
+def _role_of(column: str, file: ItemFile) -> str:
+    """Return the roles in which a column of the file is used, in words."""
     roles = [role for role, columns in file.roles if column in (columns, *columns.split(", "))]
-    return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept as a fact")
+    return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept, not used")
 
 
-def _asked(
+def _ask_for_rubric(
     study: Study, columns: ItemOptions, how: str, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
-    """Draw the fields of what is asked of the items; return it, and the file of a rubric."""
+    """Draw the fields of the question, rubric or rubric file; return the options with what is
+    entered, and the uploaded rubric.
+    """
     if how == _FILE:
         return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
     if how == _LIBRARY:
@@ -221,27 +226,29 @@ def _asked(
         return replace(asked, steps=steps if question else None), None
     left, right = st.columns(2, gap="large")
     example = "yes: Every statement is supported\nno"
-    given = left.text_area(_FIELDS["options"], height=130, placeholder=example)
-    parted = [line.partition(":") for line in listed(given, "\n")]
+    answers = left.text_area(_FIELDS["options"], height=130, placeholder=example)
+    parts = [line.partition(":") for line in split_list(answers, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    levels: dict[Literal["", "nominal", "ordinal"], str] = {"": "Only consecutive numbers"}
+    levels: dict[Literal["", "nominal", "ordinal"], str] = {
+        "": "Only if they are consecutive numbers"
+    }
     levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
     level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
     several = right.toggle(_FIELDS["several"])
-    options = [name.strip() for name, _, _ in parted]
-    described = {name.strip(): text.strip() for name, _, text in parted if text.strip()}
+    options = [name.strip() for name, _, _ in parts]
+    described = {name.strip(): text.strip() for name, _, text in parts if text.strip()}
     asked = replace(asked, options=options, descriptions=described, scale=scale, several=several)
     return replace(asked, level=level or None), None
 
 
 def _complain(error: InputError, file: str) -> None:
-    """Show a complaint that names the page's fields, and the file as its sender calls it."""
+    """Draw an error that names the page's fields and the uploaded file."""
     complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], str(error))
     show_complaint(_in_page(complaint))
 
 
 def _in_page(sentence: str) -> str:
-    """A sentence with the page's fields for options of the command line.
+    """Return a sentence with the page's fields in place of options of the command line.
 
     >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
     'name what annotators read with “Columns that annotators read, in this order”'
@@ -270,69 +277,69 @@ def _has_address() -> bool:
 def _ask_for_numbers(
     what: str, sample: int | None
 ) -> tuple[dict[str, Any], Literal["", "look", "create"]]:
-    """Draw the fields of the sample's size, the raters on each unit, and the seed, and the buttons;
-    return the numbers, and the wish that a button stands for.
+    """Draw the fields of the sample size, annotators per item and seed, and the buttons. Return the
+    numbers, and what is requested.
     """
     left, middle, right = st.columns(3)
-    usual = f"{USUAL_SAMPLE}, or all if fewer"
+    default_size = f"{USUAL_SAMPLE}, or all if fewer"
     numbers = {
-        "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual),
+        "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=default_size),
         "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, 3),
         "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1),
     }
-    wishes: list[str] = st.session_state.setdefault(_WISHES, [])
-    wish = partial(wishes.append, "create")
+    requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
+    add_request = partial(requests.append, "create")
     with st.container(key="in-view", horizontal=True):
-        st.form_submit_button("Create the study", type="primary", on_click=wish)
+        st.form_submit_button("Create the study", type="primary", on_click=add_request)
         looks = st.form_submit_button("Preview")
-    return numbers, "create" if wishes else "look" if looks else ""
+    return numbers, "create" if requests else "look" if looks else ""
 
 
 def _carry_out(
     study: Study,
     who: Visitor,
-    wish: Literal["look", "create"],
+    request: Literal["look", "create"],
     name: str,
     create: Callable[..., StudyPreview],
     *arguments: object,
 ) -> None:
-    """Show what the study would be; or create it, without a call of Streamlit's before all is
-    stored. Raises InputError where its folder, or its address, is another's.
+    """Draw a preview of the study, or create it without a call of Streamlit's, which may end the
+    run. Raises InputError if another study has the folder or the address.
     """
-    if wish == "look":
+    if request == "look":
         _show_preview(_apart(who, preview_only, create, *arguments))
         return
-    wishes, outcomes = st.session_state[_WISHES], present_outcomes()
-    wishes.clear()
+    requests, outcomes = st.session_state[_REQUESTS], present_outcomes()
+    requests.clear()
     folder = folder_beside(study.folder, name.strip())
     if _has_address():
         check_names([*(site.folder.name for site in sites()), name.strip()])
     preview = _apart(who, create, folder, *arguments)
     note_act(study.store, "study", folder.name, "", who.name)
-    token, goes_along = "", False
+    token, has_account = "", False
     if _has_address():
-        with open_study(folder) as made:
-            goes_along = copy_access(study, made, who)
-            token = new_link_token(made.store)
+        with open_study(folder) as new_study:
+            has_account = copy_access(study, new_study, who)
+            token = new_link_token(new_study.store)
         add_study(folder)
-    outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, preview)
+    outcomes[_MADE] = partial(_show_created, folder.name, token, has_account, preview)
 
 
-def _show_made(name: str, token: str, goes_along: bool, preview: StudyPreview) -> None:
+def _show_created(name: str, token: str, has_account: bool, preview: StudyPreview) -> None:
     if token:
         around = root_address().rstrip("/").rpartition("/")[0]
         st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
-        if goes_along:
+        if has_account:
             st.text(written("several.goes_along"))
-        way_in = written("several.invite")
-        link = f'<a href="../{name}/{place_of("Sessions")}?{LINK_PARAMETER}={token}">{way_in}</a>'
+        text = written("several.invite")
+        link = f'<a href="../{name}/{place_of("Sessions")}?{LINK_PARAMETER}={token}">{text}</a>'
         show(f'<p class="evenhand-way-in">{link}</p>')
     else:
         st.text(written("lead.new_written", name=name))
     _show_preview(preview)
 
 
-def _of_pairs(study: Study, who: Visitor) -> None:
+def _ask_for_pairs(study: Study, who: Visitor) -> None:
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
         name = _ask_for_name()
@@ -341,11 +348,11 @@ def _of_pairs(study: Study, who: Visitor) -> None:
             "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB
         )
         rubrics = st.multiselect("Rubrics", list(by_name), placeholder="Choose the rubrics")
-        numbers, wish = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
-    if not wish:
+        numbers, request = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
+    if not request:
         return
     try:
-        with written_down(pairs=pairs, responses=responses) as files:
+        with uploaded_files(pairs=pairs, responses=responses) as files:
             if files["pairs"] is None:
                 raise InputError("upload a file of pairs")
             if not rubrics:
@@ -359,7 +366,7 @@ def _of_pairs(study: Study, who: Visitor) -> None:
                 seed=numbers["seed"],
             )
             with st.spinner("Reading the files"):
-                _carry_out(study, who, wish, name, create_and_preview, plan)
+                _carry_out(study, who, request, name, create_and_preview, plan)
     except InputError as error:
         show_complaint(str(error))
 
@@ -371,7 +378,7 @@ def _show_preview(preview: StudyPreview) -> None:
         people = rubric.for_people(values)
         options = items((option.name, [option.description]) for option in rubric.kind.listed)
         blocks = drawn_blocks(people.blocks, ENGLISH, preview.markup)
-        as_raters_see(heading(people.question) + blocks + options)
+        show_annotator_view(heading(people.question) + blocks + options)
     for sentence in preview.read:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}

@@ -1,6 +1,5 @@
-"""The frame around the lead's pages: the way to each, what the study is called, the way out. And
-the pages on how the study goes: the overview, with the next step and the verdicts in the report's
-own words; progress; agreement.
+"""The list of the lead's pages, the frame around them (the study's name, links, logout), and three
+pages: the overview with the next step and the verdicts, progress, and agreement.
 """
 
 from __future__ import annotations
@@ -31,36 +30,22 @@ from evenhand.analysis.verdicts.judge import (
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, show, show_complaint
-from evenhand.annotate_app.lead.adjudication_page import (
-    show_adjudication,
-    show_disagreements,
-    show_items,
-    show_least_agreed,
+from evenhand.annotate_app.lead import (
+    adjudication_page,
+    new_study_page,
+    raters_page,
+    settings_page,
 )
-from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     PageLink,
+    current_figures,
     latest,
     latest_figures,
     page_of,
-    show_drawn,
+    show_charts,
     show_table,
     stand_by,
-)
-from evenhand.annotate_app.lead.raters_page import (
-    show_accounts,
-    show_export,
-    show_flags,
-    show_log,
-    show_raters,
-    show_sessions,
-)
-from evenhand.annotate_app.lead.settings_page import (
-    show_rubrics,
-    show_settings,
-    show_texts,
-    show_training,
 )
 from evenhand.annotate_app.logins import (
     FIRST_PLACE,
@@ -98,7 +83,7 @@ from evenhand.texts import DASH, number_of, written
 
 
 class Tile(NamedTuple):
-    """A question, the number that answers it, which leads to what it counts, and how to read it."""
+    """A tile of the overview: what it counts, the number as a link to its rows, and a note."""
 
     question: str
     answer: PageLink
@@ -106,10 +91,12 @@ class Tile(NamedTuple):
 
 
 _FAILED = {"do_not_use", "disagrees_with_reference"}
+"""Verdicts on a grader that does not pass."""
 
 
 @st.fragment(run_every="5s")
 def show_overview(study: Study) -> None:
+    """Draw the recommendations, the next step, the tiles, the open issues and the verdicts."""
     require(study, "lead")
     figures = latest_figures(study)
     is_current = figures is not None and figures.version == data_version(study)
@@ -119,17 +106,17 @@ def show_overview(study: Study) -> None:
             advice = figures.report["study"]["recommendations"].values()
             lines = [block(sentence, "advice") for sentence in advice]
             show(*lines or [block(written("lead.no_verdict"))])
-    ends, to_do = latest(study, forecast), waiting(study, figures)
-    step = next_step(study, figures, ends, to_do)
+    outlook, issues = latest(study, forecast), open_issues(study, figures)
+    step = next_step(study, figures, outlook, issues)
     with st.container(key="next-step"):
         st.text("Next step")
         if step:
             step.show()
         else:
             _ask_for_verdict(study)
-    if verdicts and ends.labels_left > 0 and _is_decided(verdicts):
-        st.text(written("cockpit.decided", left=ends.labels_left))
-    tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
+    if outlook.labels_left > 0 and is_decided(verdicts):
+        st.text(written("cockpit.decided", left=outlook.labels_left))
+    tiles = [_progress_tile(study, outlook), _end_tile(outlook), _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
         for number, tile in enumerate(tiles):
@@ -139,9 +126,9 @@ def show_overview(study: Study) -> None:
                 show(block(tile.note, "said"))
     st.header("Needs your attention", anchor=False)
     with st.container(key="waiting"):
-        for link in to_do.values():
+        for link in issues.values():
             link.show()
-    if not to_do:
+    if not issues:
         st.text(written("lead.nothing_waits"))
     if figures is not None and verdicts:
         with st.container(key=f"verdicts-{age}"):
@@ -153,49 +140,53 @@ def show_overview(study: Study) -> None:
 # ---- the tiles ----------------------------------------------------------------------------------
 
 
-def _progress_tile(study: Study, ends: Forecast) -> Tile:
+def _progress_tile(study: Study, outlook: Forecast) -> Tile:
     states = latest(study, rater_progress)["state"].tolist()
-    share = ends.done / ends.wanted if ends.wanted else math.nan
+    share = outlook.done / outlook.wanted if outlook.wanted else math.nan
     note = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
-    number = written("cockpit.labels", done=ends.done, wanted=ends.wanted) if ends.wanted else DASH
+    number = (
+        written("cockpit.labels", done=outlook.done, wanted=outlook.wanted)
+        if outlook.wanted
+        else DASH
+    )
     return Tile("Progress", PageLink("Progress", number), note)
 
 
-def _end_tile(ends: Forecast) -> Tile:
-    if not ends.wanted or math.isnan(ends.hours):
-        return Tile("Time left", PageLink("Progress", DASH), time_left(ends))
-    if ends.labels_left <= 0:
-        return Tile("Time left", PageLink("Progress", written("progress.none")))
-    end = f"{ends.end[:1].upper()}{ends.end[1:]}."
-    return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
+def _end_tile(outlook: Forecast) -> Tile:
+    if not outlook.wanted or math.isnan(outlook.hours):
+        return Tile("Time left", PageLink("Progress", DASH), time_left(outlook))
+    if outlook.labels_left <= 0:
+        return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
+    end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
+    return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
 
 
-def _cost_tile(paid: Costs) -> Tile:
+def _cost_tile(spent: Costs) -> Tile:
     notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
-    if paid.owed is not None:
-        amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
+    if spent.owed is not None:
+        amount = written("cockpit.amount", amount=spent.owed, currency=spent.currency)
         answer, notes = PageLink("Sessions", amount), []
-    elif paid.graders_usd is not None:
-        amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
-        answer = PageLink("Progress", amount)
-    if paid.graders_usd is not None:
-        notes.append(written("cockpit.graders", amount=paid.graders_usd))
-    if paid.unpriced:
-        notes.append(written("cockpit.unpriced", count=paid.unpriced))
+        if spent.graders_usd is not None:
+            notes.append(written("cockpit.graders", amount=spent.graders_usd))
+    elif spent.graders_usd is not None:
+        amount = written("cockpit.amount", amount=spent.graders_usd, currency="USD")
+        answer, notes = PageLink("Progress", amount), [written("cockpit.graders_only")]
+    if spent.unpriced:
+        notes.append(written("cockpit.unpriced", count=spent.unpriced))
     return Tile("Cost", answer, " ".join(notes))
 
 
 def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
     number, note = DASH, written("cockpit.not_yet")
     if figures is not None:
-        names = suspects(study, figures)
+        names = annotators_to_review(study, figures)
         number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return Tile("Annotators to review", PageLink("Annotators", number), note)
 
 
-def suspects(study: Study, figures: LiveFigures) -> list[str]:
-    """The raters whose work is flagged and who are not excluded."""
+def annotators_to_review(study: Study, figures: LiveFigures) -> list[str]:
+    """Return the ids of annotators whose work is flagged and who are not excluded."""
     flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"].tolist()
     excluded = oversight(study.store).exclusions
     return [rater for rater in flagged if rater not in excluded]
@@ -217,26 +208,27 @@ def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
 
 
 def next_step(
-    study: Study, figures: LiveFigures | None, ends: Forecast, to_do: Mapping[str, PageLink]
+    study: Study, figures: LiveFigures | None, outlook: Forecast, issues: Mapping[str, PageLink]
 ) -> PageLink | None:
-    """Return what the lead had best do now; None where that is to ask for a verdict."""
-    if "paused" in to_do:
+    """Return a link to what the lead should do next; None if that is to ask for a verdict."""
+    if "paused" in issues:
         return PageLink("Sessions", written("cockpit.go_on"))
-    if not ends.wanted:
+    if not outlook.wanted:
         return PageLink("Progress", written("cockpit.no_units"))
-    if "invites" in to_do:
-        return to_do["invites"]
-    if figures is not None and (names := suspects(study, figures)):
+    if "invites" in issues:
+        return issues["invites"]
+    if figures is not None and (names := annotators_to_review(study, figures)):
         text = written("cockpit.look_at", rater=names[0])
         return PageLink("Annotators", text, {"one_rater": names[0]})
     verdicts = _verdicts(figures)
-    if ends.labels_left > 0 and not is_over(ends, verdicts):
-        if "flags" in to_do:
-            return to_do["flags"]
+    if outlook.labels_left > 0 and not is_decided(verdicts):
+        if "flags" in issues:
+            return issues["flags"]
         _, missing = latest(study, places_without_annotator)
-        invite = PageLink("Sessions", written("several.invite"))
-        return invite if missing else PageLink("Progress", written("cockpit.wait"))
-    # Open because a verdict was not asked for on these labels.
+        if missing and (figures is not None or not outlook.done):  # else await verdicts
+            return PageLink("Sessions", written("several.invite"))
+        return PageLink("Progress", written("cockpit.wait"))
+    # Inconclusive only because labels came in since the last interim analysis.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
     could_decide = any(
@@ -244,22 +236,16 @@ def next_step(
     )
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
-    return after_the_verdicts(verdicts, figures.report["names"] if figures else {})
+    return report_link(verdicts, figures.report["names"] if figures else {})
 
 
-def _is_decided(verdicts: Sequence[Verdict]) -> bool:
-    return all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
+def is_decided(verdicts: Sequence[Verdict]) -> bool:
+    """Return True if there are verdicts and none is inconclusive: missing labels decide nothing."""
+    return bool(verdicts) and all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
 
 
-def is_over(ends: Forecast, verdicts: Sequence[Verdict]) -> bool:
-    """Return True if nobody labels any more and every grader has its verdict: what is left over
-    of the labels wanted decides nothing.
-    """
-    return bool(verdicts) and _is_decided(verdicts) and not ends.annotators
-
-
-def after_the_verdicts(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
-    """Return the link to the report, naming the first rubric on which no grader may be used."""
+def report_link(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
+    """Return the link to the report, naming the first rubric on which no grader passes."""
     for rubric in dict.fromkeys(verdict["rubric"] for verdict in verdicts):
         outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
         if outcomes <= _FAILED:
@@ -268,7 +254,7 @@ def after_the_verdicts(verdicts: Sequence[Verdict], names: Mapping[str, str]) ->
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """Draw the button for a verdict: only on request, as each interim analysis is counted."""
+    """Draw the button that runs a counted interim analysis, and the result of the last one."""
     folder = study.folder.resolve()
     counting = lead_callback(study, "look", lambda study, _: run_apart(count_look, folder))
     st.button("Ask for a verdict now", on_click=counting)
@@ -279,12 +265,12 @@ def _ask_for_verdict(study: Study) -> None:
 _QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotators"}
 
 
-def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
-    """Links to all that waits for the lead's decision, each to the page where it is made."""
+def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
+    """Return links to the pages on which a decision of the lead is due, by kind of issue."""
     counts = {
         "adjudication": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
-        "raters": len(suspects(study, figures)) if figures else 0,
+        "raters": len(annotators_to_review(study, figures)) if figures else 0,
     }
     links = {
         name: PageLink(_QUEUES[name], written(f"lead.to_do_{name}", count=count))
@@ -299,7 +285,7 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
 
 
 def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
-    """Draw the table of graders by rubrics, and each verdict's own sentence on a click."""
+    """Draw the table of graders by rubrics, with all verdicts as folded sentences."""
     st.header("Verdicts", anchor=False)
     table, names = verdict_table(verdicts, figures.results), figures.report["names"]
     table["grader"] = table["grader"].replace(names)
@@ -313,8 +299,9 @@ def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
 
 
 def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each grader and, after `grader`, a column for each rubric: the verdict, both
-    kappas where they are known, and what decided it.
+    """Return a row per grader, best first, with the column `grader` and one column per rubric. A
+    cell has the verdict, both kappas where they are known, and what decided it; a dash if there is
+    no verdict. `results` are rows of results.csv.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
     graders = best_first(rank_graders(results, verdicts))
@@ -329,32 +316,36 @@ def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.Data
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
-# Progress of the labelling.
+# ---- progress of the labelling ------------------------------------------------------------------
 
 
 @st.fragment(run_every="10s")
 def show_progress(study: Study) -> None:
+    """Draw what is left of the labelling, by rubric and annotator, and the work of the graders."""
     require(study, "lead")
     rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-    st.text(time_left(latest(study, forecast)))
+    outlook = latest(study, forecast)
+    is_optional = outlook.labels_left > 0 and is_decided(_verdicts(current_figures(study)))
+    if is_optional:
+        st.text(written("cockpit.decided", left=outlook.labels_left))
+    st.text(time_left(outlook))
     units, more = latest(study, places_without_annotator)
-    if more:
+    if more and not is_optional:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
         with st.container(key="next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Sessions", written("several.invite")).show()
     columns = "rubric units wanted done open free median_seconds hours_left"
-    caption = "Places by rubric (one for each annotator an item needs)"
-    show_table(rubrics, caption, columns, headings={"wanted": "Places", "done": "Labelled"})
+    headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
+    show_table(rubrics, "Labels by rubric", columns, headings=headings)
     if raters.empty:
         st.text(written("oversight.nobody"))
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
-    names, heads = study.config.names, {"open": "Open"}
-    links = {"rater_id": partial(page_of, "Annotators", "one_rater")}
-    show_table(raters, "By annotator", columns, headings=heads, links=links, display_names=names)
+    names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
+    show_table(raters, "By annotator", columns, links=links, display_names=names)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
@@ -362,7 +353,7 @@ def show_progress(study: Study) -> None:
         show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)
 
 
-# Agreement among people, and of each grader with them, while labels come in.
+# ---- agreement between annotators, and of graders with annotators -------------------------------
 
 
 def _titles(study: Study) -> dict[str, str]:
@@ -375,10 +366,11 @@ _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
 @st.fragment(run_every="3s")
 def show_agreement(study: Study) -> None:
+    """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
     require(study, "lead")
     figures = latest_figures(study)
     _show_pairs(study)
-    show_least_agreed(study, folded=figures is not None)
+    adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:
         return
     verdicts = _verdicts(figures)
@@ -387,13 +379,15 @@ def show_agreement(study: Study) -> None:
         st.text(written("lead.no_agreement"))
         return
     st.header("Precision so far", anchor=False)
-    half_width = st.number_input("Wanted half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01)
+    half_width = st.number_input(
+        "Wanted precision: half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01
+    )
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     main["rubric"] = main["rubric"].replace(_titles(study))
-    for sentence in enough(main, half_width, noun):
+    for sentence in precision_sentences(main, half_width, noun):
         st.text(sentence)
-    st.header("Agreement", anchor=False)
-    show_drawn(figures.forests)
+    st.header("Graders compared with human agreement", anchor=False)
+    show_charts(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
     main = main.assign(who=main["who"].replace(figures.report["names"]))
@@ -403,27 +397,30 @@ def show_agreement(study: Study) -> None:
 
 
 def _show_pairs(study: Study) -> None:
-    """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
-    called, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
+    """Draw a table of kappa by pairs of annotators for each rubric; columns have row numbers."""
+    names, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
     if pairs:
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
-        for rubric, (raters, n, kappa) in pairs.items():
-            heads = {str(at): str(at) for at in range(1, len(raters) + 1)}
-            rows = [{"": f"{at}. {called.get(name, name)}"} for at, name in enumerate(raters, 1)]
-            for a, b in zip(*n.nonzero(), strict=True):
-                at, number = max(0, kappa[a, b]), f"{kappa[a, b]:.2f}".replace("nan", DASH)
-                drawn = f'<b style="--at: {at:.0%}">{number}</b> ({n[a, b]:,})'
-                rows[a][str(b + 1)] = drawn * bool(a != b)
-            table = pd.DataFrame(rows, columns=["", *heads]).fillna("")
-            show_table(table, titles[rubric], {"": "Annotator"} | heads, html_columns=heads)
+        for rubric, (raters, n_shared, kappa) in pairs.items():
+            numbers = {str(number): str(number) for number in range(1, len(raters) + 1)}
+            rows = [{"": f"{n}. {names.get(rater, rater)}"} for n, rater in enumerate(raters, 1)]
+            for row, column in zip(*n_shared.nonzero(), strict=True):
+                if row == column:
+                    continue
+                value = kappa[row, column]
+                shade, text = max(0, value), f"{value:.2f}".replace("nan", DASH)
+                cell = f'<b style="--at: {shade:.0%}">{text}</b> ({n_shared[row, column]:,})'
+                rows[row][str(column + 1)] = cell
+            table = pd.DataFrame(rows, columns=["", *numbers]).fillna("")
+            show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
-    """The rows that matter while labels come in and those that decide the verdicts, people with
-    each other first, with `who` and `figure` in words.
+    """Return the rows of results.csv that show the main statistics on all items or decide the
+    verdicts, sorted with human agreement before the graders; `who` and `figure` are added in words.
     """
-    usual = (
+    is_main = (
         (results["rater_a"] == "humans")
         & (results["subset"] == ALL)
         & (results["at"] == "")
@@ -435,7 +432,7 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
         for key in deciding_keys(verdict["verdict"], verdict["evidence"])
         if key
     ]
-    rows = results[usual | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
+    rows = results[is_main | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
     rows = rows.assign(
         who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
         figure=[
@@ -448,9 +445,9 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
 
 
-def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
-    """Return for every rubric the number of clusters (each a `noun`) still to label for the wanted
-    half-width of people's kappa, as a sentence.
+def precision_sentences(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
+    """Return a sentence per rubric: how many clusters (each a `noun`) are still to be labelled for
+    the wanted half-width of the 95% CI of annotators' kappa. `main` are rows of `main_rows`.
     """
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
@@ -469,17 +466,19 @@ _marker = component(
     js=f"const TYPESETTER = new URL('{typesetter()[0]}', document.baseURI);\n"
     + app_files("panel/formulas.js", "lead/marker.js"),
 )
-"""Marks the page's entry among those beside it, and that above it; typesets formulas."""
+"""Marks the links to the present page and to the listed page of its group; typesets formulas."""
 
 
 @dataclass(frozen=True)
 class _Page:
+    """A page of the lead's: what draws it, its group in the sidebar, and who may see it."""
+
     title: str
     draw: Callable[[Study], None]
     group: str
     roles: tuple[Role, ...] = ("lead",)
     is_listed: bool = True
-    """False for a page that is reached from the others of its group."""
+    """False for a page that the sidebar leaves out: the pages of its group link to it."""
 
     def show(self, study: Study) -> None:
         """Draw the page. Raises InputError unless the visitor has one of its roles."""
@@ -490,61 +489,66 @@ class _Page:
 PAGES = (
     _Page("Overview", show_overview, "Results"),
     _Page("Agreement", show_agreement, "Results"),
-    _Page("Items", show_items, "Results"),
-    _Page("Export", show_export, "Results"),
-    _Page("Annotators", show_raters, "People"),
+    _Page("Items", adjudication_page.show_items, "Results"),
+    _Page("Export", raters_page.show_export, "Results"),
+    _Page("Annotators", raters_page.show_raters, "People"),
     _Page("Progress", show_progress, "People"),
-    _Page("Sessions", show_sessions, "People"),
-    _Page("Flags", show_flags, "Quality"),
-    _Page("Adjudication", show_adjudication, "Quality", ("lead", "expert")),
-    _Page("Disagreements", show_disagreements, "Quality"),
-    _Page("Settings", show_settings, "Set-up"),
-    _Page("Texts", show_texts, "Set-up", is_listed=False),
-    _Page("Rubrics", show_rubrics, "Set-up", is_listed=False),
-    _Page("Training and checks", show_training, "Set-up", is_listed=False),
-    _Page("Accounts", show_accounts, "Set-up", is_listed=False),
-    _Page("Log", show_log, "Set-up", is_listed=False),
-    _Page("New study", show_new_study, "Set-up", is_listed=False),
+    _Page("Sessions", raters_page.show_sessions, "People"),
+    _Page("Flags", raters_page.show_flags, "Quality"),
+    _Page("Adjudication", adjudication_page.show_adjudication, "Quality", ("lead", "expert")),
+    _Page("Disagreements", adjudication_page.show_disagreements, "Quality"),
+    _Page("Settings", settings_page.show_settings, "Set-up"),
+    _Page("Texts", settings_page.show_texts, "Set-up", is_listed=False),
+    _Page("Rubrics", settings_page.show_rubrics, "Set-up", is_listed=False),
+    _Page("Training and checks", settings_page.show_training, "Set-up", is_listed=False),
+    _Page("Accounts", raters_page.show_accounts, "Set-up", is_listed=False),
+    _Page("Log", raters_page.show_log, "Set-up", is_listed=False),
+    _Page("New study", new_study_page.show_new_study, "Set-up", is_listed=False),
 )
 
 
 def show_pages(present: Callable[[], Study]) -> None:
-    """Draw the page that the address names, among those for the visitor's role."""
+    """Draw the page that the address names, if the visitor's role permits it, else the first one.
+
+    `present` returns the study as its files are now.
+    """
     study = present()
     who = require(study, "lead", "expert")
     stand_by()
     pages = PAGES[-1:] if study.folder.name == START else PAGES
     permitted = [page for page in pages if who.role in page.roles]
-    listed = [
+    addressed = [
         st.Page(
-            _shown(present, page),
+            _page_function(present, page),
             title=page.title,
             url_path=place_of(page.title),
             visibility="visible" if page.is_listed else "hidden",
         )
         for page in permitted
     ]
-    # The root is the raters' address; there, and at a page of another role, the first is shown.
-    first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
-    hidden = [hidden_page(place, first.title, _shown(present, first)) for place in others]
-    # Flat, as a screen reader finds no list in Streamlit's own groups; the style names them.
-    chosen = st.navigation([*listed, *hidden], expanded=True)
+    # The annotators' address, and pages that another role alone may see, show the first page.
+    first, others = permitted[0], {"", present_place()} - {page.url_path for page in addressed}
+    hidden = [hidden_page(place, first.title, _page_function(present, first)) for place in others]
+    # Not in Streamlit's groups, in which a screen reader finds no list: lead.css names the groups.
+    chosen = st.navigation([*addressed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
-        for page in listed:  # the browser has not yet heard what the page at its address is called
+        for page in addressed:  # on the first run Streamlit does not know the page by its address
             if page.url_path == present_place():
                 st.switch_page(page)
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
-    about = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
+    note = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
-        st.text(f"{name}, as {who.name}{about}")
+        st.text(f"{name}{note}")
+    with st.sidebar.container(key="lead-visitor"):
+        st.text(f"Logged in as {who.name}")
         st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
     other_studies = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in other_studies if name != START]
-    if who.role == "lead" and studies:  # the others at this address, each with its own login
+    if who.role == "lead" and studies:  # each has a login of its own
         heading = written("several.others")
         links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
         with st.sidebar.container(key="lead-other-studies"):
@@ -553,23 +557,24 @@ def show_pages(present: Callable[[], Study]) -> None:
         chosen.run()
 
 
-def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
-    # A fragment: what happens in it waits for what happened before, and never ends a run.
-    @st.fragment
+def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
+    """Return the function by which Streamlit draws a page, with links to the pages of its group."""
+
+    @st.fragment  # its events wait for earlier ones, and end no run of the whole page
     def show() -> None:
         study = present()
         try:
             require(study, *page.roles)
         except InputError:
-            st.rerun()  # to the login
+            st.rerun()  # shows the login
         st.title(page.title, anchor=False)
         siblings = [entry for entry in PAGES if entry.group == page.group]
         if not all(entry.is_listed for entry in siblings) and study.folder.name != START:
             with st.container(horizontal=True, key="beside"):
                 for entry in siblings:
                     PageLink(entry.title, entry.title).show()
-        shown, above = place_of(page.title), place_of(next(entry.title for entry in siblings))
-        _marker(key="marker", data={"page": shown, "above": "" if page.is_listed else above})
+        above = "" if page.is_listed else place_of(siblings[0].title)
+        _marker(key="marker", data={"page": place_of(page.title), "above": above})
         try:
             page.draw(study)
         except InputError as error:

@@ -1,10 +1,9 @@
-"""Parts of the lead's pages: the study's counts and figures while people label; tables that screen
-readers can read, too, in which every cell is only text; charts; the verdict board; a unit as people
-read it; files that a lead uploads.
+"""Parts that the lead's pages share: counts and figures of a study, tables, links, charts, texts
+of an item, previews, uploaded files.
 
-A separate process of lower priority makes the figures (`evenhand.reporting.report`). So no
-annotator waits while it counts, and the pages show the same rows as the report. Its figures are
-kept until something new has come in.
+Figures (agreement, verdicts, quality) are made in a separate process of lower priority
+(`evenhand.reporting.report`), so that no annotator waits for them. The pages thus show the same
+rows as the report. Figures are kept until new data come in.
 """
 
 from __future__ import annotations
@@ -58,27 +57,27 @@ from evenhand.study.tables.ratings import Mark, pieces
 from evenhand.study.trust import state_folder
 from evenhand.texts import DASH, readable_name, written
 
-# Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
-# labels a table takes a second to count, and Python counts one thing at a time: in the serving
-# process everyone would wait. So one further process of low priority does it, for all who look,
-# with a connection of its own to the store.
+# ---- counts -------------------------------------------------------------------------------------
+#
+# With 100,000 labels a table takes a second to count, and the serving process would answer nobody
+# meanwhile. So one further process of low priority counts, with its own connection to the store.
 
 Counted = TypeVar("Counted")
 _PROCESS = StandBy()
-"""One for this process of the app, which no visitor's "clear the caches" ends."""
+"""The counting process: no cache of Streamlit's, as a visitor may clear those."""
 
 
 def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
-    """Return `count(study, *arguments)` for the present data. `count` is a function of a module
-    that has nothing to do with pages: the other process loads it.
+    """Return `count(study, *arguments)` from the counting process, which imports the module of
+    `count`: it must not import pages.
     """
     result: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
     return result
 
 
 def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
-    """Return `count(study)`, counted once for all viewers, and again when new data has come in or
-    the minute is over: leases run out although nothing comes in.
+    """Return `count(study)`, counted once for all viewers, and again when new data have come in, or
+    after a minute, as reservations of items expire.
     """
     name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
     result: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
@@ -97,15 +96,16 @@ stand_by = _PROCESS.prepare
 
 _log = logging.getLogger(__name__)
 
+# ---- figures ------------------------------------------------------------------------------------
+
 _FAILED = "the figures could not be made; the app's log says why"
 _TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
 _ESTIMATE = ("estimate", "low", "high")
 
 
 def latest_figures(study: Study) -> LiveFigures | None:
-    """The latest figures; newer ones are being made if something has come in since.
-
-    Shows their age, and the stage that the newer ones are in; None while there are none.
+    """Return the latest figures, or None while there are none, and request newer ones if new data
+    have come in. Draws when the figures were made, and the stage that newer ones are in.
     """
     maker = _maker(study.folder.resolve())
     version = data_version(study)
@@ -122,16 +122,21 @@ def latest_figures(study: Study) -> LiveFigures | None:
     return figures
 
 
+def current_figures(study: Study) -> LiveFigures | None:
+    """Return the latest figures without showing anything or requesting newer ones."""
+    return _maker(study.folder.resolve()).current
+
+
 @dataclass(frozen=True)
 class LiveFigures:
-    """The figures of one state of the study, in a folder of its own."""
+    """The figures of one state of the study, as files in a folder."""
 
     version: str
     folder: Path
     complaint: str = ""
     """Why there are no figures, in one sentence; else empty."""
     made_at: str = ""
-    """When they were begun (UTC, to the minute): labels that came later are not in them."""
+    """Time (UTC, to the minute) before which all labels are included."""
 
     @cached_property
     def results(self) -> pd.DataFrame:
@@ -165,26 +170,26 @@ _MADE = "made.txt"
 
 
 class FiguresMaker:
-    """Makes the figures of one study on request. Safe under many threads.
+    """Makes the figures of one study on request, for many threads.
 
-    `last_attempt` may have failed, `current` the last that gave figures. While one is being made,
-    `stage` names the present step, and it began at `since` (`time.monotonic`).
+    `last_attempt` may have failed; `current` are the latest figures. While figures are being made,
+    `stage` names the present step, and `since` is when they were begun (`time.monotonic`).
     """
 
     def __init__(self, study_folder: Path) -> None:
         self._study = study_folder.resolve()
         self._home = tempfile.TemporaryDirectory(prefix="evenhand-lead-")  # for this user only
         self._lock = threading.Lock()
-        installed = Path(__file__).stat().st_mtime_ns
-        named = hashlib.sha256(f"{installed} {self._study}".encode()).hexdigest()[:24]
-        self._saved_folder = state_folder() / "figures" / named
+        installed_at = Path(__file__).stat().st_mtime_ns  # another version makes other figures
+        digest = hashlib.sha256(f"{installed_at} {self._study}".encode()).hexdigest()[:24]
+        self._saved_folder = state_folder() / "figures" / digest
         self._previous: LiveFigures | None = None
         self.last_attempt: LiveFigures | None = None
         self.current: LiveFigures | None = None
-        with suppress(OSError):  # those of a process before this one, until there are newer ones
+        with suppress(OSError):  # figures that an earlier process saved
             out = Path(shutil.copytree(self._saved_folder, Path(self._home.name) / "last"))
-            version, at = (out / _MADE).read_text("utf-8").splitlines()
-            self.current = LiveFigures(version, out, made_at=at)
+            version, made_at = (out / _MADE).read_text("utf-8").splitlines()
+            self.current = LiveFigures(version, out, made_at=made_at)
         self.stage = ""
         self.since = 0.0
 
@@ -199,10 +204,10 @@ class FiguresMaker:
 
     def _make(self, version: str) -> None:
         out = Path(tempfile.mkdtemp(dir=self._home.name))
-        complaint, at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+        complaint, made_at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         try:
             run_apart(study_figures, self._study, out, on_stage=partial(setattr, self, "stage"))
-            self._keep(out, version, at)
+            self._save(out, version, made_at)
         except InputError as error:
             complaint = str(error)
         except StoreAway as error:
@@ -211,20 +216,20 @@ class FiguresMaker:
         except Exception:
             _log.exception(_FAILED)
             complaint = _FAILED
-        self.last_attempt = LiveFigures(version, out, complaint, at)
+        self.last_attempt = LiveFigures(version, out, complaint, made_at)
         if complaint:
             shutil.rmtree(out, ignore_errors=True)
         else:
-            # Somebody may be reading the last ones; those before them are out of sight.
+            # A page may still read the figures before these, but not those before them.
             if self._previous is not None:
                 shutil.rmtree(self._previous.folder, ignore_errors=True)
             self._previous, self.current = self.current, self.last_attempt
         self.stage = ""
 
-    def _keep(self, out: Path, version: str, at: str) -> None:
-        """Keep figures for the next process, which shows them until it has newer ones."""
+    def _save(self, out: Path, version: str, made_at: str) -> None:
+        """Save figures for the next process, which shows them until it has newer ones."""
         with suppress(OSError):
-            (out / _MADE).write_text(f"{version}\n{at}\n", "utf-8")
+            (out / _MADE).write_text(f"{version}\n{made_at}\n", "utf-8")
             self._saved_folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fresh = tempfile.mkdtemp(dir=self._saved_folder.parent)
             shutil.copytree(out, fresh, dirs_exist_ok=True)
@@ -235,7 +240,7 @@ class FiguresMaker:
 _maker = cache(FiguresMaker)
 """The maker for the study in a folder, one for each study of this process."""
 
-# Tables
+# ---- tables -------------------------------------------------------------------------------------
 
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text("utf-8")
@@ -250,7 +255,7 @@ _FORMATS = {
     **dict.fromkeys(("estimate", "low", "high", "owed", "cost_usd"), ".2f"),
     **dict.fromkeys(("created_at", "last_answer", "until", "end"), _TO_THE_MINUTE),
 }
-"""Format specifications of numbers, and of moments, by their columns."""
+"""Formats of numbers and times, by column."""
 
 
 def show_table(
@@ -265,13 +270,13 @@ def show_table(
     display_names: Mapping[str, str] | None = None,
     html_columns: Collection[str] = (),
 ) -> None:
-    """Draw a table of some columns, given as a text of their names or as a mapping from name to
-    heading; a number that is not known is a dash.
+    """Draw a table that screen readers can read; cells are escaped text, missing numbers a dash.
 
-    `headings` are this table's own; `number` is the format of numbers in columns given by a
-    mapping. A table that repeats a chart above it is `folded`. `links` return the address for a
-    cell's value, by column; `display_names` replace ids of raters and rubrics; the cells of
-    `html_columns` are HTML, made here of escaped texts.
+    `columns` are names of columns of `frame`, separated by spaces, or a mapping of names to
+    headings. `headings` override those of words.toml. `number` formats numbers if `columns` is a
+    mapping. `folded` hides the table until it is clicked. `links` return the address for a cell's
+    value, by column. `display_names` replace ids of raters and rubrics. Cells of `html_columns` are
+    HTML already.
     """
     formats: Mapping[str, str] = {}
     links, title = links or {}, html.escape(caption)
@@ -303,7 +308,7 @@ def show_table(
 
 
 def to_the_minute(stamp: str) -> str:
-    """A time from the store, for people to read.
+    """Return a time from the store without seconds and time zone.
 
     >>> to_the_minute("2026-03-02T09:00:59.123+00:00")
     '2026-03-02 09:00'
@@ -314,19 +319,19 @@ def to_the_minute(stamp: str) -> str:
 def choose_any(
     label: str, names: Mapping[str, str], placeholder: str, key: str, **field: Any
 ) -> str | None:
-    """Draw a choice by name that begins with none chosen; return what is chosen."""
+    """Draw a select box that begins with nothing chosen; return the chosen key of `names`."""
     field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
     chosen: str | None = st.selectbox(label, list(names), key=key, **field)
     return chosen
 
 
-# Links from one of the lead's pages to another, with what is to be chosen there.
+# ---- links from page to page --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PageLink:
-    """A sentence or number that leads to the page with this title. `chosen` are the values that
-    fields take there, by their keys; such a field is bound to the address.
+    """A link to the page with this title. `chosen` are the values that fields take there, by their
+    keys, which the address holds.
     """
 
     title: str
@@ -348,24 +353,25 @@ def page_of(title: str, field: str, value: str) -> str:
 
 
 def _cell(
-    value: object, spec: str, way: Callable[[str], str] | None, called: Mapping[str, str]
+    value: object, spec: str, link: Callable[[str], str] | None, names: Mapping[str, str]
 ) -> str:
+    """Return a cell as HTML: its value in a format, or replaced by its display name, and linked."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return f'<td class="number">{DASH}</td>'
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    name = called.get(str(value), str(value))
-    shown = to_the_minute(name) if spec == _TO_THE_MINUTE else name
-    text = html.escape(format(value, spec or ",") if is_number else shown)
-    if way is not None:
-        text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
+    name = names.get(str(value), str(value))
+    words = to_the_minute(name) if spec == _TO_THE_MINUTE else name
+    text = html.escape(format(value, spec or ",") if is_number else words)
+    if link is not None:
+        text = f'<a href="{html.escape(link(str(value)))}">{text}</a>'
     return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
 
 
-# The report's pictures, in the colours of the lead's pages.
+# ---- charts -------------------------------------------------------------------------------------
 
 
-def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
-    """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many in a row as fit."""
+def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
+    """Draw charts of the report (`svg`, `alt`, `caption`, `note`) in the page's colours."""
     figures, scheme = [], st.context.theme.type or "light"
     for chart in charts:
         svg = svg_in_scheme(chart["svg"], scheme).replace("κ", "kappa")  # as the page calls it
@@ -379,11 +385,11 @@ def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
     show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
 
 
-# A unit as people read it: its texts under their labels, drawn as on the raters' page.
+# ---- the texts of an item, as on the annotators' pages ------------------------------------------
 
 
-def people_text(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
-    """The rubric and the unit in its own order."""
+def text_for_annotators(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
+    """Return a rubric's words for an item; a pair has its sides in their stored order."""
     rubric = study.rubrics[rubric_name]
     return rubric.for_people(study.values(rubric, unit_id))
 
@@ -394,49 +400,47 @@ def marked_blocks(
     marks: Sequence[tuple[str, Mark]],
     note: Callable[[Sequence[str]], str],
 ) -> str:
-    """The texts of a unit in its own order, side by side; where people marked words, the text as it
-    was written, with the marks. `note` words the note on the raters who marked some words, at least
-    one.
+    """Return HTML: an item's texts, with both sides next to each other. A text in which annotators
+    marked words is shown as it was written, with the marks: `marks` are pairs of an annotator and a
+    mark. `note` returns the note on words from the annotators, one or more, who marked them.
     """
 
-    def shown(text: TextBlock) -> str:
-        marked = [(who, mark) for who, mark in marks if mark.text == text.variable]
-        if not marked:
+    def block_with_marks(text: TextBlock) -> str:
+        in_text = [(rater, mark) for rater, mark in marks if mark.text == text.variable]
+        if not in_text:
             return drawn_block(text, ENGLISH, study.config.annotation.display)
-        parts = pieces(text.text, marked)
-        return marked_block([(part, note(who) if who else "") for part, who in parts], text.label)
+        parts = pieces(text.text, in_text)
+        noted = [(part, note(raters) if raters else "") for part, raters in parts]
+        return marked_block(noted, text.label)
 
-    return side_by_side([(text.side, shown(text)) for text in texts])
+    return side_by_side([(text.side, block_with_marks(text)) for text in texts])
 
 
 def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
-    """The unit's texts, for `html_texts.show`.
-
-    Raises InputError where the study has no such rubric any more.
-    """
+    """Return an item's texts as HTML. Raises InputError if the study has no such rubric."""
     if rubric_name not in study.rubrics:
         raise InputError(f"the study has no rubric {rubric_name!r} any more")
     if has_known_answer(unit_id):
-        return block("A practice item or an attention check; its texts stand in the study's file.")
-    texts = people_text(study, unit_id, rubric_name).blocks
+        return block("A practice item or an attention check; its texts are in the study's file.")
+    texts = text_for_annotators(study, unit_id, rubric_name).blocks
     return drawn_blocks(texts, ENGLISH, study.config.annotation.display)
 
 
-# What raters see, drawn on the lead's pages with the raters' own style.
+# ---- previews of annotators' pages --------------------------------------------------------------
 
 _STYLE = Path(__file__).parents[1] / "session_pages.css"
 
 
-def as_raters_see(drawn: str) -> None:
-    """Show HTML that was made here as it is on the pages around the work."""
+def show_annotator_view(content: str) -> None:
+    """Draw HTML that was made here as it looks on the annotators' pages."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):
         show('<p class="evenhand-label">As annotators see it</p>')
         with st.container(key="step"):
-            show(drawn)
+            show(content)
 
 
-# Files that a lead uploads: never larger than declared, kept only as long as they are read.
+# ---- uploaded files: never larger than declared, and kept only while they are read --------------
 
 MOST_MB = 50
 TABLES = ["csv", "jsonl"]
@@ -444,13 +448,11 @@ OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]
 
 
 @contextmanager
-def written_down(
+def uploaded_files(
     kinds: Sequence[str] = TABLES, /, **files: UploadedFile | None
 ) -> Iterator[dict[str, Path | None]]:
-    """The files in a temporary folder, each under the name it is given here: what the sender called
-    it never becomes a path.
-
-    Raises InputError where one is too large or of no known kind.
+    """Yield the paths of the files in a temporary folder, by their keyword; None for no file. The
+    uploaded names never become paths. Raises InputError if a file is too large or of another kind.
     """
     with tempfile.TemporaryDirectory(prefix="evenhand-upload-") as home:
         paths: dict[str, Path | None] = dict.fromkeys(files)
@@ -471,6 +473,6 @@ def written_down(
         yield paths
 
 
-def listed(text: str, between: str = ",") -> list[str]:
-    """The parts of a list that is written with commas, or one a line."""
+def split_list(text: str, between: str = ",") -> list[str]:
+    """Return the parts of a text, without empty ones and surrounding spaces."""
     return [part.strip() for part in text.split(between) if part.strip()]

@@ -1,5 +1,5 @@
-"""The pages on raters: those whose labels deserve a second look, the flags that they raise, their
-sessions (invitations, pause, and the size of the sample) and accounts; and export and log.
+"""The lead's pages on annotators (quality of their labels, the flags that they raise, sessions with
+invitations, assignments, pause and sample, accounts), and the pages Export and Log.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from evenhand.annotate_app.lead.parts import (
     counted,
     latest,
     latest_figures,
-    listed,
     page_of,
     show_table,
+    split_list,
     to_the_minute,
     unit_blocks,
-    written_down,
+    uploaded_files,
 )
 from evenhand.annotate_app.logins import require, root_address
 from evenhand.annotate_app.payload import app_files
@@ -40,15 +40,7 @@ from evenhand.lazy import pd
 from evenhand.reporting import exporting
 from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study, access, extend_sample, open_study
-from evenhand.study.desk.claims import (
-    Exclusion,
-    attention_results,
-    exclude,
-    oversight,
-    pause,
-    readmit,
-    resume,
-)
+from evenhand.study.desk import claims
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_flag
 from evenhand.study.lead.progress import (
     annotator_minutes,
@@ -73,93 +65,102 @@ from evenhand.texts import readable_name, written
 
 
 def show_raters(study: Study) -> None:
+    """Draw the quality of the annotators' labels, or of one annotator's with all details."""
     raters = latest(study, rater_progress)["rater_id"].tolist()
     names = {rater: study.config.names.get(rater, rater) for rater in raters}
-    label, usual = "Show one annotator", "All annotators"
-    rater = choose_any(label, names, usual, "one_rater", bind="query-params")
-    _quality(study, rater)
+    rater = choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
+    _show_quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
         st.subheader("Exclude or readmit", anchor=False)
         st.text(written("lead.exclusion"))
-        is_out = rater in oversight(study.store).exclusions
-        label = "Readmit" if is_out else "Exclude"
-        with act_form(study, "exclusion", label, _decide, rater, is_out):
+        is_excluded = rater in claims.oversight(study.store).exclusions
+        label = "Readmit" if is_excluded else "Exclude"
+        with act_form(study, "exclusion", label, _exclude_or_readmit, rater, is_excluded):
             key = "exclusion.reason"
-            st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
+            st.text_input("Reason, shown in the report", autocomplete="off", key=key)
 
 
 @st.fragment(run_every="3s")
-def _quality(study: Study, rater: str | None) -> None:
+def _show_quality(study: Study, rater: str | None) -> None:
+    """Draw the table of annotators, or the row of one, as soon as the figures are made."""
     require(study, "lead")
     figures = latest_figures(study)
     if figures is None:
         return
-    excluded, called = oversight(study.store).exclusions, study.config.names
-    table = figures.quality  # flagged ones first, excluded ones last
-    turn = table["rater_id"].isin(list(excluded)) * 2 + (table["flagged"] == "")
-    table = table.loc[turn.sort_values(kind="stable").index]
+    excluded, names = claims.oversight(study.store).exclusions, study.config.names
+    table = figures.quality
+    is_excluded, is_flagged = table["rater_id"].isin(list(excluded)), table["flagged"] != ""
+    n_to_review = int((is_flagged & ~is_excluded).sum())
+    st.text(written("lead.to_do_raters", count=n_to_review or "none"))
+    order = is_excluded * 2 - is_flagged  # flagged annotators first, excluded ones last
+    table = table.loc[order.sort_values(kind="stable").index]
     if rater is not None:
         table = table[table["rater_id"] == rater]
     states = latest(study, rater_progress).set_index("rater_id")["state"]
     rows: list[Any] = table.to_dict("records")
     table = table.assign(
-        rater_id=[_named(row, called, excluded) for row in rows],
+        rater_id=[_name_and_flags(row, names, excluded) for row in rows],
         state=table["rater_id"].map(states).fillna(""),
-        kappa=[kappa_drawn(row) for row in rows],
+        kappa=[kappa_cell(row) for row in rows],
         checks=[_CHECKS.format_map(row) if row["attention_given"] else "" for row in rows],
     )
-    columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run checks"
+    columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run"
+    columns += " checks" * bool(table["checks"].any())
     title = "Annotators compared with the others on the same items"
     with st.container(key="quality"):
         show_table(table, title, columns, html_columns=("rater_id", "kappa"))
 
 
-_CHIPS = WORDS["chips"]
 _CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
 
 
-def _named(
-    row: Mapping[str, Any], called: Mapping[str, str], excluded: Mapping[str, Exclusion]
+def _name_and_flags(
+    row: Mapping[str, Any], names: Mapping[str, str], excluded: Mapping[str, claims.Exclusion]
 ) -> str:
-    """A rater's name, which leads to their page, above a chip for each flag on their work."""
+    """Return HTML: an annotator's name as a link to their page, above the flags on their work."""
     rater = row["rater_id"]
-    out = [f"excluded: {excluded[rater].reason}"] if rater in excluded else []
-    words = [*out, *(_CHIPS[flag].format_map(row) for flag in row["flagged"].split())]
-    chips = "".join(f'<li dir="auto">{html.escape(word)}</li>' for word in words)
-    name = html.escape(called.get(rater, rater))
+    flags = [f"excluded: {excluded[rater].reason}"] if rater in excluded else []
+    flags += [WORDS["chips"][flag].format_map(row) for flag in row["flagged"].split()]
+    chips = "".join(f'<li dir="auto">{html.escape(flag)}</li>' for flag in flags)
+    name = html.escape(names.get(rater, rater))
     link = f'<a href="{html.escape(page_of("Annotators", "one_rater", rater))}">{name}</a>'
     return f"{link}<ul>{chips}</ul>" if chips else link
 
 
-def kappa_drawn(row: Mapping[str, Any]) -> str:
-    """A rater's kappa with the others as a dot with its interval, from 0 to 1, and in numbers."""
+def kappa_cell(row: Mapping[str, Any]) -> str:
+    """Return HTML: an annotator's kappa with the others as a dot and interval on a line from 0 to
+    1, and in numbers; empty where kappa is not known.
+    """
     kappa, low, high = (row[f"agreement{bound}"] for bound in ("", "_low", "_high"))
     if math.isnan(kappa):
         return ""
-    bounds = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
-    ends = {"at": kappa, "low": low if bounds else kappa, "high": high if bounds else kappa}
-    places = "; ".join(f"--{end}: {min(max(at, 0), 1):.2%}" for end, at in ends.items())
-    return f'<i class="evenhand-dot" style="{places}"></i>{kappa:.2f}{bounds}'
+    interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
+    drawn = {"at": kappa, "low": low if interval else kappa, "high": high if interval else kappa}
+    style = "; ".join(f"--{name}: {min(max(value, 0), 1):.2%}" for name, value in drawn.items())
+    return f'<i class="evenhand-dot" style="{style}"></i>{kappa:.2f}{interval}'
 
 
-def _decide(study: Study, who: access.Visitor, rater: str, is_out: bool, *, reason: str) -> None:
-    (readmit if is_out else exclude)(study.store, rater, reason, who.name)
+def _exclude_or_readmit(
+    study: Study, who: access.Visitor, rater: str, is_excluded: bool, *, reason: str
+) -> None:
+    change = claims.readmit if is_excluded else claims.exclude
+    change(study.store, rater, reason, who.name)
 
 
-# The page of one rater
+# ---- one annotator ------------------------------------------------------------------------------
 
 _MOST_ROWS = 50
-"""Answers that are shown, the latest; all are in the export."""
-_COLOUR = "#4a8fc7"
+"""Latest answers on the page; the export has all."""
+_POINT_COLOUR = "#3a78bb"
 
 
 def _show_rater(study: Study, rater: str) -> None:
-    """Draw everything that there is to see of one rater."""
-    out = oversight(study.store).exclusions.get(rater)
-    if out is not None:
-        at = to_the_minute(out.created_at)
-        st.text(written("lead.rater_excluded", by=out.done_by, at=at, reason=out.reason))
+    """Draw one annotator's exclusion, confusions, pace, attention checks and latest answers."""
+    exclusion = claims.oversight(study.store).exclusions.get(rater)
+    if exclusion is not None:
+        at, by = to_the_minute(exclusion.created_at), exclusion.done_by
+        st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
     answers = counted(study, rater_answers, rater)
     tables = counted(study, confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
@@ -170,7 +171,7 @@ def _show_rater(study: Study, rater: str) -> None:
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
     st.subheader("Attention checks", anchor=False)
-    checks = counted(study, attention_results)
+    checks = counted(study, claims.attention_results)
     checks = checks[checks["rater_id"] == rater]
     if checks.empty:
         st.text(written("lead.rater_no_checks"))
@@ -183,7 +184,7 @@ def _show_rater(study: Study, rater: str) -> None:
 
 
 def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
-    """Seconds for each answer, in the order in which they were given."""
+    """Return a Vega-Lite chart of seconds per answer, in order; `answers` as of `rater_answers`."""
     timed = answers.dropna(subset=["seconds"])
     timed = timed.assign(turn=range(1, len(timed) + 1))
     values = timed[["turn", "seconds", "rubric"]].to_dict("records")
@@ -193,34 +194,35 @@ def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
     return {
         "description": "Seconds for each answer, in the order in which they were given.",
         "data": {"values": values},
-        "mark": {"type": "point", "size": 24, "color": _COLOUR},
+        "mark": {"type": "point", "size": 24, "color": _POINT_COLOUR},
         "height": 180,
         "encoding": {"x": x, "y": {**y, "scale": {"type": "symlog"}}, "tooltip": tooltip},
     }
 
 
-# Flags raised by people, with the unit in question, and the lead's response.
+# ---- flags that annotators raised on items ------------------------------------------------------
 
-_REASONS = WORDS["flags"]
 _MOST_FLAGS = 20
-"""Flags on the page; the next ones follow once these are dealt with."""
+"""Flags on the page; the next ones follow once these are resolved."""
 
 
 def show_flags(study: Study) -> None:
+    """Draw the flags on items, open ones first, with fields to resolve each."""
     flags = raised_flags(study)
     if not flags:
         st.text(written("lead.no_flags"))
         return
-    left = sum(flag.is_open for flag in flags)
-    st.text(written("lead.flags_open", open=left, closed=len(flags) - left))
+    n_open = sum(flag.is_open for flag in flags)
+    st.text(written("lead.flags_open", open=n_open, closed=len(flags) - n_open))
     for flag in flags[:_MOST_FLAGS]:
         with st.container(border=True):
             _show_flag(study, flag)
 
 
 def _show_flag(study: Study, flag: RaisedFlag) -> None:
+    """Draw a flag with its item, and the fields to resolve it or how it was resolved."""
     at = to_the_minute(flag.created_at)
-    show(heading(_REASONS.get(flag.reason, flag.reason), 3))
+    show(heading(WORDS["flags"].get(flag.reason, flag.reason), 3))
     st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
     if flag.text:
         show(block(flag.text, "quote", "What they wrote"))
@@ -228,15 +230,15 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
         st.text(flag.unit_id)
         try:
             show(unit_blocks(study, flag.unit_id, flag.rubric))
-        except InputError as error:  # no such rubric any more; the flag can still be dealt with
+        except InputError as error:  # no such rubric any more; the flag can still be resolved
             show_complaint(str(error))
     place = f"flag-{flag.number}"
     if flag.is_open:
-        with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            done, answer = "What was done about it (leads see it)", "Answer to the annotator"
-            st.text_input(done, autocomplete="off", key=f"{place}.note")
+        with act_form(study, place, "Mark as resolved", _settle, flag.number):
+            note, answer = "What was done about it (for leads)", "Answer to the annotator"
+            st.text_input(note, autocomplete="off", key=f"{place}.note")
             st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
-    else:  # by a lead, or before 0.3.0 withdrawn by its annotator
+    else:  # resolved by a lead, or, before version 0.3.0, withdrawn by its annotator
         at, note = to_the_minute(flag.done_at), flag.note or "withdrawn"
         st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
     show_outcome(place)
@@ -246,24 +248,25 @@ def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer
     settle_flag(study, number, note, who.name, answer)
 
 
-# Sessions: invitations, pause, and the size of the sample
+# ---- sessions: invitations, assignments, pause, sample ------------------------------------------
 
 _MOST_INVITES = 200
 _ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
-    is_paused = oversight(study.store).paused
-    turn = resume if is_paused else pause
+    """Draw invitations, assignments, and the fields to pause the study or enlarge the sample."""
+    is_paused = claims.oversight(study.store).paused
+    change = claims.resume if is_paused else claims.pause
     _show_invites(study)
     _show_places(study)
     st.header("Pause", anchor=False)
-    turning = lead_callback(study, "pause", lambda study, who: turn(study.store, "", who.name))
+    toggle = lead_callback(study, "pause", lambda study, who: change(study.store, "", who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
     if is_paused:
-        st.button("Go on", type="primary", on_click=turning)
+        st.button("Resume the study", type="primary", on_click=toggle)
     else:
-        st.button("Pause the study", on_click=turning)
+        st.button("Pause the study", on_click=toggle)
     show_outcome("pause")
     st.header("Sample", anchor=False)
     pairs = study.store.pairs()
@@ -284,53 +287,56 @@ _links = component(
 
 
 def _show_invites(study: Study) -> None:
+    """Draw the form for new links, and the links made so far."""
     st.header("Invitations", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
-        middle.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
+        middle.number_input("Codes to generate", 1, _MOST_INVITES, 1, key="invite.count")
         right.number_input(
             "Valid for (hours)", 1, int(access.LONGEST_HOURS), 168, key="invite.hours"
         )
-        making = lead_callback(study, "invite", _invite, False)
-        st.form_submit_button("Make links", type="primary", on_click=making)
+        make_links = lead_callback(study, "invite", _invite, False)
+        st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
-            inviting = lead_callback(study, "invite", _invite, True)
-            st.form_submit_button("Make the address for Prolific", on_click=inviting)
+            make_address = lead_callback(study, "invite", _invite, True)
+            st.form_submit_button("Make the address for Prolific", on_click=make_address)
     show_outcome("invite")
-    made = access.invites_table(study)
-    if made.empty:
+    invites = access.invites_table(study)
+    if invites.empty:
         st.text(written("lead.no_invites"))
         return
-    _show_links(study, made.head(_MOST_INVITES))
+    _show_links(study, invites.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
-        names = {rater: rater or _ANYONE for rater in made["rater_id"]}
-        choose_any("Revoke the links of", names, "Choose whose", "revoke.rater")
+        names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
+        choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
 
 
-def _show_links(study: Study, made: pd.DataFrame) -> None:
-    """Draw the links, what became of each, and the text that goes with one."""
-    base, come = root_address(), known_raters(study)
+def _show_links(study: Study, invites: pd.DataFrame) -> None:
+    """Draw the links with their states, and the text of an invitation. `invites` are rows
+    of `access.invites_table`.
+    """
+    base, raters_with_session = root_address(), known_raters(study)
     states = latest(study, rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
-    for invite in made.to_dict("records"):
+    for invite in invites.to_dict("records"):
         rater, token, state = invite["rater_id"], invite["token"], invite["state"]
         if states.get(rater) in ("finished", "excluded"):
             state = states[rater]
-        elif rater in come and state == "open":
+        elif rater in raters_with_session and state == "open":
             state = "started"
         link = f"{base}?invite={token}" if rater else study_url(base, token)
-        is_good = token and invite["state"] == "open"
+        is_valid = token and invite["state"] == "open"
         row = {"code": rater or _ANYONE, "state": state, "until": to_the_minute(invite["until"])}
-        rows.append(row | {"link": link if is_good else "", "sends": bool(rater)})
+        rows.append(row | {"link": link if is_valid else "", "sends": bool(rater)})
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
     if minutes := latest(study, annotator_minutes):
-        is_long = minutes >= 300
-        time = f"{minutes / 60:.0f} h" if is_long else f"{5 * math.ceil(minutes / 5)} min"
+        rounded = 5 * math.ceil(minutes / 5)
+        time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded} min"
         text += " " + reader.say("session.takes", time=time)
     text += "\n{link}"
     show(block(text, "quote", "Text to send"))
@@ -340,7 +346,7 @@ def _show_links(study: Study, made: pd.DataFrame) -> None:
 def _invite(
     study: Study, who: access.Visitor, is_address: bool, *, codes: str, count: int, hours: int
 ) -> str | None:
-    raters = [""] if is_address else listed(codes) or [access.new_code() for _ in range(count)]
+    raters = [""] if is_address else split_list(codes) or [access.new_code() for _ in range(count)]
     made = access.make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific
@@ -363,13 +369,12 @@ def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
         note_act(study.store, "sample", "", f"pairs: {len(present.store.sample())}", who.name)
 
 
-# Participants' places: given back, taken up again, and what is owed
-
-_ACTS = WORDS["acts"]
+# ---- assignments of participants: released or given again, and what is owed ---------------------
 
 
 def _show_places(study: Study) -> None:
-    st.header("Places", anchor=False)
+    """Draw the participants, and the fields to release or return their assignments."""
+    st.header("Assignments", anchor=False)
     if sides := Sessions(study).sides():
         counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
         st.text(written("lead.sides", sides=", ".join(counts)))
@@ -379,12 +384,12 @@ def _show_places(study: Study) -> None:
     else:
         times = times.assign(minutes=times["active_seconds"] / 60)
         columns = "rater_id state units minutes end owed why"
-        show_table(times, "Who took part", columns, folded=True)
+        show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
     with act_form(study, "places", "Apply", _change_place, clears=True):
         st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
-        acts = list(_ACTS)
-        st.selectbox("Reason", acts, format_func=_ACTS.__getitem__, key="places.act")
+        acts = list(WORDS["acts"])
+        st.selectbox("Reason", acts, format_func=WORDS["acts"].__getitem__, key="places.act")
     if study.config.prolific is None:
         return
     with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):
@@ -401,14 +406,16 @@ def _take_submissions(
 ) -> str | None:
     if file is None:
         return None
-    with written_down(submissions=file) as paths:
+    with uploaded_files(submissions=file) as paths:
         path = paths["submissions"]
         reasons = released_submissions(study, path) if path is not None else {}
     return _change_places(study, who, reasons) or written("lead.submissions_none")
 
 
 def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
-    """Carry out the act chosen for each rater; return what came of each, one a line."""
+    """Carry out the act chosen for each annotator (a key of the words `acts`); return the outcomes,
+    one per line.
+    """
     sessions, outcomes = Sessions(study), []
     for rater, act in acts.items():
         if act in RELEASE_REASONS:
@@ -420,38 +427,43 @@ def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -
     return "\n".join(outcomes)
 
 
-# Accounts with a password: list them, with their roles, create one, end one.
-
-_ROLES = WORDS["accounts"]
+# ---- accounts with a password -------------------------------------------------------------------
 
 
 def show_accounts(study: Study) -> None:
-    st.header("Add an account, or change one", anchor=False)
-    with act_form(study, "account", "Save the account", _set, clears=True):
+    """Draw the accounts, and the fields to add, change or remove one."""
+    st.text(written("lead.accounts"))
+    existing = access.accounts(study.store)
+    if existing:
+        show_table(pd.DataFrame([*existing.values()]), "Accounts", "name role")
+    st.header("Change or add an account" if existing else "Add the first account", anchor=False)
+    with act_form(study, "account", "Save the account", _set_account, clears=True, is_primary=True):
         st.text_input("Name", autocomplete="off", key="account.name")
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
-        st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
-    existing = access.accounts(study.store)
+        st.selectbox("Role", roles, format_func=WORDS["accounts"].__getitem__, key="account.role")
     if existing:
-        st.header("End an account", anchor=False)
+        st.header("Remove an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
             names = dict(zip(existing, existing, strict=True))
             choose_any("Account", names, "Choose an account", "disable.name")
-            st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
-        show_table(pd.DataFrame([*existing.values()]), "Who can log in", "name role")
+            st.form_submit_button(
+                "Remove", on_click=lead_callback(study, "disable", _disable_account)
+            )
     show_outcome("disable")
 
 
-def _set(study: Study, who: access.Visitor, *, name: str, password: str, role: access.Role) -> str:
+def _set_account(
+    study: Study, who: access.Visitor, *, name: str, password: str, role: access.Role
+) -> str:
     name = name.strip()
     access.set_account(study.store, name, password, role)
     note_act(study.store, "account", name, f"set: {role}", who.name)
     return written("session.logs_in", name=name, role=role)
 
 
-def _disable(study: Study, who: access.Visitor, *, name: str | None) -> str | None:
+def _disable_account(study: Study, who: access.Visitor, *, name: str | None) -> str | None:
     if name is None:
         return None
     access.disable_account(study.store, name)
@@ -459,7 +471,7 @@ def _disable(study: Study, who: access.Visitor, *, name: str | None) -> str | No
     return written("session.disabled", name=name)
 
 
-# The study's tables and its report, to take away.
+# ---- export: the report and the study's tables --------------------------------------------------
 
 _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "final-labels.csv": exporting.exported_final,
@@ -469,7 +481,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "answers.csv": exporting.exported_answers,
     "raters.csv": rater_progress,
     "times.csv": exporting.exported_times,
-    "attention.csv": attention_results,
+    "attention.csv": claims.attention_results,
     "background.csv": raters_table,
     "decisions.csv": exporting.exported_decisions,
 }
@@ -480,6 +492,7 @@ _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
 @st.fragment(run_every="5s")
 def show_export(study: Study) -> None:
+    """Draw a download button for each file of the report and each table, and texts for a paper."""
     who = require(study, "lead").name
     if (figures := latest_figures(study)) is not None:
         st.header("Report", anchor=False)
@@ -491,19 +504,19 @@ def show_export(study: Study) -> None:
     st.text(written("lead.export_tables"))
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: exporting.exported_attacked} if audited else {})
-    making: dict[str, Callable[[], bytes]] = {
+    makers: dict[str, Callable[[], bytes]] = {
         name: partial(counted, study, exporting.as_csv, make) for name, make in tables.items()
     }
-    making[_FINAL_BOOK] = partial(counted, study, exporting.final_book)
+    makers[_FINAL_BOOK] = partial(counted, study, exporting.final_book)
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
 
     def make_sidecar() -> bytes:
         return exporting.sidecar_text(study, "ratings.units.csv", attacked).encode()
 
-    making[sidecar] = make_sidecar
+    makers[sidecar] = make_sidecar
     with st.container(key="files-tables"):
-        for name in (name for name in WORDS["contents"] if name in making):
-            _offer_file(study, who, name, making[name])
+        for name in (name for name in WORDS["contents"] if name in makers):
+            _offer_file(study, who, name, makers[name])
     for part in ("methods", "results_text"):
         if figures is None:
             return
@@ -513,11 +526,11 @@ def show_export(study: Study) -> None:
 
 
 def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) -> None:
-    """Draw the button that makes a file on request, with what is in it; its download is noted in
-    the log.
+    """Draw the button that makes a file on request, and a line on its contents. The log notes each
+    download.
     """
 
-    def noted() -> bytes:
+    def make_and_note() -> bytes:
         content = make()
         note_act(study.store, "export", name, f"{len(content):,} bytes", who)
         return content
@@ -526,26 +539,26 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
         title, mime = WORDS["files"][name], guess_type(name)[0]
         look: Literal["primary", "secondary"] = "primary" if name == _REPORT[0] else "secondary"
         st.download_button(
-            title, data=noted, file_name=name, mime=mime, on_click="ignore", type=look
+            title, data=make_and_note, file_name=name, mime=mime, on_click="ignore", type=look
         )
         show(block(WORDS["contents"][name], "said"))
 
 
-# The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.
+# ---- the log of the leads' acts -----------------------------------------------------------------
 
 _MOST_ACTS = 500
 
 
 def show_log(study: Study) -> None:
+    """Draw the latest acts, one row for equal acts in succession."""
     logged = acts(study.store)
-    shown = logged.head(_MOST_ACTS)
-    st.text(written("lead.acts", shown=len(shown), count=len(logged)))
-    acted = shown[["done_by", "kind", "about", "detail"]]
-    run = (acted != acted.shift()).any(axis=1).cumsum()  # acts alike in succession: one row
-    names = shown["kind"].map(readable_name)
-    shown = shown.assign(kind=shown["kind"].map(WORDS["log"].get).fillna(names))
-    shown = shown.assign(times=run.map(run.value_counts()))[~run.duplicated()]
-    told = " ".join(name for name in ("about", "detail") if shown[name].any())
+    table = logged.head(_MOST_ACTS)
+    st.text(written("lead.acts", shown=len(table), count=len(logged)))
+    contents = table[["done_by", "kind", "about", "detail"]]
+    run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
+    titles = table["kind"].map(WORDS["log"].get).fillna(table["kind"].map(named))
+    table = table.assign(kind=titles, times=run.map(run.value_counts()))[~run.duplicated()]
+    filled = " ".join(name for name in ("about", "detail") if table[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
-    columns = f"created_at done_by kind {told} times"
-    show_table(shown, "What leads did", columns, headings=headings)
+    columns = f"created_at done_by kind {filled} times"
+    show_table(table, "Logged actions", columns, headings=headings)

@@ -241,7 +241,7 @@ class Forecast:
 
     @property
     def end(self) -> str:
-        """The annotators and the end, such as "3 annotators until Friday 17:00 UTC"."""
+        """The annotators and the end, such as "3 annotators will need until Friday 17:00 UTC"."""
         if not self.annotators:
             return written("progress.nobody", hours=WINDOW_HOURS)
         annotators = number_of(self.annotators, "annotator")

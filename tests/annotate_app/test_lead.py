@@ -56,7 +56,7 @@ pytestmark = pytest.mark.browser
 
 PAGES = {
     "Overview": "Ask for a verdict now",
-    "Progress": "Places by rubric",
+    "Progress": "Labels by rubric",
     "Agreement": "Precision so far",
     "Items": "Click an id to read the item.",
     "Annotators": "Show one annotator",
@@ -65,7 +65,7 @@ PAGES = {
     "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",
     "Accounts": "Save the account",
-    "Log": "What leads did",
+    "Log": "Logged actions",
     "Settings": "These are the settings in study.toml.",
     "Texts": "What annotators read before they start.",
     "Rubrics": "Annotators and graders read the same words",
@@ -168,7 +168,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page = lead(served)
     page.clock.install()
     turn_to(page, "Progress")
-    expect(page.get_by_text("12 of 12 labels are still needed")).to_be_visible()
+    expect(page.get_by_text("12 of 12 planned labels are missing")).to_be_visible()
     turn_to(page, "Sessions")
     fill(page, "Annotator codes", "anna")
     press(page, "Make links")
@@ -183,30 +183,30 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
         for person in people:
             person.answer(option.upper())
     turn_to(page, "Progress")
-    expect(page.get_by_text("2 of 12 labels are still needed")).to_be_visible()
+    expect(page.get_by_text("2 of 12 planned labels are missing")).to_be_visible()
     by_rater = page.get_by_role("region", name="By annotator", exact=True)
     expect(by_rater.get_by_role("cell", name="anna")).to_be_visible()
     # Labels that arrive while the page is looked at show up by themselves.
     people[0].answer("C")
     page.clock.fast_forward("00:10")  # the page asks for news every ten seconds
-    expect(page.get_by_text("1 of 12 labels are still needed")).to_be_visible()
+    expect(page.get_by_text("1 of 12 planned labels are missing")).to_be_visible()
     turn_to(page, "Agreement")
     page.locator("summary", has_text="Main figures").click(timeout=60_000)
     expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
     turn_to(page, "Sessions")
     press(page, "Pause the study")
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume the study")).to_be_visible()
     message = people[1].page.locator(".panel .message")
     people[1].page.reload()
     expect(message).to_contain_text("The study is paused")
-    press(page, "Go on")
+    press(page, "Resume the study")
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
     turn_to(page, "Annotators")
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
     choose(page, "Show one annotator", "anna")
-    fill(page, "Reason, which stands in the report", HOSTILE)
+    fill(page, "Reason, shown in the report", HOSTILE)
     press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
     settled(page).get_by_role("button", name="Clear").click()
@@ -355,7 +355,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
     item = page.get_by_role("heading", level=2).first
 
     def left(chosen: int, unsorted: int, **patience: float) -> None:
-        said = f"{chosen} shown; {unsorted} of 6 not sorted yet."
+        said = f"Not reviewed yet: {unsorted}. Shown here: {chosen},"
         expect(page.get_by_text(said)).to_be_visible(**patience)
 
     left(6, 6, timeout=180_000)
@@ -385,7 +385,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
         (ids[0], GRADER, "grader_wrong", note),
         (ids[1], GRADER, "rubric_unclear", ""),
     ]
-    choose(page, "Sorted as", "Not sorted")
+    choose(page, "Cause", "Not reviewed")
     for _ in range(4):
         if "p0004" in item.inner_text():
             break
@@ -394,9 +394,9 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
         expect(item).not_to_have_text(seen)
     expect(page.get_by_text(f"Its reason: {REASON}")).to_be_visible()
     expect(page.get_by_text(REPLY)).to_have_count(0)
-    choose(page, "Sorted as", "Rubric unclear")
-    expect(page.get_by_text("Sorted as Rubric unclear by lead.")).to_be_visible()
-    page.get_by_role("button", name="Take back").click()
+    choose(page, "Cause", "Rubric unclear")
+    expect(page.get_by_text("lead chose: Rubric unclear.")).to_be_visible()
+    page.get_by_role("button", name="Take it back").click()
     left(0, 5)
     assert [each[0] for each in held(graded)] == ids[:1]
 
@@ -488,7 +488,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
     page = lead(twenty)
     tiles = page.locator("[class*=st-key-tile-]")
     expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
-    answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Not yet": "Log"}
+    answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Never": "Log"}
     for answer, title in answers.items():
         settled(page).get_by_role("link", name=answer).click(timeout=180_000)
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
@@ -513,7 +513,7 @@ def test_the_flagged_rater_stands_first_and_has_a_page(lead, twenty):
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
     settled(page).get_by_text("Latest answers").first.click()
     expect(page.get_by_role("cell", name=f"|{SUBJECT}|a").first).to_be_visible()
-    fill(page, "Reason, which stands in the report", HOSTILE)
+    fill(page, "Reason, shown in the report", HOSTILE)
     press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
     with open_study(twenty.folder) as study:
@@ -601,7 +601,7 @@ def test_links_accounts_and_places(lead, twenty, tmp_path):
             complaint(page, "A password has 10 to 200")
     expect(page.get_by_text("third can log in as expert.")).to_be_visible()
     choose(page, "Account", "third")
-    press(page, "End it")
+    press(page, "Remove")
     expect(page.get_by_text("third can no longer log in.")).to_be_visible()
     page.goto(link)
     complaint(page, "This link was revoked")

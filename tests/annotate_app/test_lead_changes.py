@@ -193,7 +193,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
         page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
     fill(page, "Explanation, shown with", "It is *shorter*.")
     press(page, "Review changes")
-    complaint(page, "No answer is right yet")
+    complaint(page, "No correct answer is chosen yet")
     page.get_by_label("Correct answer: Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
@@ -204,9 +204,9 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     rater.wait_for_selector(READY)
     expect(rater.get_by_text("And more.").first).to_be_visible()
     # Taken out again, the last unit ends the practice; checks are changed alike.
-    press(page, "Take it out")
+    press(page, "Delete")
     save(page)
-    expect(page.get_by_text("None yet.")).to_be_visible()
+    expect(page.get_by_text("None yet, so")).to_be_visible()
     (folder / "attention.toml").write_text(KNOWN, "utf-8")
     change_config(folder, {"attention": {"file": "attention.toml"}})
     page.get_by_role("radio", name="Attention checks", exact=True).click()
@@ -218,7 +218,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     page.get_by_role("radio", name="Comprehension questions", exact=True).click()
     page.get_by_label("Question", exact=True).fill("What is compared?")
     fill(page, "Answers, one per line", "Length\nAuthors")
-    fill(page, "The right answer", "Length")
+    fill(page, "Correct answer", "Length")
     save(page, "Every annotator answers these questions again")
     assert read_config(folder).comprehension[0].options == ("Length", "Authors")
 
@@ -300,7 +300,7 @@ def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, slow_stor
     expect(answers).to_have_count(len(REASONS), timeout=120_000)
     for number in range(len(REASONS)):
         answers.nth(number).fill(f"did {number}")
-    buttons = page.get_by_role("button", name="Mark as dealt with")
+    buttons = page.get_by_role("button", name="Mark as resolved")
     expect(buttons).to_have_count(len(REASONS), timeout=120_000)
     settled(page)
     buttons.evaluate_all(QUICK_CLICKS)

@@ -16,10 +16,10 @@ from streamlit.testing.v1 import AppTest
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead import adjudication_page, pages, parts, raters_page
-from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
+from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _role_of
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted, latest
-from evenhand.annotate_app.lead.raters_page import kappa_drawn
+from evenhand.annotate_app.lead.raters_page import kappa_cell
 from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -92,7 +92,6 @@ def test_every_page_has_its_address():
 
 
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
-IDLE, BUSY = progress.Forecast(10, 20), progress.Forecast(10, 20, 3.0, annotators=2)
 
 
 def verdicts(**given: str) -> list[Any]:
@@ -103,18 +102,13 @@ def verdicts(**given: str) -> list[Any]:
     ]
 
 
-def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
-    decided = verdicts(r="do_not_use can_replace")
-    assert pages.is_over(IDLE, decided)
-    for forecast, given in (
-        (BUSY, decided),
-        (IDLE, verdicts(r="do_not_use inconclusive")),
-        (IDLE, []),
-    ):
-        assert not pages.is_over(forecast, given)
+def test_a_study_is_decided_where_every_grader_has_a_conclusive_verdict():
+    assert pages.is_decided(verdicts(r="do_not_use can_replace"))
+    for undecided in (verdicts(r="do_not_use inconclusive"), []):
+        assert not pages.is_decided(undecided)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     none_on_one = verdicts(r="can_replace", s="do_not_use")
-    after = pages.after_the_verdicts
+    after = pages.report_link
     ways = [after(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
     assert {way.title for way in ways} == {"Export"}
     assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
@@ -142,9 +136,9 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
         ("prompt", "Hi"), ("output", "Hello"), ("model", "m1"), ("tone", "warm"),
     ]  # fmt: skip
     assert found.show == ["prompt", "output"]
-    assert [_taken_for(name, found) for name, _ in found.columns] == [
+    assert [_role_of(name, found) for name, _ in found.columns] == [
         "read by annotators, the prompt", "read by annotators, the response",
-        "the subject (model under test)", "kept as a fact",
+        "the subject (model under test)", "kept, not used",
     ]  # fmt: skip
     assert found.roles == item_study(file, ASKED).roles
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
@@ -159,7 +153,7 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
     assert [name for name, _ in found.columns] == ["task", "said"]
     assert "“Columns that annotators read, in this order”" in _in_page(found.fault)
     assert "--" not in _in_page(found.fault)
-    assert _taken_for("task", found) == ""
+    assert _role_of("task", found) == ""
 
 
 def test_complaints_name_fields_for_options(tmp_path):
@@ -200,18 +194,18 @@ def test_figures_follow_the_labels(make_study):
     label(folder, "ann", "LRCLRCLRCLRC")
     with open_study(folder) as study:
         (row,) = study_quality(study).to_dict("records")
-    assert kappa_drawn(row) == ""  # whom nobody labels beside
-    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
+    assert kappa_cell(row) == ""  # whom nobody labels beside
+    assert kappa_cell(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
-    (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
+    (drawn, _) = map(kappa_cell, first.quality.to_dict("records"))
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     main = pages.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = pages.enough(main, 0.01, "pair")
+    (sentence,) = pages.precision_sentences(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = pages.enough(main, 0.5, "pair")
+    (sentence,) = pages.precision_sentences(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
     maker.request(first.version)
     assert maker.last_attempt is first  # nothing has come in: nothing is made
@@ -331,9 +325,9 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
                 GraderDisagreement("shorter", "model", f"p{n:04d}|secret-subject", "L", {}, 1.0)
                 for n in (1, 2)
             ]
-            abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
-            place = st.session_state.setdefault("place", adjudication_page._Place(abouts[0]))
-            adjudication_page._sort(study, place, place.at, abouts, None)
+            keys = [adjudication_page._key_of(each) for each in found]
+            place = st.session_state.setdefault("place", adjudication_page._Place(keys[0]))
+            adjudication_page._show_causes(study, place, place.key, keys, None)
 
     arguments = (str(folder), title, name, PASSWORD)
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()
@@ -413,7 +407,7 @@ def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder):
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
     app = shown_to(folder, "Flags")
     assert not app.exception
-    assert [each.label for each in app.button].count("Mark as dealt with") == 2
+    assert [each.label for each in app.button].count("Mark as resolved") == 2
     assert "no rubric" in html_of(app)
 
 

@@ -120,7 +120,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     person.answer("L")
     lead = new_page(lead_link(folder, served.url))
     turn_to(lead, "Progress")
-    lead.get_by_role("table", name="Places by rubric").wait_for()
+    lead.get_by_role("table", name="Labels by rubric").wait_for()
     assert health(served) == (200, WELL)
     postgresql.crash()
     person.choose("R")

@@ -457,7 +457,7 @@ def test_what_the_lead_sorted_is_summed_in_the_report(written):
     assert rows["estimate"].to_dict() == {key[1:]: n for key, n in counts.items() if key[0] == "R"}
     assert rows.loc["provider:sure", "n_units"].tolist() == [15, 15]
     assert re.search(
-        r"\| Grader \| Sorted items \| Grader wrong \| Rubric unclear \|.*\n\| --- .*\n"
+        r"\| Grader \| Reviewed items \| Grader wrong \| Rubric unclear \|.*\n\| --- .*\n"
         r"\| provider:sure \| 15[^|]*\| 12 \| 3 \|.*\n\| provider:hard \| 1[^|]*\| 1 \|  \|",
         (written(found) / "report.md").read_text("utf-8"),
     )

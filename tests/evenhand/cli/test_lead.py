@@ -99,7 +99,7 @@ def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(fol
 def test_progress_pause_resume_and_a_link_for_the_lead(folder, run: Run):
     run.ok("pause", folder, "--reason", "a look at the rubric")
     said = run.ok("progress", folder)
-    assert "400 of 3,000 labels are still needed" in said
+    assert "400 of 3,000 planned labels are missing" in said
     assert f"evenhand pause {folder} --resume" in said
     run.ok("pause", folder, "--resume")
     assert "--resume" not in run.ok("progress", folder)

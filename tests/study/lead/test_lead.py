@@ -62,8 +62,8 @@ def test_places_and_time_left(eight):
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert row["median_seconds"] == 20
     assert row["hours_left"] == pytest.approx(13 * 20 / 3600)
-    said = "5 minutes of work: 2 annotators in the last 24 hours. 13 of 16 labels are still needed."
-    assert lead.time_left(lead.forecast(eight)) == said
+    said = "13 of 16 planned labels are missing (5 minutes of work): 2 annotators labelled"
+    assert lead.time_left(lead.forecast(eight)) == f"{said} in the last 24 hours."
     raters = lead.rater_progress(eight).set_index("rater_id")
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
@@ -122,11 +122,13 @@ def test_an_even_pace_ends_when_it_says_and_no_other(make_study, hours_ago, hour
 
 def test_the_work_and_its_end_in_words():
     soon = datetime.now(UTC) + timedelta(days=2)
-    assert lead.Forecast(1, 9, 42.3, 3, soon).end == f"3 annotators until {soon:%A %H}:00 UTC"
-    said = "42 hours of work: 1 annotator until 1 May 2100. 1,999 of 2,000 labels are still needed."
-    assert lead.time_left(lead.Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))) == said
-    said = "60 minutes of work: 2 annotators in the last 24 hours."
-    assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).startswith(said)
+    end = lead.Forecast(1, 9, 42.3, 3, soon).end
+    assert end == f"3 annotators will need until {soon:%A %H}:00 UTC"
+    until = lead.Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))
+    said = "1,999 of 2,000 planned labels are missing (42 hours of work): 1 annotator will need"
+    assert lead.time_left(until) == f"{said} until 1 May 2100."
+    said = "(60 minutes of work): 2 annotators labelled in the last 24 hours."
+    assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).endswith(said)
     assert lead.time_left(lead.Forecast(9, 9)) == "Every label has been given."
 
 
