@@ -1,8 +1,9 @@
-"""Acts of people on the pages, each stored by the callback of a button.
+"""What people do on the pages (consent, a decision, a change of settings), stored by the callback
+of the button that they press.
 
-Streamlit ends a run at its next call, a look at `st.session_state` among them, once another event
-has come. So a callback asks nothing of Streamlit's until its act is stored, save what the fields of
-the page hold, read all at once; and no run stores what somebody pressed.
+Once another event has come, Streamlit ends a run at its next call, even a look at one value of
+`st.session_state`. So no run stores an act; a callback does, which reads all fields at once and
+calls nothing else of Streamlit before the act is stored.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from evenhand.study import Study
 from evenhand.study.access import Role
 
 Outcome = str | Callable[[], None] | None
-"""What the next run shows: a sentence, or what a function draws."""
-_OUTCOMES = "outcomes"
+"""What the next run shows of an act: a sentence, what a function draws, or nothing."""
+_OUTCOMES = "outcomes"  # in the session's state
 
 
 def storing_callback(
     place: str, admit: Callable[[], Any], store: Callable[..., Outcome], *arguments: object
 ) -> Callable[[], None]:
-    """Return a callback that calls `store(admit(), *arguments)` with the values of the fields named
-    `PLACE.NAME` by these names. Its outcome, or why the act is refused, is shown by `show_outcome`.
-    Where `admit` refuses a visitor nothing is stored, and the page will refuse them too.
+    """Return a callback that calls `store(admit(), *arguments, NAME=value, ...)` with the values of
+    the fields whose keys are `PLACE.NAME`. `show_outcome(place)` then shows what `store` returned,
+    or the InputError that it raised. If `admit` raises one, nothing is stored, and the page that is
+    drawn next refuses the visitor.
     """
     outcomes = present_outcomes()
 
@@ -57,7 +59,7 @@ def lead_callback(
     *arguments: object,
     roles: tuple[Role, ...] = ("lead",),
 ) -> Callable[[], None]:
-    """Return the callback of `store(study, visitor, *arguments)`, for visitors of these roles."""
+    """Return the callback of `store(study, visitor, *arguments)`, for a visitor of these roles."""
     admit = partial(visitor_of, study, LOGIN.held(), *roles)
     return storing_callback(place, admit, partial(store, study), *arguments)
 
@@ -72,9 +74,9 @@ def act_form(
     clears: bool = False,
     is_primary: bool = False,
 ) -> Iterator[None]:
-    """Draw the form of an act on the lead's pages around its fields, `PLACE.NAME` by their keys,
-    with the button that stores it and the outcome of the last one. `clears` empties the fields once
-    they are sent; `is_primary` is for the page's main act.
+    """Draw a form on the lead's pages around the fields drawn in this context, whose keys are
+    `PLACE.NAME`; then the button that stores them, and the outcome of the last time. `clears`
+    empties the fields once they are sent; `is_primary` is for the page's main act.
     """
     with st.form(place, border=False, clear_on_submit=clears):
         yield
@@ -84,16 +86,16 @@ def act_form(
 
 
 def show_outcome(place: str) -> None:
-    """Show what came of the last act at a place, once."""
+    """Show the outcome of the last act at a place, once."""
     outcome = present_outcomes().get(place)
     if isinstance(outcome, str):
         st.text(outcome)
     elif outcome is not None:
         outcome()
-    present_outcomes().pop(place, None)  # which a run that has ended before shows again
+    present_outcomes().pop(place, None)  # last: a run that ends before it leaves it to the next
 
 
 def present_outcomes() -> MutableMapping[str, Outcome]:
-    """Outcomes of the session's acts, by place; callbacks may add some, as they are ours."""
+    """Return the outcomes of this session's acts, by place; callbacks add theirs."""
     outcomes: dict[str, Outcome] = st.session_state.setdefault(_OUTCOMES, {})
     return outcomes

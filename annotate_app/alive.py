@@ -1,8 +1,8 @@
-"""`python -m evenhand.annotate_app.alive PORT`: the health check of a container, where nothing else
-restarts a process that hangs.
+"""The health check of a container: `python -m evenhand.annotate_app.alive PORT`.
 
-It exits with 0 if the app can work, with 1 if it cannot or is not running. An app that accepts the
-connection but does not answer, twice, is killed: `restart: always` then brings it back.
+Exits with 0 if the app can work, with 1 if it cannot or is not running. An app that accepts the
+connection but does not answer, twice, is killed: `restart: always` then starts it again, which
+nothing else in a container does for a process that hangs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def main(port: int, patience: float = 8.0) -> int:
-    """Return the exit status for the app on this port, whose `/health` answers sooner than that."""
+    """Return the exit status; kill the app if `/health` takes over `patience` seconds, twice."""
     for _ in range(2):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=patience):
@@ -27,13 +27,13 @@ def main(port: int, patience: float = 8.0) -> int:
             reason = getattr(error, "reason", error)
             if not isinstance(reason, TimeoutError):
                 return 1
-    for process in _serving(port):
+    for process in _serving_processes(port):
         os.kill(process, signal.SIGKILL)
     return 1
 
 
-def _serving(port: int) -> list[int]:
-    """The processes that serve studies on this port (see `evenhand.annotate_app.command`)."""
+def _serving_processes(port: int) -> list[int]:
+    """Return the ids of processes that serve on this port (see `evenhand.annotate_app.command`)."""
     processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,7 @@
-"""`python app.py STUDY_DIR ... --port PORT`: the annotators' pages, behind their checks."""
+"""The server of the app, of one study or several: `python app.py STUDY_DIR ... --port PORT`.
+
+A request passes the checks and our own routes (`routes.py`), then reaches Streamlit (`page.py`).
+"""
 
 from __future__ import annotations
 
@@ -18,61 +21,53 @@ from starlette.routing import Mount, Route
 from streamlit import config
 from streamlit.starlette import App
 
-# Not installed, but run from a checkout. A folder that is called evenhand by chance has no origin.
+# If evenhand is not installed, it is run from a checkout, which goes onto the path. A folder that
+# is called evenhand by chance is found as a package without an origin.
 if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from evenhand.annotate_app import routes
 from evenhand.annotate_app.entry import app_secrets
 from evenhand.annotate_app.page import on_script_error
-from evenhand.annotate_app.routes import (
-    RequestFilter,
-    answer_health_of_all,
-    keep_log_short,
-    routes,
-    telling_systemd,
-    to_front_page,
-)
 from evenhand.annotate_app.sites import MOST_BYTES, add_study, sites
 from evenhand.texts import written
 
 
 def main() -> None:
-    """Serve the studies until SIGTERM or SIGINT."""
+    """Serve the studies until SIGTERM or SIGINT; exit with 2 if the port is taken."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--public-host", default="")
     parser.add_argument("--path", help="of one study alone; others have their folders' names")
-    given = parser.parse_args()
+    options = parser.parse_args()
     host = os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, given.port), family=family).close()
+        socket.create_server((host, options.port), family=family).close()
     except OSError:
-        print(written("several.port_taken", port=given.port), file=sys.stderr)  # noqa: T201
+        print(written("several.port_taken", port=options.port), file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
-    keep_log_short()
-    for folder in given.folders:
-        add_study(folder, given.path)
-    app = make_app(given.path)
-    config.set_option("server.baseUrlPath", given.path or "")
-    if given.public_host:
-        config.set_option("browser.serverAddress", given.public_host)
+    routes.keep_log_short()
+    for folder in options.folders:
+        add_study(folder, options.path)
+    app = make_app(options.path)
+    config.set_option("server.baseUrlPath", options.path or "")
+    if options.public_host:
+        config.set_option("browser.serverAddress", options.public_host)
     uvicorn.run(
         app,
         host=host,
-        port=given.port,
+        port=options.port,
         ws="websockets-sansio",
         ws_max_size=MOST_BYTES,
-        # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is
-        # not.
+        # A page finds out within seconds that a process hangs, sooner than nginx gives up on it.
         ws_ping_interval=2,
         ws_ping_timeout=60,  # a slow line may take long to answer
         ws_per_message_deflate=False,
-        # An annotator who reads for a minute sends over the connection that is there.
-        timeout_keep_alive=75,
+        timeout_keep_alive=75,  # after a minute of reading an answer needs no new connection
         timeout_graceful_shutdown=5,
-        # Any process on this machine could give a visitor's address: study.toml names who may.
+        # No proxy is trusted here, as any local process could pose as one: study.toml names them.
         forwarded_allow_ips="",
         access_log=False,
         use_colors=False,
@@ -80,25 +75,28 @@ def main() -> None:
 
 
 def make_app(path: str | None = None) -> Starlette:
-    """The app of one study alone at this path; without one, of all that there are."""
+    """Return the app of one study alone at `path`, "" for the root; without a path, of them all."""
     streamlit = pages()
-    above = [Route("/health", answer_health_of_all), Route(path or "/{study}", to_front_page)]
+    above = [
+        Route("/health", routes.answer_health_of_all),
+        Route(path or "/{study}", routes.to_front_page),
+    ]
     below = Mount("/{study}" if path is None else "", streamlit)
     return Starlette(
         routes=[*(above if path != "" else ()), below],
         lifespan=streamlit.lifespan(),
-        middleware=[Middleware(RequestFilter, has_sign_on=bool(_secrets()))],
+        middleware=[Middleware(routes.RequestFilter, has_sign_on=bool(_secrets()))],
     )
 
 
 @cache
 def pages() -> App:
-    """Streamlit's app, of which there can be one in a process."""
+    """Return Streamlit's app; a process can have only one."""
     return App(
         Path(__file__).with_name("page.py"),
         secrets=_secrets(),
-        lifespan=telling_systemd,
-        routes=routes("".join(site.path for site in sites() if site.alone)),
+        lifespan=routes.telling_systemd,
+        routes=routes.routes("".join(site.path for site in sites() if site.alone)),
         on_script_error=on_script_error,
     )
 

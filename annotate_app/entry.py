@@ -220,7 +220,7 @@ def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
 
 
 def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
-    with st.expander(reader.say("login.title"), expanded=is_only):
+    with st.container() if is_only else st.expander(reader.say("login.title")):
         entered = _ask_for_password(reader)
     if entered is None:
         return

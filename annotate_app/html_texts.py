@@ -1,7 +1,8 @@
-"""Texts as HTML for the pages around the panel: shown literally, never read as Markdown or HTML, or
-drawn as the panel draws them.
+"""Texts as HTML for the pages around the panel: shown literally, or drawn as the panel draws them
+(Markdown, code, conversations, passages).
 
-Every text is escaped; tags come from the closed list that `rendered` makes.
+Every text is escaped, and Streamlit reads none as Markdown or HTML. Tags come from the closed list
+that `markdown_nodes` makes.
 """
 
 from __future__ import annotations
@@ -14,50 +15,47 @@ from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
-from evenhand.annotate_app.languages import (
-    ENGLISH,
-    Language,
-    codes_english_first,
-    known_languages,
-    language,
-)
+from evenhand.annotate_app import languages
+from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.payload import block_label, drawn_code, own_words, tree_of, turn_label
-from evenhand.annotate_app.text_trees import FOLLOWED, Node, rendered
+from evenhand.annotate_app.text_trees import FOLLOWED, Node, markdown_nodes
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 
+_LETTERS_TO_COUNT = 4_000  # as the panel counts, in markdown.js
+
 
 def show(*parts: str) -> None:
-    """Put parts that were made here onto the page."""
+    """Draw parts, which are HTML made by this module, on the page."""
     st.html("".join(parts))
 
 
 def heading(text: str, level: int = 2, lang: str | None = None) -> str:
+    """Return a heading of this level, 1 to 6."""
     return f'<h{level} dir="auto"{lang_attribute(lang)}>{html.escape(text)}</h{level}>'
 
 
 def block(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """A text with its line breaks, under its `label`.
+    """Return a text with its line breaks, under its `label`; `kind` chooses its style.
 
     `lang` is its language, where that may differ from the page's: "" if unknown.
     """
-    inside = html.escape(text)
-    code = lang_attribute(lang)
-    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto"{code}>{inside}</div>'
+    attributes = f'class="evenhand-{kind}" dir="auto"{lang_attribute(lang)}'
+    return f"{label_above(label)}<div {attributes}>{html.escape(text)}</div>"
 
 
 def label_above(label: str) -> str:
-    """The label above a text; nothing where there is none."""
+    """Return the label above a text; "" for no label."""
     return f'<p class="evenhand-label" dir="auto">{html.escape(label)}</p>' if label else ""
 
 
 def lang_attribute(code: str | None) -> str:
-    """The attribute that names a text's language; none for the page's own."""
+    """Return the attribute that names a text's language; "" for None, the page's own."""
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
 def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
-    """A quoted text in pieces; those that someone marked come with a note on it."""
+    """Return a quoted text from its pieces, (text, note); a piece with a note is marked."""
     inside = "".join(
         f"<mark>{html.escape(text)}</mark><small>{html.escape(note)}</small>"
         if note
@@ -68,26 +66,28 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
-    """A list of terms, each with its descriptions."""
+    """Return a list of (term, descriptions); without any description a plain list."""
     described = [(term, [*filter(None, texts)]) for term, texts in terms]
-    kind, name = ("dl", "dt") if any(texts for _, texts in described) else ("ul", "li")
+    list_tag, term_tag = ("dl", "dt") if any(texts for _, texts in described) else ("ul", "li")
     lines = []
     for term, texts in described:
-        lines.append(f'<{name} dir="auto">{html.escape(term)}</{name}>')
+        lines.append(f'<{term_tag} dir="auto">{html.escape(term)}</{term_tag}>')
         lines += [f'<dd dir="auto">{html.escape(text)}</dd>' for text in texts]
-    return f'<{kind} class="evenhand-items"{lang_attribute(lang)}>{"".join(lines)}</{kind}>'
+    attributes = f'class="evenhand-items"{lang_attribute(lang)}'
+    return f"<{list_tag} {attributes}>{''.join(lines)}</{list_tag}>"
 
 
 def in_every_language(key: str, tag: str = "p") -> str:
-    """A sentence in every language; our style shows only the reader's."""
+    """Return a sentence in every language; our style shows only the reader's."""
+    texts = {code: languages.language(code).say(key) for code in languages.codes_english_first()}
     return "".join(
-        f'<{tag} class="evenhand-said" lang="{code}">{html.escape(language(code).say(key))}</{tag}>'
-        for code in codes_english_first()
+        f'<{tag} class="evenhand-said" lang="{code}">{html.escape(text)}</{tag}>'
+        for code, text in texts.items()
     )
 
 
 def plain(text: str) -> str:
-    """A text as the label of a Streamlit widget, which is read as Markdown.
+    """Return a text escaped for the label of a Streamlit widget, which is read as Markdown.
 
     >>> plain("*A* or [B]")
     '\\\\*A\\\\* or \\\\[B\\\\]'
@@ -101,25 +101,22 @@ def show_complaint(complaint: str) -> None:
     st.html(f'<p class="evenhand-complaint" role="alert">{html.escape(sentence)}</p>')
 
 
-_EMPTY = ("br", "hr")
-
-
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """A text of the study's lead, its Markdown drawn; links open in a new window."""
-    nodes = rendered(text, links=True, under=1)
-    reader = language(lang) if lang in known_languages() else ENGLISH
+    """Return a text of the study's lead, its Markdown drawn; links open in a new window."""
+    nodes = markdown_nodes(text, links=True, under=1)
+    reader = languages.language(lang) if lang in languages.known_languages() else languages.ENGLISH
     inside = _html(nodes, reader) if nodes else html.escape(text)
-    look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
-    direction, code = _direction(text), lang_attribute(lang)
-    return f'{label_above(label)}<div class="{look}" dir="{direction}"{code}>{inside}</div>'
+    style = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
+    attributes = f'class="{style}" dir="{_direction(text)}"{lang_attribute(lang)}'
+    return f"{label_above(label)}<div {attributes}>{inside}</div>"
 
 
 def drawn_rubric(rubric: Rubric, reader: Language) -> str:
-    """A rubric as it is explained before the work: its words, its options and their examples."""
+    """Return a rubric as it is explained before the work: instructions, options and examples."""
     lang = rubric.language
-    # A rubric may speak of the unit's own columns: here they are named, not filled in.
-    named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
-    people = rubric.for_people(named)
+    # A rubric may quote the item's own columns: here they are named, not filled in.
+    column_names = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
+    people = rubric.for_people(column_names)
     options = []
     for option in rubric.kind.listed:
         examples = [reader.say("session.example", text=text) for text in option.examples]
@@ -135,8 +132,8 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
 
 
 def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) -> str:
-    """A unit's texts as its raters see them: what both sides share, then the sides in columns.
-    `display` is the study's way to show responses.
+    """Return a unit's texts as its raters see them: what both sides share, then the sides in
+    columns. `display` is the study's way to show responses, "text" or "markdown".
     """
     return side_by_side([(block.side, drawn_block(block, reader, display)) for block in blocks])
 
@@ -154,17 +151,17 @@ def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
 
 
 def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
-    """A text of a unit under its label: Markdown, code, turns or an image as such."""
-    label, look = label_above(block_label(block, reader)), ""
+    """Return a text of a unit under its label: Markdown, code, turns or an image as such."""
+    label, style = label_above(block_label(block, reader)), ""
     if block.image:
         source, alt = html.escape(block.image.uri), html.escape(block.image.alt)
         image = f'<img src="{source}" alt="{alt}">'
         return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
     if code := drawn_code(block, reader):
         is_code = code[0][0] != "section"
-        inside, look = _html(code, reader), "evenhand-drawn" + " evenhand-code-block" * is_code
+        inside, style = _html(code, reader), "evenhand-drawn" + " evenhand-code-block" * is_code
     elif nodes := tree_of(block, display):
-        inside, look = _html(nodes, reader), "evenhand-drawn"
+        inside, style = _html(nodes, reader), "evenhand-drawn"
     elif block.turns:
         names = [(turn.role, turn_label(turn, reader)) for turn in block.turns]
         if block.kind == "response" and names[1:] and names[-1][0] == "assistant":  # it is rated
@@ -175,17 +172,17 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
             for turn, (role, name) in zip(block.turns, names, strict=True)
         )
     elif block.is_missing or not block.text.strip():
-        why = "image_missing" if block.is_missing else f"empty_{block.kind}"
-        inside = f"<em>{html.escape(reader.say(f'panel.{why}'))}</em>"
+        notice = "image_missing" if block.is_missing else f"empty_{block.kind}"
+        inside = f"<em>{html.escape(reader.say(f'panel.{notice}'))}</em>"
     else:
         inside = html.escape(block.text)
-    way = "ltr" if look.endswith("code-block") else _direction(block.text)
-    quote = f'<div class="evenhand-quote {look}" dir="{way}" lang="">{inside}</div>'
+    direction = "ltr" if style.endswith("code-block") else _direction(block.text)
+    quote = f'<div class="evenhand-quote {style}" dir="{direction}" lang="">{inside}</div>'
     return f"<div>{label}{quote}</div>"
 
 
 def _html(nodes: Iterable[Node], reader: Language) -> str:
-    """The nodes of a tree, as `rendered` makes them."""
+    """Return nodes of a tree of `text_trees` as HTML."""
     return "".join(_element(node, reader) for node in nodes)
 
 
@@ -193,21 +190,21 @@ def _element(node: Node, reader: Language) -> str:
     if isinstance(node, str):
         return html.escape(node)
     tag, attributes, *children = node
-    if tag in _EMPTY:
+    if tag in ("br", "hr"):
         return f"<{tag}>"
-    inside, written = _html(children, reader), "".join(_attributes(tag, attributes))
+    inside = _html(children, reader)
     if attributes.get("class") == "address":
         inside = f" ({inside})"
     if attributes.get("class") == "image":
         inside = html.escape(reader.say("panel.image", alt=children[0]))
-    return f"<{tag}{written}>{inside}</{tag}>"
+    return f"<{tag}{''.join(_attributes(tag, attributes))}>{inside}</{tag}>"
 
 
 def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
     if tag == "pre":
         yield ' dir="ltr"'
-    if look := attributes.get("class"):
-        yield f' class="{look}"'
+    if style := attributes.get("class"):
+        yield f' class="{style}"'
     start = attributes.get("start")
     if tag == "ol" and isinstance(start, int):
         yield f' start="{start}"'
@@ -219,6 +216,6 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
 
 
 def _direction(text: str) -> str:
-    """The direction in which most of a text runs, by its letters; its parts stand on that side."""
-    kinds = Counter(map(unicodedata.bidirectional, text[:4_000]))
+    """Return the direction, "ltr" or "rtl", of most letters at the beginning of a text."""
+    kinds = Counter(map(unicodedata.bidirectional, text[:_LETTERS_TO_COUNT]))
     return "rtl" if kinds["R"] + kinds["AL"] > kinds["L"] else "ltr"

@@ -31,82 +31,84 @@ from evenhand.study.access import Role, Visitor, log_out, visitor
 from evenhand.texts import written
 
 HEADER = b"x-evenhand-browser"
-"""Header that names it to Streamlit (`trustedUserHeaders`); a client's own is dropped."""
-_ASKS = b"sec-websocket-protocol"
-_NAME = "evenhand_session"
-_VALUE = re.compile(r"[\w-]{43}", re.ASCII)
+"""Header that tells Streamlit the browser (`trustedUserHeaders`); a client's own is dropped."""
+_SUBPROTOCOLS = b"sec-websocket-protocol"
+_COOKIE_NAME = "evenhand_session"
+_COOKIE_VALUE = re.compile(r"[\w-]{43}", re.ASCII)  # as `secrets.token_urlsafe(32)` makes them
+_DIGITS = 32  # hexadecimal, of the digest by which a browser is known
 
 
 def browser_of(scope: Scope) -> str:
-    """A digest of the cookie, which tells browsers apart; "" where there is none."""
+    """Return a digest of the browser's cookie, which tells browsers apart; "" if there is none."""
     for header in headers_of(scope, b"cookie"):
         try:
-            cookie = SimpleCookie(header).get(_name(scope))
+            cookie = SimpleCookie(header).get(_cookie_name(scope))
         except CookieError:
             continue
-        if cookie is not None and _VALUE.fullmatch(cookie.value):
-            return hashlib.sha256(cookie.value.encode()).hexdigest()[:32]
+        if cookie is not None and _COOKIE_VALUE.fullmatch(cookie.value):
+            return hashlib.sha256(cookie.value.encode()).hexdigest()[:_DIGITS]
     return ""
 
 
 def new_cookie(scope: Scope) -> bytes:
-    """Return the header that gives a browser its cookie, until it is closed."""
+    """Return the value of the header that gives a browser its cookie, until it is closed."""
     secure = "; Secure" if is_secure(scope) else ""
-    value = f"{_name(scope)}={secrets.token_urlsafe(32)}; Path=/; HttpOnly; SameSite=Lax{secure}"
-    return value.encode()
+    cookie = f"{_cookie_name(scope)}={secrets.token_urlsafe(32)}"
+    return f"{cookie}; Path=/; HttpOnly; SameSite=Lax{secure}".encode()
 
 
 def bound(scope: Scope) -> Scope:
-    """The connection of a page with its browser's digest in `HEADER` and its study's path in
-    `STUDY`: Streamlit gives a session only to the browser that began it, in that study. A
-    connection without our cookie, which anyone may open, cannot take up any: what it asks for
-    (subprotocol, token, session) is removed.
+    """Return the connection of a page with its browser's digest in `HEADER` and its study's path in
+    `STUDY`, so that Streamlit continues a session only where it began. Without our cookie none can
+    be continued: of the subprotocol, token and session that are asked for, the session is removed.
     """
     browser = browser_of(scope)
-    headers = [
-        (key, value if browser or key != _ASKS else b",".join(value.split(b",")[:2]))
-        for key, value in scope["headers"]
-        if key not in (HEADER, STUDY)
-    ]
+    headers = []
+    for name, value in scope["headers"]:
+        if name == _SUBPROTOCOLS and not browser:
+            headers.append((name, b",".join(value.split(b",")[:2])))
+        elif name not in (HEADER, STUDY):
+            headers.append((name, value))
     headers += [(HEADER, browser.encode()), (STUDY, base_path(scope).encode())]
     return {**scope, "headers": headers}
 
 
 def present_browser() -> str:
-    """The browser of the session whose page is being drawn."""
+    """Return the digest of the browser in whose session a page is being drawn."""
     return str(st.user.to_dict().get("browser", ""))
 
 
-def _name(scope: Scope) -> str:
-    """Name of the cookie: one for each study at an address. With the prefix, no page of a
-    neighbouring host can set it, and it goes to every path (RFC 6265bis, 4.1.3.2).
+def _cookie_name(scope: Scope) -> str:
+    """Return the name of the cookie, one for each study of an address. With the prefix `__Host-`,
+    no page of a neighbouring host can set it (RFC 6265bis, 4.1.3.2).
     """
-    name = _NAME + base_path(scope).replace("/", "_")
+    name = _COOKIE_NAME + base_path(scope).replace("/", "_")
     return f"__Host-{name}" if is_secure(scope) else name
 
 
-# Permission to upload files and to download those that a page offers: for a study's leads, in the
-# browser in which they are logged in, for as long as the login is valid
+# Passes: a lead's permission to upload files, and to download those that a page offers, in the
+# browser in which they are logged in, for as long as the login is valid.
 
-_MOST = 200
+_MOST_PASSES = 200
 
 
 @dataclass(frozen=True)
 class _Pass:
     browser: str
-    is_good: Callable[[], bool]
+    is_valid: Callable[[], bool]
+    """Asks the store whether the login is still valid."""
 
 
 _passes: dict[str, _Pass] = {}
 """Passes by session of this process, the latest last."""
 
 
-def give_pass(is_good: Callable[[], bool]) -> None:
-    """Permit uploads and downloads in this session while `is_good`, which asks the store."""
+def give_pass(is_valid: Callable[[], bool]) -> None:
+    """Permit uploads and downloads in this session while `is_valid()`, which asks the store."""
     if session := _present_session():
         _passes.pop(session, None)
-        _passes[session] = _Pass(present_browser(), is_good)
-        while len(_passes) > _MOST:
+        _passes[session] = _Pass(present_browser(), is_valid)
+        while len(_passes) > _MOST_PASSES:
             _passes.pop(next(iter(_passes)))
 
 
@@ -116,15 +118,15 @@ def take_pass() -> None:
 
 
 def may_upload(session: str, browser: str) -> bool:
-    """Return True if this browser may send the session a file. The store confirms its pass."""
-    granted = _passes.get(session)
-    return granted is not None and granted.browser == browser and granted.is_good()
+    """Return True if this browser may send the session a file, as the store confirms."""
+    session_pass = _passes.get(session)
+    return bool(session_pass and session_pass.browser == browser and session_pass.is_valid())
 
 
 def may_download(browser: str) -> bool:
-    """Return True if this browser may fetch what a lead's page offers."""
-    granted = [pass_ for pass_ in _passes.values() if browser and pass_.browser == browser]
-    return any(pass_.is_good() for pass_ in granted)
+    """Return True if this browser may fetch what a lead's page offers, as the store confirms."""
+    own_passes = [pass_ for pass_ in _passes.values() if browser and pass_.browser == browser]
+    return any(pass_.is_valid() for pass_ in own_passes)
 
 
 def _present_session() -> str:
@@ -132,8 +134,8 @@ def _present_session() -> str:
     return context.session_id if context else ""
 
 
-# A login that the browser keeps in one window's session storage: it is in no address, no log and no
-# cookie, goes on after a reload, and another window has to log in for itself.
+# A login is kept in the session storage of one window: it is in no address, log or cookie and
+# survives a reload; another window has to log in by itself.
 
 _keeper = component(
     "evenhand_login",
@@ -149,18 +151,18 @@ class KeptLogin:
     kind: str
 
     def held(self) -> str:
-        """The login of this session; empty where there is none."""
+        """Return the login of this session; "" if there is none."""
         login: str = st.session_state.get(f"{self.kind}_login", "")
         return login
 
     def keep(self, login: str) -> None:
-        """Store the login of somebody who has just logged in."""
+        """Hold the login of somebody who has just logged in."""
         st.session_state[f"{self.kind}_login"] = login
         st.session_state.pop(f"{self.kind}_leaving", None)
 
     def forget(self, also_at_provider: bool = False) -> None:
-        """Forget the login, in the browser and in this session; a single sign-on ends with it at a
-        logout, but not when a login has expired.
+        """Forget the login, in the browser and in this session. A logout also ends the single
+        sign-on (`also_at_provider`), the end of an expired login does not.
         """
         st.session_state.pop(f"{self.kind}_login", None)
         st.session_state[f"{self.kind}_leaving"] = True
@@ -171,10 +173,10 @@ class KeptLogin:
         return bool(st.session_state.get(f"{self.kind}_leaving", False))
 
     def show(self, study: Study) -> None:
-        """Have the browser keep the login of this session, or give back the one it has kept."""
+        """Draw what makes the browser keep this session's login, or give back the kept one."""
         key = f"{self.kind}_keeper"
 
-        def take_back() -> None:
+        def take_kept() -> None:
             state = st.session_state.get(key)
             kept = state.get("kept") if isinstance(state, Mapping) else None
             if isinstance(kept, str) and not (self.held() or self.is_leaving()):
@@ -192,14 +194,14 @@ class KeptLogin:
             "forget": self.is_leaving(),
             "tell": self._leaves_provider(),
         }
-        _keeper(key=key, data=data, on_kept_change=take_back, on_forgotten_change=end_at_provider)
+        _keeper(key=key, data=data, on_kept_change=take_kept, on_forgotten_change=end_at_provider)
 
     def _leaves_provider(self) -> bool:
         wanted = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
         return bool(wanted and st.user.to_dict().get("is_logged_in"))
 
 
-# The visitor of the lead's pages, which `entry` opens.
+# The visitor of the lead's pages, which `entry.py` opens, and the addresses of these pages.
 
 LOGIN = KeptLogin("lead")
 FIRST_PLACE = "overview"
@@ -208,13 +210,13 @@ PLACES = frozenset((
     "items", "sessions", "accounts", "log", "settings", "texts", "rubrics", "training-and-checks",
     "new-study", "export",
 ))  # fmt: skip
-"""The pages' addresses: all that the address of the root can be followed by."""
+"""The pages' addresses, behind that of the root."""
 _LINKS = {calc_hash(place): place for place in PLACES}
 """The pages by the names that `st.navigation` gives them."""
 
 
 def place_of(title: str) -> str:
-    """Return the address of the page with this title, behind that of the root."""
+    """Return the address of the page with this title: "log" for "Log"."""
     return title.lower().replace(" ", "-")
 
 
@@ -234,26 +236,26 @@ def root_address() -> str:
 
 
 def hidden_page(place: str, title: str, show: Callable[[], None]) -> StreamlitPage:
-    """A page that no list of pages names; that of "" is shown at every address without its own."""
+    """Return a page that no list of pages names; the one at "" is shown wherever none else is."""
     return st.Page(show, title=title, url_path=place, default=not place, visibility="hidden")
 
 
 def leave(study: Study, login: str) -> None:
-    """Log out: the login is no longer valid, here or anywhere."""
+    """Log out: end the login everywhere, with its pass and its single sign-on."""
     log_out(study.store, login)
     LOGIN.forget(also_at_provider=True)
     take_pass()
 
 
 def require(study: Study, *roles: Role) -> Visitor:
-    """Return the visitor. Raises InputError unless their login is valid, and for one of these
-    roles.
+    """Return the visitor whose login this session holds, and give a lead a pass. Raises InputError
+    unless the login is valid and its role is one of these.
 
-    Every page checks, on every run: an expired login, or an account that has ended, closes it.
+    Every page checks this on every run, so that an expired login or an ended account closes it.
     """
     login = LOGIN.held()
 
-    def is_good() -> bool:
+    def is_still_lead() -> bool:
         with suppress(InputError, StoreAway):
             return visitor(study.store, login).role == "lead"
         return False
@@ -264,12 +266,12 @@ def require(study: Study, *roles: Role) -> Visitor:
         take_pass()
         raise
     if admitted.role == "lead":
-        give_pass(is_good)
+        give_pass(is_still_lead)
     return admitted
 
 
 def visitor_of(study: Study, login: str, *roles: Role) -> Visitor:
-    """Return the visitor as `require` does, for a callback, without a call of Streamlit's."""
+    """Return the visitor with this login as `require` does, without a call of Streamlit's."""
     admitted = visitor(study.store, login)
     if admitted.role not in roles:
         raise InputError(written("lead_door.not_yours"))

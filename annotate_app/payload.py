@@ -1,9 +1,9 @@
-"""Data between server and panel: plain data, and nothing that an annotator must not know.
+"""Data between server and panel, as plain data that can be JSON.
 
-To the panel go opaque task ids, the texts, the rubrics' words, the progress, and - where the rater
-looks back - their earlier answers; no unit id, no subject, no order, no other rater's label. From
-the panel come answers, flags, and the wish to look at an earlier unit. The panel's code comes as
-one file.
+The panel gets opaque task ids, the texts, the rubrics' words, the progress and, where the rater
+looks back, their earlier answers. It gets nothing that an annotator must not know: no unit id, no
+subject, no order, no other rater's label. It sends answers, flags, and the wish to look at an
+earlier item. Its code is one file, which is put together here as well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages, offered
-from evenhand.annotate_app.text_trees import Node, coloured, folded, in_passages, rendered
+from evenhand.annotate_app.text_trees import (
+    Node,
+    code_nodes,
+    json_nodes,
+    markdown_nodes,
+    passage_nodes,
+)
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
@@ -40,32 +46,34 @@ _LONGEST_ID = 128
 _LONGEST_LABEL = 1000
 """A set of options is all their keys."""
 _LONGEST_TEXT = 4000
-_LONGEST_LINE = 200
-_LAST_START = 1_000_000
-_LONGEST_SECONDS = 24 * 3600.0
-_ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
-_NONE: Mapping[str, str] = {}
-_FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
+_LAST_START = 1_000_000  # place at which the list of earlier answers may begin
+_LONGEST_SECONDS = 24 * 3600.0  # a longer time at an item is stored as this one
+_IMPOSSIBLE_SECONDS = 1e12  # a number from here on, which may be too large for a float, is no time
 _MOST_AT_ONCE = 100
 """Answers in a message at most. The panel sends those without a receipt again."""
+
+_LONGEST_LINE = 200  # characters of a text that is shown on one line
+_NONE: Mapping[str, str] = {}
+_FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
+"""Texts of a rubric that was made of a mere question: they say nothing to a reader."""
 
 
 @dataclass(frozen=True)
 class Navigation:
-    """A wish of the panel: "task" shows an earlier one (the last one without an id), "list" lists
-    them, with one of them in view or not, "next" goes on.
+    """A wish of the panel. "task" shows an earlier item (without an id the last one), "list" lists
+    the earlier answers, with an earlier item in view if there is an id, and "next" goes on.
     """
 
     nonce: str
     wish: str
     task_id: str = ""
     start: int = 0
-    """The first place to list."""
+    """Place of the first answer to list, from 0."""
 
 
 @dataclass(frozen=True)
 class PanelConfig:
-    """Purpose of the panel: practice or labelling, with the words and links that depend on it."""
+    """What depends on the rater's step and way of entry: practice or labelling, words and links."""
 
     practice: bool = False
     words: Mapping[str, Sentence] = field(default_factory=dict)
@@ -86,7 +94,7 @@ def page_data(
     config_now: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """The data of everything that the panel shows, in the reader's language, ready for JSON."""
+    """Return the data of all that the panel shows; `receipts` are statuses of submits by id."""
     study = desk.study
     wish, looked_at = (look.wish, look.task_id) if look else ("next", "")
     looks_back = wish == "task" or (wish == "list" and looked_at)
@@ -95,7 +103,7 @@ def page_data(
     ahead = desk.sheet_ahead(rater, sheet) if sheet and not back else None
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
-    # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
+    # Read last, so that the words for the end take in an exclusion that came meanwhile.
     config = config_now()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
     return {
@@ -140,7 +148,7 @@ def page_data(
 
 
 def read_sent(sent: Any) -> list[Submission]:
-    """The answers and flags in what a browser sent. Anything else is left out."""
+    """Return the answers and flags in what a browser sent. Anything else is left out."""
     return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
 
 
@@ -155,10 +163,10 @@ def read_states(sent: Any) -> dict[str, str]:
 
 
 def unread_ids(sent: Any) -> list[str]:
-    """The submit ids of what is left out, such as an older page's draft, else sent for ever."""
-    left = [entry for entry in _entries(sent) if isinstance(entry, dict) and _entry(entry) is None]
-    ids = [entry.get("submit_id") for entry in left]
-    return [submit_id for submit_id in ids if isinstance(submit_id, str) and _short([submit_id])]
+    """Return the submit ids of what `read_sent` leaves out, which else would be sent for ever."""
+    unread = [entry for entry in _entries(sent) if _entry(entry) is None]
+    ids = [entry.get("submit_id") for entry in unread if isinstance(entry, dict)]
+    return [submit_id for submit_id in ids if isinstance(submit_id, str) and _are_ids([submit_id])]
 
 
 def _entries(sent: Any) -> list[Any]:
@@ -173,7 +181,7 @@ def read_navigation(sent: Any) -> Navigation | None:
             "nonce": str(nonce),
             "wish": "task" | "list" | "next" as wish,
             "task_id": str(task),
-        } if _short([nonce, task or nonce]):
+        } if _are_ids([nonce, task or nonce]):
             start = sent.get("start") if wish == "list" else 0
             is_place = isinstance(start, int) and 0 <= start <= _LAST_START
             return Navigation(nonce, wish, task, int(start) if is_place else 0)
@@ -181,13 +189,14 @@ def read_navigation(sent: Any) -> Navigation | None:
 
 
 def _entry(entry: Any) -> Submission | None:
+    """Return the flag or the answer that an entry is; None if it is neither, or out of bounds."""
     match entry:
         case {
             "submit_id": str(submit_id),
             "task_id": str(task_id),
             "flag": str(reason),
             "text": str(text),
-        } if _short([submit_id, task_id, reason]):
+        } if _are_ids([submit_id, task_id, reason]):
             return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
         case {
             "submit_id": str(submit_id),
@@ -199,10 +208,10 @@ def _entry(entry: Any) -> Submission | None:
             "confidence": None | int() as confidence,
             "rationale": str(rationale),
         } if (
-            -_ANY_SECONDS < seconds < _ANY_SECONDS
-            and _short([submit_id, task_id, skip_reason or submit_id])
+            -_IMPOSSIBLE_SECONDS < seconds < _IMPOSSIBLE_SECONDS
+            and _are_ids([submit_id, task_id, skip_reason or submit_id])
             and (option_key or skip_reason)
-            and (not option_key or _short(option_key.split(SEPARATOR)))
+            and (not option_key or _are_ids(option_key.split(SEPARATOR)))
             and len(option_key) <= _LONGEST_LABEL
             and not isinstance(confidence, bool)
             and confidence in (None, *CONFIDENCE_LEVELS)
@@ -227,18 +236,18 @@ def _entry(entry: Any) -> Submission | None:
     return None
 
 
-def _short(texts: Iterable[str]) -> bool:
+def _are_ids(texts: Iterable[str]) -> bool:
     return all(0 < len(text) <= _LONGEST_ID and text.isprintable() for text in texts)
 
 
 def _note(text: str) -> str:
-    """Clean a free text of what databases cannot store: lone surrogates, and NUL."""
-    kept = text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8")
-    return kept.replace("\0", "")
+    """Cut a free text, and clean it of what databases cannot store: lone surrogates, and NUL."""
+    valid = text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8")
+    return valid.replace("\0", "")
 
 
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
-    """The texts that any of the questions needs, once each, and the questions."""
+    """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first, reasons = sheet.tasks[0].stored_answer, reader.part("flag")
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
@@ -264,12 +273,13 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
 
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:
+    """Return a rubric with the rater's answer to it, for the panel."""
     people = task.people_in(reader.code)
     rubric, evidence = task.rubric.in_language(reader.code), {}
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
     is_whole = people.instructions == rubric.instructions
     instructions = own_words(people.instructions)
-    guide = rendered(instructions, links=True) if is_whole else None
+    guide = markdown_nodes(instructions, links=True) if is_whole else None
     if task.rubric.evidence:
         marks = written_marks(task.stored_answer.evidence) if task.stored_answer else None
         evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
@@ -292,7 +302,7 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
 
 
 def own_words(text: str) -> str:
-    """A rubric's text; "" for one that was filled in where nobody wrote any."""
+    """Return a rubric's text; "" for one that was filled in where nobody wrote any."""
     return "" if text in map(written, _FILLED_IN) else text
 
 
@@ -322,11 +332,11 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
 
 
 def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
-    """A text for the panel. `tree` is the text as nodes to be drawn; "plain" marks that it should
-    have one but cannot.
+    """Return a text for the panel. `tree` has the nodes of its Markdown; "plain" says that it is
+    Markdown that cannot be drawn, so that its source is shown.
     """
     is_markdown = _is_markdown(block, display)
-    tree = rendered(block.text) if is_markdown else None
+    tree = markdown_nodes(block.text) if is_markdown else None
     text = reader.say("panel.image_missing") if block.is_missing else block.text
     turns = [
         {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
@@ -357,38 +367,35 @@ def _is_markdown(block: TextBlock, display: str) -> bool:
 
 
 def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
-    """The nodes of a text that is drawn as Markdown; None for any other."""
-    return rendered(block.text) if _is_markdown(block, display) else None
+    """Return the nodes of a text that is drawn as Markdown; None for any other."""
+    return markdown_nodes(block.text) if _is_markdown(block, display) else None
 
 
 def drawn_code(block: TextBlock, reader: Language) -> tuple[Node, ...] | None:
-    """Passages, code in colours, or JSON that folds; None for any other text."""
+    """Return passages, code in colours, or JSON that folds, as nodes; None for any other text."""
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
-        return coloured(block.text, block.declared.language)
+        return code_nodes(block.text, block.declared.language)
     heading = reader.say("turn.passage", at="{at}", of="{of}")
     may_be = block.kind != "response" and kind in ("json", "")
-    passages = in_passages(block.text, heading) if may_be else None
-    return passages or (folded(block.text) if kind == "json" else None)
+    passages = passage_nodes(block.text, heading) if may_be else None
+    return passages or (json_nodes(block.text) if kind == "json" else None)
 
 
 def turn_label(turn: Turn, reader: Language) -> str:
-    """The label above a turn: whose it is, in the reader's words, and by name where it has one."""
+    """Return the label above a turn: its role in the reader's words, and its name if it has one."""
     name = f" · {turn.name[:_LONGEST_LINE]}" if turn.name else ""
     return reader.say(f"turn.{turn.role}") + name
 
 
 def block_label(block: TextBlock, reader: Language) -> str:
-    """The label above a text: the rubric's own, or else the reader's word for it."""
+    """Return the label above a text: the rubric's own, or else the reader's word for it."""
     return block.label if block.declared else reader.say(f"block.{block.variable}")
 
 
 def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
-    """Return the name under which this browser keeps drafts and unsent answers, one per study and
-    rater.
-
-    Before 0.3.0 it was a digest of what can be guessed; raters whose answers may wait there keep
-    it.
+    """Return the name under which a browser keeps a rater's drafts and unsent answers of a study.
+    Raters who began before 0.3.0 keep theirs, which can be guessed, as answers may wait under it.
     """
     study = desk.study
     if not desk.began_before_keys(rater):
@@ -397,52 +404,52 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
-# Sent once: words, rubrics and texts, which the browser keeps. With each answer it lists what it
-# has, by names derived from the content; those parts are not sent again. The server remembers
-# nothing about it, so that it cannot be wrong: where the page is drawn, everything is sent.
+# Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
+# With each answer it lists the names of those it has, which are not sent again. The server
+# remembers nothing of it: a page drawn anew gets all parts.
 
-_LENGTH = 16
-_MOST = 64
-_SAID_ONCE = ("words", "asks", "controls")
+_DIGITS = 16
+_MOST_NAMES = 64
+_PARTS_OF_THE_PAGE = ("words", "asks", "controls")
 _SHEETS = ("sheet", "ahead")
 _OF_THE_UNIT = ("task", "given", "evidence")
-"""Fields of a question about the unit at hand; the others are its rubric's."""
+"""Fields of a question that belong to the present item; the others are its rubric's."""
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The page's data with words, rubrics and texts by name; those the browser lacks, "kept"."""
+    """Return the page's data with its parts by name; "kept" has those that are not `known`."""
     parts: dict[str, Any] = {}
 
-    def named(part: Any) -> str:
-        name = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:_LENGTH]
-        parts[name] = part
-        return name
+    def name_of(part: Any) -> str:
+        digits = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+        parts[digits[:_DIGITS]] = part
+        return digits[:_DIGITS]
 
     def lighter(sheet: dict[str, Any]) -> dict[str, Any]:
         questions = []
         for question in sheet["questions"]:
             of_unit = {key: question[key] for key in _OF_THE_UNIT if key in question}
             rubric = {key: question[key] for key in question.keys() - of_unit.keys()}
-            questions.append({**of_unit, "rubric": named(rubric)})
-        return {**sheet, "questions": questions, "blocks": list(map(named, sheet["blocks"]))}
+            questions.append({**of_unit, "rubric": name_of(rubric)})
+        return {**sheet, "questions": questions, "blocks": list(map(name_of, sheet["blocks"]))}
 
-    light = {**data, **{key: named(data[key]) for key in _SAID_ONCE}}
+    light = {**data, **{key: name_of(data[key]) for key in _PARTS_OF_THE_PAGE}}
     light |= {key: lighter(data[key]) for key in _SHEETS if data[key]}
     light["kept"] = {name: part for name, part in parts.items() if name not in known}
     return light
 
 
 def read_known(sent: Any) -> frozenset[str]:
-    """The names of the parts that the browser lists as kept; empty if it is no list of names."""
+    """Return the names of the parts that the browser lists as kept; none if it is no such list."""
     names = sent.get("has") if isinstance(sent, Mapping) else None
     if not isinstance(names, list):
         return frozenset()
-    return frozenset(n for n in names[:_MOST] if isinstance(n, str) and len(n) == _LENGTH)
+    return frozenset(n for n in names[:_MOST_NAMES] if isinstance(n, str) and len(n) == _DIGITS)
 
 
-# The panel's code, style and markup as one file, which a browser fetches once and keeps. A
-# component's inline code is sent with every unit; so its only inline code is the line that fetches
-# this file.
+# The panel's code, style and markup are one file, a JavaScript module that a browser fetches once
+# and keeps. Streamlit sends a component's inline code with every item; so the only inline code is
+# the line that fetches this file.
 
 _STYLE = (
     *("panel.css", "texts.css", "dialogs.css", "copying.css", "narrow.css"),
@@ -460,7 +467,7 @@ _CODE = (
 
 @cache
 def panel_module() -> str:
-    """The module: `MARKUP` and `STYLE` as strings, then the code."""
+    """Return the module: `MARKUP` and `STYLE` as strings, then the code."""
     style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
     texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]

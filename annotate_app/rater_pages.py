@@ -1,8 +1,8 @@
-"""The annotator's pages: the language, the unit in the panel, word of answers that wait unsent, and
-the pages before the labelling and after it, thin over `study.session`.
+"""The annotator's pages: the choice of a language, the item in the panel, the notice of unsent
+answers, and the pages before and after the labelling. What is stored is decided by `study.session`.
 
-Streamlit draws the panel once. From then on the panel sends answers, and gets what comes next, by
-messages of its own: see `routes`.
+Streamlit draws the panel once. From then on the panel sends answers, and gets the next item, by
+messages of its own: see `routes.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
+from evenhand.annotate_app import payload
 from evenhand.annotate_app.acts import show_outcome, storing_callback
 from evenhand.annotate_app.entry import logging_out, ticket_of
 from evenhand.annotate_app.html_texts import (
@@ -31,15 +32,6 @@ from evenhand.annotate_app.html_texts import (
 )
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, fitting, offered
 from evenhand.annotate_app.logins import present_browser
-from evenhand.annotate_app.payload import (
-    Navigation,
-    PanelConfig,
-    app_files,
-    drafts_name,
-    fetching_code,
-    lightened,
-    page_data,
-)
 from evenhand.annotate_app.sites import Desks
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -55,9 +47,9 @@ from evenhand.study.session.sessions import (
     completion_url,
 )
 
-# The language of the page, of those that the study offers. In this order: the reader's choice, in
-# the link (`?lang=de`) or on the page, made now or earlier (the browser remembers it for the
-# study); the browser's setting; the study's usual language.
+# The language of the page is the first that the study offers of these: the reader's choice, in the
+# link (`?lang=de`) or on the page, now or earlier (the browser remembers it for the study); the
+# browser's setting; the study's usual language.
 
 PARAMETER = "lang"
 _CHOSEN = "language"
@@ -66,33 +58,32 @@ _KEEPER = "language_keeper"
 _keeper = component(
     "evenhand_language",
     html="<label hidden><span></span> <select></select></label>",
-    css=app_files("language.css"),
-    js=app_files("language.js"),
+    css=payload.app_files("language.css"),
+    js=payload.app_files("language.js"),
 )
 
 
 def present_language(study: Study) -> Language:
     """Return the language of the page. Raises InputError for a language that is not offered."""
     among = offered(study.config.annotation)
-    # Taken out of the address, which then names only the rater again.
+    # Removed from the address, which then names only the rater again.
     if (asked := st.query_params.pop(PARAMETER, None)) is not None:
         choose(asked, study)
     return fitting([st.session_state.get(_CHOSEN), st.context.locale], among)
 
 
 def choose(code: Any, study: Study) -> None:
-    """Take a choice that came from the browser, if it is one of those offered."""
+    """Store the language that the browser says was chosen, if the study offers it."""
     if isinstance(code, str) and code in offered(study.config.annotation):
         st.session_state[_CHOSEN] = code
 
 
 def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None:
-    """Tell the browser the page's language, and have it store the choice or give it back.
-
-    `offered_here`: the choice is on this page, since no panel has it.
+    """Tell the browser the page's language; it stores the reader's choice, or gives back an earlier
+    one. `offered_here`: the choice is drawn on this page, which has no panel.
     """
 
-    def take() -> None:
+    def take_choice() -> None:
         choose(st.session_state[_KEEPER]["chosen"], study)
 
     owner = f"{study.folder.resolve()}\n{study.config.name}"
@@ -106,19 +97,19 @@ def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None
         "here": offered_here,
     }
     with st.container(key="language"):
-        _keeper(key=_KEEPER, data=data, on_chosen_change=take)
+        _keeper(key=_KEEPER, data=data, on_chosen_change=take_choice)
 
 
 _PANEL = "panel"
 _SHOWN = "shown"
 _NONE: Mapping[str, str] = {}
 
-_mount = component("evenhand_panel", js=fetching_code())
+_mount = component("evenhand_panel", js=payload.fetching_code())
 
 
 def take_panel() -> Callable[[], None] | None:
-    """Return what draws the panel that this session's last run showed, if any, as it was: while the
-    store is away, it keeps the rater's answers, sends them again, and shows that it waits.
+    """Return what draws the panel as this session's last run showed it, if it did: while the store
+    is away, it keeps the rater's answers, sends them again, and shows that it waits.
     """
     shown: Callable[[], None] | None = st.session_state.pop(_SHOWN, None)
     return shown
@@ -131,7 +122,7 @@ def show_units(desks: Desks, admission: Admission, reader: Language, *, practice
     shown = {
         "ticket": ticket_of(study, admission),
         "here": None if practice else word_left(study),
-        "panel": lightened(data, frozenset()),
+        "panel": payload.lightened(data, frozenset()),
     }
     _draw_panel(study, shown)
 
@@ -143,20 +134,20 @@ def panel_data(
     *,
     practice: bool,
     receipts: Mapping[str, str] = _NONE,
-    look: Navigation | None = None,
+    look: payload.Navigation | None = None,
 ) -> dict[str, Any]:
-    """Return the panel's data: the rater's open unit, the one to look at, or the end when none is
-    left, which a pause or the end of a day is not.
+    """Return the panel's data: the rater's open item, the one to look back at (`look`), or the end.
+    If nothing is left, and it is no pause or end of a day, the session is stored as complete.
     """
     rater, desk = admission.rater_id, desks.desk
 
-    def config_now() -> PanelConfig:
+    def config_now() -> payload.PanelConfig:
         if practice:
-            return PanelConfig(practice=True, words=_words_for(admission.way, reader))
+            return payload.PanelConfig(practice=True, words=_words_for(admission.way, reader))
         return config_of(desk, admission, reader)
 
     shown: Desk = desks.sessions.practice if practice else desk
-    data = page_data(shown, rater, receipts, look, config_now, reader)
+    data = payload.page_data(shown, rater, receipts, look, config_now, reader)
     if not practice and data["sheet"] is None and not desk.end_reason(rater):
         desks.sessions.complete(rater)
     return data | {"drawn": desks.drawn}
@@ -164,22 +155,22 @@ def panel_data(
 
 def config_of(
     desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH
-) -> PanelConfig:
-    """The words and links for a rater now. The excluded never get the link of who is done."""
+) -> payload.PanelConfig:
+    """Return the words and links for a rater now; the excluded never get the link for finishers."""
     ended = desk.end_reason(admission.rater_id)
     words = _words_for(admission.way, reader)
     if ended:
         words |= _end(reader, ended)
     if ended == "day":
-        again = start_of_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW, later=1)
-        return PanelConfig(words=words, resumes=again.isoformat())
+        resumes = start_of_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW, later=1)
+        return payload.PanelConfig(words=words, resumes=resumes.isoformat())
     if admission.way != "prolific" or ended == "paused":
-        return PanelConfig(words=words)
+        return payload.PanelConfig(words=words)
     if ended == "excluded":
         url = completion_url(desk.study, "stopped")
         words |= _end(reader, "stopped") if url else {}
-        return PanelConfig(words=words, finish=url, finish_idle=url)
-    return PanelConfig(
+        return payload.PanelConfig(words=words, finish=url, finish_idle=url)
+    return payload.PanelConfig(
         words=words,
         finish=completion_url(desk.study, "complete"),
         finish_idle=completion_url(desk.study, "nothing_left"),
@@ -197,13 +188,13 @@ def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
 
 
 def _end(reader: Language, kind: str) -> dict[str, Sentence]:
-    """The words of the last screen, whether or not there was work before it."""
+    """Return the words of the last screen, whether or not there was work before it."""
     parts = reader.part(f"panel_{kind}").items()
     return {f"{when}_{name}": text for when in ("done", "nothing") for name, text in parts}
 
 
 def _draw_panel(study: Study, data: Mapping[str, Any]) -> None:
-    """Draw the panel. What it does not post itself comes here: language, logout, the next step."""
+    """Draw the panel; only a chosen language, a logout and the next step come back by Streamlit."""
     st.session_state[_SHOWN] = partial(_draw_panel, study, data)
 
     def choose_language() -> None:
@@ -220,22 +211,22 @@ def _draw_panel(study: Study, data: Mapping[str, Any]) -> None:
     )
 
 
-# Answers that wait unsent in the browser, told on the pages that have no panel to send them.
+# The notice of answers that wait unsent in the browser, on pages that have no panel to send them
 
-_KEY = "unsent"
-_HEARD = "unsent heard"
-_MOST = 200
-_teller = component(
+_UNSENT = "unsent"
+_ARRIVED = "unsent arrived"  # in the session's state: by rater, which of them are stored after all
+_MOST_UNSENT = 200
+_unsent_notice = component(
     "evenhand_unsent",
     html='<p class="unsent" role="alert" hidden><span></span> <button type="button"></button></p>',
-    css=app_files("unsent.css"),
-    js=app_files("panel/drafts.js", "panel/view.js", "unsent.js"),
+    css=payload.app_files("unsent.css"),
+    js=payload.app_files("panel/drafts.js", "panel/view.js", "unsent.js"),
 )
 
 
 def word_left(study: Study) -> dict[str, Any]:
-    """Return the name under which the panel leaves word of what waits, for a rater who comes back
-    by the same address, and is not admitted.
+    """Return the name under which the panel stores in the browser what waits, so that it is found
+    when a rater comes back by the same address but is not admitted.
     """
     address = sorted(st.query_params.to_dict().items())
     name = digest(study.blinding_key, "unsent", repr(address))[:16]
@@ -245,27 +236,27 @@ def word_left(study: Study) -> dict[str, Any]:
 def tell_unsent(
     desk: AnnotationDesk, reader: Language, rater: str | None = None, over: bool = False
 ) -> None:
-    """Have the browser say which answers of this rater did not arrive, until it is read; without a
-    rater, those of the rater who used the panel by this address. `over`: they cannot be sent later.
+    """Draw the notice of this rater's answers that did not arrive, until it is read; without a
+    rater, of those who used the panel by this address. `over`: they cannot be sent later.
 
-    Nothing is deleted but what is stored: a rater may be let in again.
+    The browser deletes only answers that are stored: a rater may be admitted again.
     """
-    heard = st.session_state.get(_HEARD, {}).get(rater, {})
+    arrived = st.session_state.get(_ARRIVED, {}).get(rater, {})
     words, kind = reader.part("panel"), "over" if over else "kept"
     data = {
         "here": word_left(desk.study),
-        "place": drafts_name(desk, rater) if rater else "",
-        "heard": heard,
+        "place": payload.drafts_name(desk, rater) if rater else "",
+        "heard": arrived,
         "kind": kind,
         "words": {name: words[name] for name in ("lost", "noted")}
         | {"why": reader.part("unsent")[kind]},
     }
-    waiting = _teller(key=_KEY, data=data, on_waiting_change=lambda: None)["waiting"]
+    waiting = _unsent_notice(key=_UNSENT, data=data, on_waiting_change=lambda: None)["waiting"]
     if rater and isinstance(waiting, list):
-        ids = [submit_id for submit_id in waiting[:_MOST] if isinstance(submit_id, str)]
-        if not heard.keys() >= {*ids}:
+        ids = [submit_id for submit_id in waiting[:_MOST_UNSENT] if isinstance(submit_id, str)]
+        if not arrived.keys() >= {*ids}:
             stored = desk.stored_submissions(rater, ids)
-            st.session_state[_HEARD] = {rater: {id_: id_ in stored for id_ in ids}}
+            st.session_state[_ARRIVED] = {rater: {id_: id_ in stored for id_ in ids}}
             st.rerun()
 
 
@@ -276,8 +267,8 @@ _PREFER_NOT = ""
 _code_at_end = component(
     "evenhand_code",
     html='<div class="end"></div>',
-    css=app_files("panel/copying.css"),
-    js=app_files("panel/copying.js", "code_at_end.js"),
+    css=payload.app_files("panel/copying.css"),
+    js=payload.app_files("panel/copying.js", "code_at_end.js"),
 )
 _CODES: dict[str, End] = {
     "screened_out": "screened_out",
@@ -286,14 +277,14 @@ _CODES: dict[str, End] = {
     "returned": "returned",
     "timed_out": "returned",
 }
-"""End of a session -> its completion code; a rejected submission has ended at Prolific."""
+"""Reason of an end -> the end whose code leads back to Prolific; a rejected one has ended there."""
 
 _Press = Callable[..., None]
-"""`_press` for the rater of a page."""
+"""`_press` with its first argument, the rater of the page."""
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
-    """Draw the page of a rater's step; "practice" and "labelling" are the panel's."""
+    """Draw the page of a rater's step; the panel draws "practice" and "labelling"."""
     pages: dict[str, Callable[[Sessions, _Press, Step, Language], None]] = {
         "welcome": _welcome,
         "consent": _consent,
@@ -310,8 +301,8 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
             return
         steps = sessions.steps
         place = "practice" if step.name == "feedback" else step.name
-        at = steps.index(place) + 1
-        show(block(reader.say("session.place", at=at, of=len(steps)), "place"))
+        number = steps.index(place) + 1
+        show(block(reader.say("session.place", at=number, of=len(steps)), "place"))
         ticket = ticket_of(sessions.study, admission)
         read = partial(read_ticket, sessions.study, ticket, present_browser())
         pages[step.name](sessions, partial(_press, lambda: read().rater_id), step, reader)
@@ -327,12 +318,12 @@ def _press(
     button: Callable[..., bool] = st.button,
     is_first: bool = True,
 ) -> None:
-    """Draw a button that stores an act of the rater's."""
+    """Draw a button that stores an act of the rater's, with the fields of `place` (see `acts`)."""
     place = place or key
     act = storing_callback(place, rater, store, *arguments)
     kind = "primary" if is_first else "secondary"
-    # A restarted server does not know of the callback yet, and the run carries the act out. Where
-    # both do it is stored once, since by then the step is another.
+    # A restarted server does not know the callback yet, so that the run calls it. Where both call
+    # it the act is stored once, since by then the step is another.
     if button(label, type=kind, key=key, on_click=act):
         act()
         st.rerun()
@@ -371,8 +362,8 @@ def _side(sessions: Sessions, press: _Press, step: Step, reader: Language) -> No
     show(heading(reader.say("session.background_title"), 1), block(reader.say("session.side_text")))
     with st.form(form, border=False):
         st.radio(plain(text), list(shown), index=None, format_func=shown.get, key=f"{form}.side")
-        take, button = partial(_store_side, sessions, reader), st.form_submit_button
-        press(reader.say("session.go_on"), f"{form}-sent", take, place=form, button=button)
+        store, button = partial(_store_side, sessions, reader), st.form_submit_button
+        press(reader.say("session.go_on"), f"{form}-sent", store, place=form, button=button)
 
 
 def _store_side(sessions: Sessions, reader: Language, rater: str, /, *, side: str | None) -> None:
@@ -394,8 +385,8 @@ def _feedback(rater: str, sessions: Sessions, press: _Press, step: Step, reader:
     show(heading(reader.say("session.feedback_title"), 1))
     for answer in feedback.questions:
         kind = "right" if answer.is_right else "wrong"
-        given = answer.given or reader.say("session.skipped")
-        lines = [reader.say("session.your_answer", answer=given)]
+        label = answer.given or reader.say("session.skipped")
+        lines = [reader.say("session.your_answer", answer=label)]
         if not answer.is_right:
             accepted = reader.say("session.or").join(answer.accepted)
             lines.append(reader.say("session.right_answer", answer=accepted))
@@ -420,20 +411,21 @@ def _comprehension(sessions: Sessions, press: _Press, step: Step, reader: Langua
     # Another key for another chance: the wrong answer is not there already.
     with st.form(f"form-{key}", border=False):
         for number, question in enumerate(questions):
-            text, at = plain(question.question), f"{key}.{number}"
-            st.radio(text, question.options, index=None, format_func=plain, key=at)
+            text, field = plain(question.question), f"{key}.{number}"
+            st.radio(text, question.options, index=None, format_func=plain, key=field)
             if number in step.missed and question.explanation:
                 show(block(question.explanation, "hint"))
-        label, answer = reader.say("session.check"), partial(_answer, sessions, reader)
-        press(label, f"check-{key}", answer, place=key, button=st.form_submit_button)
+        label, store = reader.say("session.check"), partial(_store_answers, sessions, reader)
+        press(label, f"check-{key}", store, place=key, button=st.form_submit_button)
 
 
-def _answer(sessions: Sessions, reader: Language, rater: str, /, **given: str | None) -> None:
-    places = sorted(given, key=int)
-    answers = [answer for place in places if (answer := given[place]) is not None]
-    if len(answers) < len(places):
+def _store_answers(sessions: Sessions, reader: Language, rater: str, **answers: str | None) -> None:
+    """Store the answers, by the numbers of their questions. Raises InputError if one is missing."""
+    in_order = [answers[number] for number in sorted(answers, key=int)]
+    complete = [answer for answer in in_order if answer is not None]
+    if len(complete) < len(in_order):
         raise InputError(reader.say("session.answer_all"))
-    sessions.answer_comprehension(rater, answers)
+    sessions.answer_comprehension(rater, complete)
 
 
 def _background(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
@@ -462,8 +454,8 @@ def _background(sessions: Sessions, press: _Press, step: Step, reader: Language)
         press(skip_all, skipping, sessions.answer_background, {}, is_first=False, **in_form)
 
 
-def _store_background(rater: str, sessions: Sessions, /, **given: str | None) -> None:
-    sessions.answer_background(rater, {key: answer for key, answer in given.items() if answer})
+def _store_background(rater: str, sessions: Sessions, /, **answers: str | None) -> None:
+    sessions.answer_background(rater, {key: answer for key, answer in answers.items() if answer})
 
 
 def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
@@ -481,7 +473,7 @@ def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Languag
 
 
 def _key(name: str, *shown: str) -> str:
-    """A widget's key that is of these texts: a click on a page from before a change of them counts
-    for nothing, and the new ones are shown.
+    """Return a widget's key that depends on the texts shown with it: a click on a page from before
+    a change of them counts for nothing, and the new texts are shown.
     """
     return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"

@@ -1,13 +1,13 @@
-"""The app's own HTTP addresses: the page that everything begins with, the panel and its messages,
-and the health of the app. And the checks that every request passes, with the bounds of the log.
+"""The app's own HTTP addresses, the checks of every request, and the bounds of the log.
 
-The panel's answers, flags and wishes to look back come by POST, and each reply is the panel's next
-data. It is sent once all that came is stored.
+The addresses are the front page, the panel's script, the panel's messages, and the health of the
+app. The panel's answers, flags and wishes to look back come by POST. The reply is the panel's next
+data; it is sent once everything that came is stored.
 
 Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
 serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
-own address at an outside server, while all users wait. Such requests are refused first, without
-reading their bodies. What a page and Streamlit say to one another passes unread.
+own address at an outside server, while all users wait. Such requests are refused before they reach
+it, without reading their bodies. Messages between a page and Streamlit pass unread.
 """
 
 from __future__ import annotations
@@ -32,41 +32,15 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
+from starlette import responses
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import (
-    HTMLResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from evenhand.annotate_app import logins, payload
 from evenhand.annotate_app.html_texts import in_every_language
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, fitting, offered
-from evenhand.annotate_app.logins import (
-    FIRST_PLACE,
-    PLACES,
-    bound,
-    browser_of,
-    may_download,
-    may_upload,
-    new_cookie,
-)
-from evenhand.annotate_app.payload import (
-    app_files,
-    lightened,
-    module_path,
-    panel_module,
-    panel_path,
-    read_known,
-    read_navigation,
-    read_sent,
-    read_states,
-    typesetter,
-    unread_ids,
-)
 from evenhand.annotate_app.rater_pages import panel_data
 from evenhand.annotate_app.sites import (
     MOST_BYTES,
@@ -96,9 +70,9 @@ from evenhand.texts import written
 visitor: ContextVar[str] = ContextVar("visitor", default="")
 """Address of the visitor whose request is being handled; "" for none."""
 
-_LONGEST = 1_000
+_LONGEST_MESSAGE = 1_000
 _LONGEST_TRACEBACK = 8_000
-_MOST_OF_A_VISITOR = 30
+_MOST_OF_A_VISITOR = 30  # records per minute
 _MOST_IN_ALL = 600
 _MINUTE = 60.0
 
@@ -120,7 +94,7 @@ def keep_log_short() -> None:
 
 
 class LogLimit(logging.Filter):
-    """Let through the records that have room, one a line, and log once that others are dropped."""
+    """Passes some records per minute, each on one line, and logs once that more are left out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,50 +120,52 @@ class LogLimit(logging.Filter):
         return True
 
     def _room(self, address: str) -> int:
-        """Return how many records there is room for; 0 once, when it is used up, then negative."""
+        """Return how many more records may be logged; 0 once, when none may be, then less."""
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
             self._since = now
-        # The app's own records are counted apart: no crowd of visitors crowds them out.
-        of_all = self._records.total() - self._records[""] if address else 0
+        # The app's own records are counted apart, so that visitors cannot use up their room.
+        of_visitors = self._records.total() - self._records[""] if address else 0
         most = _MOST_OF_A_VISITOR if address else _MOST_IN_ALL
-        room = min(most - self._records[address], _MOST_IN_ALL - of_all)
+        room = min(most - self._records[address], _MOST_IN_ALL - of_visitors)
         if room >= 0:
             self._records[address] += 1
         return room
 
 
 def one_line(text: str) -> str:
-    r"""A text that cannot look like another line of the log, nor like an order to a terminal.
+    r"""Return a text that looks neither like another line of the log nor like a terminal command.
 
     >>> one_line("left\n2026-01-01 all is well \x1b[2J")
     'left\\n2026-01-01 all is well \\x1b[2J'
     """
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}... ({len(text):,} characters)"
+    if len(text) > _LONGEST_MESSAGE:
+        text = f"{text[:_LONGEST_MESSAGE]}... ({len(text):,} characters)"
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _traceback(record: logging.LogRecord) -> str | None:
-    """The traceback, each of its lines behind a bar."""
+    """Return a record's traceback, each of its lines behind a bar; None without one."""
     if not record.exc_info or record.exc_info[0] is None:
         return None
     lines = "".join(traceback.format_exception(*record.exc_info))[-_LONGEST_TRACEBACK:].splitlines()
     return "\n".join(f"  | {one_line(line)}" for line in lines)
 
 
+# The checks of every request
+
 _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
 _SIGN_ON = ("/auth/", "/oauth2callback")
-_SIGNING_ON = b"_streamlit_session="
+_SIGN_ON_COOKIE = b"_streamlit_session="  # of a login that is under way at a provider
 _MEDIA = "/media/"
-_PATIENCE = 4.0
+_PATIENCE = 4.0  # seconds in which the store must confirm a permission
 
 
 class RequestFilter:
-    """ASGI middleware around Streamlit's app. Without a provider of logins (`has_sign_on`) the
-    addresses of `st.login` are closed.
+    """ASGI middleware that checks every request before Streamlit's app. Without a provider of
+    logins (`has_sign_on`) the addresses of `st.login` are closed.
     """
 
     def __init__(self, app: ASGIApp, has_sign_on: bool = False) -> None:
@@ -207,18 +183,21 @@ class RequestFilter:
         elif status := await _refusal(scope, self._closed):
             text = written("several.nothing_here" if status == 404 else "door.other_name")
             text = text if status in (404, 421) else ""
-            await PlainTextResponse(text, status, {"connection": "close"})(scope, receive, send)
+            await responses.PlainTextResponse(text, status, {"connection": "close"})(
+                scope, receive, send
+            )
         else:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
+        """Connect a page, unless another site opened it or its address has too many open."""
         page = base_path(scope), address
         if not is_own(scope) or not has_room(page):
             await send({"type": "websocket.close", "code": 1008})
             return
         open_pages[page] += 1
         try:
-            await self._app(bound(scope), receive, send)
+            await self._app(logins.bound(scope), receive, send)
         finally:
             open_pages[page] -= 1
             if not open_pages[page]:
@@ -226,7 +205,7 @@ class RequestFilter:
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
-    """The HTTP status by which a request is refused; 0 where it is not."""
+    """Return the HTTP status with which a request is refused; 0 if it is not."""
     site = site_of(scope)
     if site is None:
         return 0 if scope["path"] == "/health" else 404
@@ -237,14 +216,15 @@ async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")
-        return await _unless(site.work(may_upload, session, browser_of(scope)))
+        upload = site.work(logins.may_upload, session, logins.browser_of(scope))
+        return await _refusal_unless(upload)
     if path.startswith(_MEDIA):
-        return await _unless(site.work(may_download, browser_of(scope)))
+        return await _refusal_unless(site.work(logins.may_download, logins.browser_of(scope)))
     return 0
 
 
-async def _unless(permission: Coroutine[Any, Any, bool]) -> int:
-    """0 if the store confirms in time that somebody may, else the status of a refusal."""
+async def _refusal_unless(permission: Coroutine[Any, Any, bool]) -> int:
+    """Return 0 if the store confirms a permission in time, else the status of a refusal."""
     answer = asyncio.create_task(permission)
     await asyncio.wait({answer}, timeout=_PATIENCE)
     if not answer.done():
@@ -253,24 +233,24 @@ async def _unless(permission: Coroutine[Any, Any, bool]) -> int:
 
 
 def _with_cookies(scope: Scope, send: Send) -> Send:
-    """Set our cookie with the first page for a browser without one; behind TLS it is never sent
-    unencrypted. The cookie of a login under way at a provider is kept to this study's own path.
+    """Return a `send` that gives a browser without our cookie one with its first page. Behind TLS
+    no cookie is sent unencrypted; that of a login under way is kept to this study's own path.
     """
     base = base_path(scope)
 
-    def adapted(cookie: bytes) -> bytes:
-        if cookie.startswith(_SIGNING_ON):
+    def restricted(cookie: bytes) -> bytes:
+        if cookie.startswith(_SIGN_ON_COOKIE):
             cookie = cookie.replace(b"; path=/;", f"; path={base or '/'};".encode())
         return cookie + b"; Secure" * (is_secure(scope) and b"; secure" not in cookie.lower())
 
     async def send_with_cookies(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            is_page = scope["path"].removeprefix(base).removeprefix("/") in {"", *PLACES}
-            if is_page and not browser_of(scope):
-                headers.append((b"set-cookie", new_cookie(scope)))
+            is_page = scope["path"].removeprefix(base).removeprefix("/") in {"", *logins.PLACES}
+            if is_page and not logins.browser_of(scope):
+                headers.append((b"set-cookie", logins.new_cookie(scope)))
             headers = [
-                (name, adapted(value) if name.lower() == b"set-cookie" else value)
+                (name, restricted(value) if name.lower() == b"set-cookie" else value)
                 for name, value in headers
             ]
             message = {**message, "headers": headers}
@@ -280,52 +260,57 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
 
 
 def is_own(scope: Scope) -> bool:
-    """Return True if the page that asks to connect is this app's own. Programs name no origin."""
+    """Return True if the page that asks to connect is our own, or a program, without an origin."""
     site = site_of(scope)
     names = headers_of(scope, b"host")
     names += [origin.partition("://")[2] for origin in headers_of(scope, b"origin")]
     return site is not None and all(is_own_name(name, site) for name in names)
 
 
+# Our own addresses
+
 ANSWERS = "evenhand/answers"
-_ASKED_AGAIN = {"Cache-Control": "no-cache"}
+_NO_CACHE = {"Cache-Control": "no-cache"}
 
 _log = logging.getLogger(__name__)
 
 
 def routes(base: str) -> list[Route]:
-    """Return our own addresses below that of the app; every other one is Streamlit's."""
-    scripts = dict([(panel_path(), panel_module()), (_front_path(), _front_script()), typesetter()])
+    """Return our own addresses below `base`, the path of the app; all others are Streamlit's."""
+    scripts = {payload.panel_path(): payload.panel_module(), _front_path(): _front_script()}
+    scripts |= [payload.typesetter()]
     return [
         Route(f"{base}/", _front_page),
-        *(Route(f"{base}/{place}", _page) for place in PLACES),
+        *(Route(f"{base}/{place}", _page) for place in logins.PLACES),
         *(Route(f"{base}/{path}", partial(_script, text)) for path, text in scripts.items()),
         Route(f"{base}/{ANSWERS}", take_message, methods=["POST"]),
         Route(f"{base}/health", answer_health),
-        Route(f"{base}/evenhand/room", _room),
+        Route(f"{base}/evenhand/room", _answer_room),
     ]
 
 
 async def to_front_page(request: Request) -> Response:
-    """Add the slash that is missing; nothing of the address is repeated that a proxy changes."""
+    """Redirect to the address with its slash, but no host, which a proxy may change."""
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{base_path(request.scope)}/{query}", headers=_ASKED_AGAIN)
+    return responses.RedirectResponse(f"{base_path(request.scope)}/{query}", headers=_NO_CACHE)
 
 
 async def _front_page(request: Request) -> Response:
-    if LINK_PARAMETER in request.query_params:  # to the address of a page, which a reload keeps
-        return RedirectResponse(f"{FIRST_PLACE}?{request.url.query}", headers=_ASKED_AGAIN)
+    if LINK_PARAMETER in request.query_params:  # a lead's link, to a page that a reload keeps
+        return responses.RedirectResponse(
+            f"{logins.FIRST_PLACE}?{request.url.query}", headers=_NO_CACHE
+        )
     return await _page(request)
 
 
 async def _page(_: Request) -> Response:
-    return HTMLResponse(front_page(), headers=_ASKED_AGAIN)
+    return responses.HTMLResponse(front_page(), headers=_NO_CACHE)
 
 
-async def _room(request: Request) -> Response:
-    """Answer if one more page may be open here: a refused browser learns no reason otherwise."""
+async def _answer_room(request: Request) -> Response:
+    """Answer whether one more page may be open here: a refused connection gives no reason."""
     scope = request.scope
-    return _unkept({"room": has_room((base_path(scope), address_of(scope)))})
+    return _uncached({"room": has_room((base_path(scope), address_of(scope)))})
 
 
 async def _script(text: str, request: Request) -> Response:
@@ -341,11 +326,11 @@ def _zipped(text: str) -> bytes:
     return gzip.compress(text.encode(), mtime=0)
 
 
-def _unkept(data: dict[str, Any], status: int = 200) -> Response:
-    return JSONResponse(data, status_code=status, headers={"Cache-Control": "no-store"})
+def _uncached(data: dict[str, Any], status: int = 200) -> Response:
+    return responses.JSONResponse(data, status_code=status, headers={"Cache-Control": "no-store"})
 
 
-# The page that everything begins with
+# The front page: Streamlit's, with our additions
 
 _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
 _FONT = r'<link\s+rel="preload"[^>]*\sas="font"[^>]*>'
@@ -354,43 +339,46 @@ _FILE = r"[\w.-]+\.js"
 _IMPORT = re.compile(
     rf'(?<![\w$.])(?:import(?:[\w$*{{}},\s]+?from)?|export[\w$*{{}},\s]+?from)"\./({_FILE})"'
 )
-_ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
-"""Asked for now, read by Streamlit as it begins."""
+_PRELOAD = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
+"""An answer of the server that Streamlit reads as it begins, fetched with the page."""
 
 
 @cache
 def front_page() -> str:
-    """Streamlit's page with our style and, until its app is loaded, our words."""
+    """Return Streamlit's page with our style and, until its app is loaded, our words."""
     page = (files("streamlit") / "static" / "index.html").read_text("utf-8")
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
-    page = re.sub(_FONT, "", page)  # it comes once it is used: after all that a page needs
+    page = re.sub(_FONT, "", page)  # not preloaded: what a page needs first comes first
     # A browser's translator would rewrite what annotators read, and nobody would know.
     page = page.replace("<html ", '<html translate="no" ', 1)
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
-    # First of all that is fetched: what speaks to the visitor, and what they are shown.
-    first = f'<script async src="./{_front_path()}"></script>\n'
-    first += "".join(f"{_ASKED.format(name)}\n" for name in ("health", "host-config"))
-    needed = [panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
-    later = [path for path in needed if path not in page]
-    last = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
-    page = page.replace("<head>", f"<head>\n{first}").replace("</head>", f"{last}\n</head>")
-    # In the body, so that our words need not wait for Streamlit's file of styles; ours come after
-    # it, because of two equally specific rules the last wins.
-    styles = "".join(re.findall(_STYLESHEET, page))
+    # Fetched first: the script with our words for the visitor, and what Streamlit begins with.
+    head_start = f'<script async src="./{_front_path()}"></script>\n'
+    head_start += "".join(f"{_PRELOAD.format(name)}\n" for name in ("health", "host-config"))
+    modules = [payload.panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
+    missing = [path for path in modules if path not in page]
+    head_end = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in missing)
+    page = page.replace("<head>", f"<head>\n{head_start}").replace(
+        "</head>", f"{head_end}\n</head>"
+    )
+    # Streamlit's stylesheet goes behind our words, which need not wait for it, and before our own,
+    # as the last of two equally specific rules wins.
+    stylesheets = "".join(re.findall(_STYLESHEET, page))
     page = re.sub(_STYLESHEET, "", page)
-    begin, style = app_files("front.css") + _one_language_shows(), app_files("page.css")
+    front_style = payload.app_files("front.css") + _one_language_shows()
     status = '<div role="status" class="evenhand-{}">{}</div>'.format
     words = status("offline", in_every_language("page.no_answer"))
     words += status("crowded", in_every_language("page.crowded"))
     words += status("loading", in_every_language("page.loading"))
-    body = f"<style>\n{begin}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
+    style = payload.app_files("page.css")
+    body = f"<style>\n{front_style}</style>\n{words}\n{stylesheets}\n<style>\n{style}</style>\n"
     return page.replace('<div id="root">', f'{body}<div id="root">')
 
 
 def modules_of(page: str) -> list[str]:
-    """The names of the modules with which Streamlit's page begins, its entry first, and of those
-    that draw a component, which a browser would ask for only once it is told to.
+    """Return the names of the modules with which Streamlit's page begins, its entry first, and of
+    those that draw a component, which a browser would fetch only once they are used.
     """
     waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
     with suppress(OSError):
@@ -402,55 +390,51 @@ def modules_of(page: str) -> list[str]:
         name = waiting.pop(0)
         if name not in modules:
             modules.append(name)
-            with suppress(OSError):  # where Streamlit has it in another place
+            with suppress(OSError):  # another version of Streamlit may have it elsewhere
                 waiting += _IMPORT.findall((_SCRIPTS / name).read_text("utf-8"))
     return modules
 
 
 def _one_language_shows() -> str:
     """Return CSS that shows texts in every language only in the reader's; English until known."""
-    hidden = '.evenhand-said[lang="{0}"] {{ display: none; }}'.format
-    rules = [
-        f':root:not([data-reads="{code}"]) {hidden(code)}'
-        for code in codes_english_first()
-        if code != ENGLISH.code
-    ]
-    code = ENGLISH.code
-    return "\n".join([*rules, f':root[data-reads]:not([data-reads="{code}"]) {hidden(code)}\n'])
+    rule = '{} .evenhand-said:not([lang="{}"]) {{ display: none; }}\n'.format
+    rules = [rule(f':root[data-reads="{code}"]', code) for code in codes_english_first()]
+    return "".join([*rules, rule(":root:not([data-reads])", ENGLISH.code)])
 
 
 @cache
 def _front_script() -> str:
-    return f"const LANGUAGES = {json.dumps(codes_english_first())};\n{app_files('front.js')}"
+    languages = json.dumps(codes_english_first())
+    return f"const LANGUAGES = {languages};\n{payload.app_files('front.js')}"
 
 
 def _front_path() -> str:
-    return module_path("front", _front_script())
+    return payload.module_path("front", _front_script())
 
 
 # The panel's messages
 
 _TICKET = "x-evenhand-ticket"
-"""A header of our own, which no page of another origin may send without asking first."""
+"""A header of our own, which a browser lets no page of another origin send."""
 _MESSAGE_SECONDS = 30.0
-"""Seconds in which a message is to be whole."""
+"""Seconds within which all of a message must have come."""
 _MOST_WAITING = 64
-"""Messages of a study that wait for its store: a browser gives up before more have their turn."""
-_under_way: Counter[tuple[str, str]] = Counter()
-"""Messages being read or at work, by the study's path and the address."""
+"""Messages of a study that may wait for its store: with more, browsers would give up waiting."""
+_in_progress: Counter[tuple[str, str]] = Counter()
+"""Messages being read or answered, by the study's path and the visitor's address."""
 
 
 async def take_message(request: Request) -> Response:
-    """Answer with the panel's data; 403 to a sender without a ticket for it, 503 where nothing was
-    stored, and the panel is to send it again.
+    """Answer with the panel's next data; 403 without a valid ticket, 408 or 413 for a message that
+    is too slow or too long, 503 if nothing was stored, so that the panel sends it again.
     """
     site = site_of(request.scope)
     if site is None or not is_own(request.scope):
         return Response(status_code=403)
     visitor = (site.path, address_of(request.scope))
-    if visitor[1] and _under_way[visitor] >= MOST_PAGES:
+    if visitor[1] and _in_progress[visitor] >= MOST_PAGES:
         return Response(status_code=503)
-    _under_way[visitor] += 1
+    _in_progress[visitor] += 1
     try:
         body = bytearray()
         async with asyncio.timeout(_MESSAGE_SECONDS):
@@ -460,7 +444,7 @@ async def take_message(request: Request) -> Response:
                     return Response(status_code=413)
         if site.waiting >= _MOST_WAITING:
             return Response(status_code=503)
-        ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
+        ticket, browser = request.headers.get(_TICKET, ""), logins.browser_of(request.scope)
         return await site.work(_reply, site, ticket, browser, bytes(body))
     except (ClientDisconnect, TimeoutError):
         return Response(status_code=408)
@@ -471,14 +455,14 @@ async def take_message(request: Request) -> Response:
         _log.exception("answers could not be stored")
         return Response(status_code=503)
     finally:
-        _under_way[visitor] -= 1
-        if not _under_way[visitor]:
-            del _under_way[visitor]
+        _in_progress[visitor] -= 1
+        if not _in_progress[visitor]:
+            del _in_progress[visitor]
 
 
 def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
-    """Store what the panel sent, and return receipts with its next data, or with word that the page
-    of another step is to be drawn.
+    """Store what the panel sent; return receipts with its next data, or with the name of the step
+    whose page is to be drawn instead.
     """
     study = served(site)
     desks = study.desks()
@@ -493,26 +477,27 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
     if not isinstance(sent, dict):
         return Response(status_code=400)
     rater, practice = admission.rater_id, sent.get("practice") is True
-    receipts = dict.fromkeys(unread_ids(sent), "unknown_task")
-    states = read_states(sent)
-    for state, read in groupby(read_sent(sent), lambda answer: states.get(answer.submit_id, "")):
-        shown, together = study.desks(state), list(read)
-        desk: Desk = shown.sessions.practice if practice else shown.desk
-        given = desk.submit_all(rater, together)
-        receipts |= {answer.submit_id: got for answer, got in zip(together, given, strict=True)}
+    receipts = dict.fromkeys(payload.unread_ids(sent), "unknown_task")
+    states = payload.read_states(sent)
+    entries = payload.read_sent(sent)
+    for state, group in groupby(entries, lambda entry: states.get(entry.submit_id, "")):
+        desks_then, answers = study.desks(state), list(group)  # of the study as it was shown
+        desk: Desk = desks_then.sessions.practice if practice else desks_then.desk
+        statuses = desk.submit_all(rater, answers)
+        receipts |= {answer.submit_id: got for answer, got in zip(answers, statuses, strict=True)}
     step = desks.sessions.next_step(rater).name
     if step != ("practice" if practice else "labelling"):
-        return _unkept({"receipts": receipts, "page": step})
+        return _uncached({"receipts": receipts, "page": step})
     language = sent.get("language")
-    wanted = [language if isinstance(language, str) else None]
-    reader = fitting(wanted, offered(desks.desk.study.config.annotation))
-    look = read_navigation(sent.get("look"))
+    wanted = language if isinstance(language, str) else None
+    reader = fitting([wanted], offered(desks.desk.study.config.annotation))
+    look = payload.read_navigation(sent.get("look"))
     data = panel_data(desks, admission, reader, practice=practice, receipts=receipts, look=look)
-    return _unkept(lightened(data, read_known(sent)))
+    return _uncached(payload.lightened(data, payload.read_known(sent)))
 
 
-# Health of the app for monitoring: it writes to a study's store and reads from it, as an answer
-# does. And the heartbeat that tells systemd that this process is alive.
+# The health of the app, for monitoring: the check writes to a study's store and reads from it, as
+# an answer does. And the heartbeat, which tells systemd that this process is alive.
 
 _NO_ANSWER = StoreState(can_read=False, can_write=False)
 
@@ -520,8 +505,8 @@ _NO_ANSWER = StoreState(can_read=False, can_write=False)
 @dataclass
 class Health:
     """Cached answer of `ask`, which never runs twice at once or within `keep` seconds, however many
-    clients want to know. An answer that takes longer than `patience` seconds is a no: less than
-    nginx waits, which would take a store that hangs for an app that does.
+    clients ask. An answer that takes longer than `patience` seconds counts as a no; nginx waits
+    longer than that, so that it does not mistake a store that hangs for an app that hangs.
     """
 
     ask: Callable[[], Coroutine[Any, Any, StoreState]]
@@ -531,6 +516,7 @@ class Health:
     _answer: asyncio.Task[StoreState] | None = None
 
     async def state(self) -> StoreState:
+        """Return the state of the store, at most `keep` seconds old."""
         is_old = time.monotonic() - self._asked_at >= self.keep
         if self._answer is None or (self._answer.done() and is_old):
             self._asked_at = time.monotonic()
@@ -544,34 +530,33 @@ class Health:
 
 @cache
 def _health_of(site: Site) -> Health:
-    # Asked through the connection of the study's pages, so that what blocks them is noticed.
+    # Through the connection of the study's pages, so that what blocks them is noticed.
     return Health(lambda: site.work(lambda: store_state(served(site).desks().desk.study)))
 
 
 async def answer_health(request: Request) -> Response:
-    """200 while the study's store can be written and read, else 503 and the part that fails."""
+    """Answer 200 while the study's store can be written and read, else 503, with what fails."""
     site = site_of(request.scope)
     state = await _health_of(site).state() if site else _NO_ANSWER
-    is_well = state.can_read and state.can_write
-    store = "answers" if is_well else "cannot be written" if state.can_read else "away"
+    is_healthy = state.can_read and state.can_write
+    store = "answers" if is_healthy else "cannot be written" if state.can_read else "away"
     parts = {"store": store, "read": state.can_read, "write": state.can_write}
     parts["hours_since_backup"] = state.hours_since_backup
-    return _unkept(parts, 200 if is_well else 503)
+    return _uncached(parts, 200 if is_healthy else 503)
 
 
 async def answer_health_of_all(_: Request) -> Response:
-    """200 while every study's store can be written and read, without naming one."""
+    """Answer 200 while every study's store can be written and read, without naming one."""
     states = await asyncio.gather(*(_health_of(site).state() for site in sites()))
-    is_well = all(state.can_read and state.can_write for state in states)
-    answer = {"studies": "answer" if is_well else "not all answer"}
-    return _unkept(answer, 200 if is_well else 503)
+    are_healthy = all(state.can_read and state.write for state in states)
+    answer = {"studies": "answer" if are_healthy else "not all answer"}
+    return _uncached(answer, 200 if are_healthy else 503)
 
 
 @asynccontextmanager
 async def telling_systemd(_: object) -> AsyncIterator[None]:
-    """While the app runs: tell systemd that it has started, and, at the interval that systemd
-    wants, that its loop turns and its threads take work. A store that is away is no reason to
-    restart.
+    """Tell systemd that the app has started and, at the interval that systemd wants, that its event
+    loop and its threads work. A store that is away is no reason to restart.
     """
     _notify("READY=1")
     pulse = asyncio.create_task(_pulse())
@@ -590,7 +575,7 @@ async def _pulse() -> None:
 
 
 def _notify(state: str) -> None:
-    """Send a datagram, as in sd_notify(3), to the socket that systemd names, if it does."""
+    """Send a state, as in sd_notify(3), to the socket that systemd names, if it names one."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address:
         if address.startswith("@"):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -22,26 +21,27 @@ from markdown_it.tree import SyntaxTreeNode
 
 from evenhand.rubrics.rendering import passages_of
 
-# What is shown of code is the text itself, character by character; of JSON the same values as they
-# are written, set out in lines. A text that cannot be drawn so is shown as it is.
-
 Node = str | list[Any]
 """A text, or [tag, attributes, child, child, ...]."""
 
 LONGEST = 50_000
 """Characters; a longer text is shown as it is written."""
 MOST_PARTS = 20_000
-"""More are too many for a page."""
+"""Nodes; a text of more is too much for a page."""
 
 _DEEPEST_JSON = 40
+_LONGEST_LINE = 200  # characters of a passage's source, or of the names of its other fields
+
+# Code is shown character by character, JSON with its values as they are written, set out in lines.
+# A text that cannot be drawn so is shown as its source.
 
 
 @lru_cache(maxsize=64)
-def coloured(text: str, language: str) -> tuple[Node, ...] | None:
-    """A program's text with its words, strings, numbers and comments in colours; None where it is
-    too long.
+def code_nodes(text: str, language: str) -> tuple[Node, ...] | None:
+    """Return a program's text with its words, strings, numbers and comments in colours; None where
+    it is too long.
 
-    >>> coloured("return 'x'  # done", "python")[0]
+    >>> code_nodes("return 'x'  # done", "python")[0]
     ['span', {'class': 'is-keyword'}, 'return']
     """
     from pygments import lex
@@ -50,159 +50,203 @@ def coloured(text: str, language: str) -> tuple[Node, ...] | None:
 
     if len(text) > LONGEST:
         return None
-    looks = {Comment: "is-comment", Keyword: "is-keyword"}
-    looks |= {String: "is-string", Number: "is-number"}
-    looks |= {Name.Function: "is-name", Name.Class: "is-name"}
+    classes = {Comment: "is-comment", Keyword: "is-keyword"}
+    classes |= {String: "is-string", Number: "is-number"}
+    classes |= {Name.Function: "is-name", Name.Class: "is-name"}
     nodes: list[Node] = []
     for token, word in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
-        look = next((name for kind, name in looks.items() if token in kind), "")
-        nodes.append(["span", {"class": look}, word] if look else word)
+        css_class = next((name for kind, name in classes.items() if token in kind), "")
+        nodes.append(["span", {"class": css_class}, word] if css_class else word)
     shown = "".join(node if isinstance(node, str) else node[2] for node in nodes)
     return tuple(nodes) if shown == text and len(nodes) <= MOST_PARTS else None
 
 
-class _Written(str):
-    """A number as it is written."""
+class _Number(str):
+    """A number of a JSON text with its own digits, such as 1.50."""
 
     __slots__ = ()
 
 
 @lru_cache(maxsize=64)
-def folded(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
-    """A JSON text as lines, objects and lists from `open_to` levels on folded; None where it is no
-    object or list, or too long or too deep.
+def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
+    """Return a JSON text as lines, objects and lists from `open_to` levels on folded; None where it
+    is no object or list, or too long or too deep.
 
-    >>> folded('{"a": [1.50, "b"]}')[0][:3]
+    >>> json_nodes('{"a": [1.50, "b"]}')[0][:3]
     ['details', {'start': 1}, ['summary', {}, '{ 1 }']]
     """
     if len(text) > 4 * LONGEST:
         return None
     try:
-        held = json.loads(text, parse_int=_Written, parse_float=_Written, object_pairs_hook=tuple)
-        nodes = [_node(held, "", 0, open_to)]
+        value = json.loads(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=tuple)
+        nodes = [_value_node(value, "", 0, open_to)]
     except (ValueError, RecursionError):
         return None
-    parts = sum(1 for _ in _all(nodes))
-    return tuple(nodes) if isinstance(held, (tuple, list)) and parts <= MOST_PARTS else None
+    is_container = isinstance(value, (tuple, list))
+    return tuple(nodes) if is_container and _size(nodes) <= MOST_PARTS else None
 
 
 @lru_cache(maxsize=64)
-def in_passages(text: str, heading: str) -> tuple[Node, ...] | None:
-    """A list of passages, each under its number and source, and with what else is said of it
-    folded; None where it is none. `heading` has the fields `at` and `of`.
+def passage_nodes(text: str, heading: str) -> tuple[Node, ...] | None:
+    """Return a list of passages, each under its number and source, its other fields folded under
+    their names; None where the text is none. `heading` has the fields `at` and `of`.
 
-    >>> in_passages('["It rained."]', "{at} of {of}")
+    >>> passage_nodes('["It rained."]', "{at} of {of}")
     (['section', {'class': 'passage'}, ['h3', {}, '1 of 1'], ['div', {}, 'It rained.']],)
     """
     nodes: list[Node] = []
     passages = passages_of(text) if len(text) <= 4 * LONGEST else []
-    for at, (passage, source, rest) in enumerate(passages, 1):
-        title = f"{heading.format(at=at, of=len(passages))}{' - ' * bool(source)}{source[:200]}"
-        about = folded(json.dumps(rest), 0) or () if rest else ()
-        nodes.append(
-            ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, passage], *about]
-        )
-    return tuple(nodes) if nodes and sum(1 for _ in _all(nodes)) <= MOST_PARTS else None
+    for number, (passage, source, fields) in enumerate(passages, 1):
+        title = heading.format(at=number, of=len(passages))
+        title += f" · {source[:_LONGEST_LINE]}" if source else ""
+        node: list[Any] = ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, passage]]
+        if fields and (details := json_nodes(json.dumps(fields), 0)):
+            names = ", ".join(fields)[:_LONGEST_LINE]
+            node.append([*details[0][:2], ["summary", {}, names], *details[0][3:]])
+        nodes.append(node)
+    return tuple(nodes) if nodes and _size(nodes) <= MOST_PARTS else None
 
 
-def _node(value: Any, key: str, depth: int, open_to: int) -> Node:
+def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
+    """Return the line of a JSON value after its key, "" for none; an object is a tuple of pairs."""
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
     if isinstance(value, (tuple, list)):
-        if isinstance(value, tuple):  # an object: keys and values, and a key may come twice
+        if isinstance(value, tuple):  # an object, in which a key may come twice
             size, entries = f"{{ {len(value)} }}", value
         else:
             size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
-        inside = [_node(content, entry, depth + 1, open_to) for entry, content in entries]
+        inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
         is_open = {"start": int(depth < open_to)}
         return ["details", is_open, ["summary", {}, *name, size], *inside]
-    look, text = "is-number", str(value) if isinstance(value, _Written) else json.dumps(value)
-    if isinstance(value, str) and not isinstance(value, _Written):
-        look, text = "is-string", _quoted(value)
-    return ["div", {}, *name, ["span", {"class": look}, text]]
+    if isinstance(value, str) and not isinstance(value, _Number):
+        css_class, text = "is-string", _quoted(value)
+    else:
+        css_class = "is-number"
+        text = str(value) if isinstance(value, _Number) else json.dumps(value)
+    return ["div", {}, *name, ["span", {"class": css_class}, text]]
 
 
 def _quoted(text: str) -> str:
-    """A text as JSON has it; its line breaks are shown as such."""
+    """Return a text as JSON has it; its line breaks are shown as such."""
     return json.dumps(text, ensure_ascii=False).replace("\\n", "\n")
 
 
-def _all(nodes: list[Any]) -> Iterator[Node]:
-    for node in nodes:
-        yield node
-        if isinstance(node, list):
-            yield from _all(node[2:])
+def _size(nodes: list[Node]) -> int:
+    """Return the number of nodes, with all that are in them."""
+    return sum(1 if isinstance(node, str) else 1 + _size(node[2:]) for node in nodes)
 
 
 # Formulas in Markdown are kept whole and verbatim; the panel typesets them, and shows the signs
 # that graders read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
 # digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
-# character for private use stands for each; nothing in a formula is then Markdown.
+# placeholder stands for each, a character for private use beyond all of the text; so nothing in a
+# formula is Markdown.
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
-_FIRST = 0xF0000
-_STANDS_IN = re.compile("([\U000f0000-\U0010ffff])")
+_FIRST_PLACEHOLDER = "\U000f0000"
+_LAST_OF_A_TEXT = "\U000fffff"
+"""A text with a later character, which leaves too few placeholders, is shown as its source."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
 _SIGN = re.compile(
     rf"(`+|~{{3,}})|^([ \t>]*+)({_ITEM}|#{{1,6}}[ \t]|\||(?<=[ \t>]))"
-    r"|\]\([^\s()]*+|<\w+:[^\s<>]*+>|[\\$\U000f0000-\U0010ffff]",
+    r"|\]\([^\s()]*+|<\w+:[^\s<>]*+>|[\\$]",
     re.MULTILINE,
 )
-"""Where code, a part of the text, an address or a formula may begin, or such a character stands."""
-_BLANK = re.compile(r"\n[ \t>]*+(?:\n|\Z)")
+"""Where code (group 1), a part (2: indent, 3: marker), an address or a formula may begin. A part is
+a list's item, a heading or a table's row."""
+_BLANK_LINE = re.compile(r"\n[ \t>]*+(?:\n|\Z)")
 
 
-def _without_formulas(text: str) -> tuple[str, list[str]]:
-    """The text with a character for private use for each formula outside of code, and what they
-    stand for: formulas, and such characters of the text itself.
-    """
-    held, parts, done, at = list[str](), list[str](), 0, 0
-    blank = stop = depth = 0
-    """Where a blank line ends the part at hand, or a part within; of how many quotes it is one."""
-    missing: dict[str, int] = {}
-    """Up to where there is none of a delimiter: each is sought once, or the cost is a square."""
-    while sign := _SIGN.search(text, at):
-        (begin, at), (code, before, part) = sign.span(), sign.groups()
-        quotes = before.count(">") if before else 0
-        if begin >= blank:
-            blank = end.start() if (end := _BLANK.search(text, begin)) else len(text)
-        if begin >= stop or part or (quotes and not depth):
-            ends = [r"(?![ \t]*+>)"] if quotes else []
-            if part:  # an item ends where another of its list begins, else it is of one line
-                is_item = part[0] not in "#|"
-                ends.append(rf"[ \t>]{{0,{len(before)}}}{_ITEM}" if is_item else "")
-            end = re.compile(rf"\n(?:{'|'.join(ends)})").search(text, at, blank) if ends else None
-            depth, stop = 0, end.start() if end else blank
-        if before is not None:
-            depth = quotes
-            continue
-        named = _BEGIN.match(text, begin)
-        usual = _CLOSED_BY.get(text[begin : begin + 2], "")
-        closer = code or (f"\\end{{{named[1]}}}" if named else usual)
-        whole = None
-        if closer and missing.get(closer, 0) <= begin:
-            limit = len(text) if code and len(code) > 2 else stop
-            ending = re.compile(rf"(?<!`){code}(?!`)" if code else re.escape(closer))
-            whole = ending.search(text, at if code else begin + 2, limit)
-            missing[closer] = 0 if whole else limit
-        elif not closer:
-            whole = sign if _STANDS_IN.match(sign[0]) else _DOLLARS.match(text, begin)
-        if whole and not code:
-            marks = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
-            parts += [text[done:begin], chr(_FIRST + len(held))]
-            held.append(re.sub(marks, "\n", text[begin : whole.end()]))
-            done = whole.end()
-        at = whole.end() if whole else max(at, begin + 2 * (sign[0] == "\\"))
-    return "".join([*parts, text[done:]]), held
+class _MaskedText:
+    """A Markdown text with a placeholder for each formula outside of code."""
+
+    def __init__(self, source: str) -> None:
+        self.formulas: list[str] = []
+        last = max(source, default="")
+        self._first = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
+        self._placeholder = re.compile(f"([{chr(self._first)}-\U0010ffff])")
+        self._source, self._pieces, self._copied_to = source, list[str](), 0
+        self._paragraph_end = self._part_end = 0
+        """No formula goes on beyond a blank line, or the end of its item, heading or row."""
+        self._quote_depth = 0
+        self._missing_before: dict[str, int] = {}
+        """Up to where a closing delimiter is missing; seeking it again would cost a square."""
+        position = 0
+        while sign := _SIGN.search(source, position):
+            position = self._pass(sign)
+        self.text = "".join([*self._pieces, source[self._copied_to :]])
+
+    def unmasked(self, text: str) -> str:
+        """Return a piece of the text with its formulas as they were written."""
+        return "".join(piece for piece, _ in self.pieces(text))
+
+    def pieces(self, text: str) -> list[tuple[str, bool]]:
+        """Split a piece of the text into formulas, marked with True, and what is between them."""
+        parts = self._placeholder.split(text)
+        parts[1::2] = [self.formulas[ord(sign) - self._first] for sign in parts[1::2]]
+        return [(part, place % 2 == 1) for place, part in enumerate(parts) if part]
+
+    def _pass(self, sign: re.Match[str]) -> int:
+        """Pass over code, mask a formula, or enter a part; return where to search for the next."""
+        self._find_ends(sign)
+        fence, indent, _ = sign.groups()
+        if indent is not None:
+            self._quote_depth = indent.count(">")
+            return sign.end()
+        end = self._end(sign)
+        if end and not fence:  # a formula, without the signs of the quotes that it stands in
+            depth = self._quote_depth
+            newline = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
+            placeholder = chr(self._first + len(self.formulas))
+            self._pieces += [self._source[self._copied_to : sign.start()], placeholder]
+            self.formulas.append(re.sub(newline, "\n", self._source[sign.start() : end]))
+            self._copied_to = end
+        return end or max(sign.end(), sign.start() + 2 * (sign[0] == "\\"))
+
+    def _find_ends(self, sign: re.Match[str]) -> None:
+        """Find where the paragraph and the part end in which a sign stands."""
+        start, (_, indent, marker) = sign.start(), sign.groups()
+        quotes = indent.count(">") if indent else 0
+        if start >= self._paragraph_end:
+            blank = _BLANK_LINE.search(self._source, start)
+            self._paragraph_end = blank.start() if blank else len(self._source)
+        if start < self._part_end and not marker and (not quotes or self._quote_depth):
+            return
+        next_parts = [r"(?![ \t]*+>)"] if quotes else []
+        if marker:  # an item ends where another of its list begins, a heading or row with its line
+            is_item = marker[0] not in "#|"
+            next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
+        pattern = re.compile(rf"\n(?:{'|'.join(next_parts)})")
+        end = pattern.search(self._source, sign.end(), self._paragraph_end) if next_parts else None
+        self._quote_depth, self._part_end = 0, end.start() if end else self._paragraph_end
+
+    def _end(self, sign: re.Match[str]) -> int:
+        """Return where the code or the formula ends that begins at a sign; 0 where none does."""
+        start, fence = sign.start(), sign[1] or ""
+        closer = fence or _CLOSED_BY.get(self._source[start : start + 2], "")
+        if environment := _BEGIN.match(self._source, start):
+            closer = f"\\end{{{environment[1]}}}"
+        if not closer:
+            formula = _DOLLARS.match(self._source, start)
+            return formula.end() if formula else 0
+        if self._missing_before.get(closer, 0) > start:
+            return 0
+        after, limit = sign.end() if fence else start + 2, self._part_end
+        limit = len(self._source) if len(fence) > 2 else limit  # a block of code
+        pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
+        closing = pattern.search(self._source, after, limit)
+        self._missing_before[closer] = 0 if closing else limit
+        return closing.end() if closing else 0
 
 
-def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take a table, unless it would lose something: cells beyond those of its head. Such a one is
-    shown as it is written.
+def _lossless_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a table, as a rule of markdown-it. One with cells beyond those of its head, which would
+    be lost, is no table: it is shown as it is written.
     """
     before = len(state.tokens)
     if not table(state, start, end, silent):
@@ -211,7 +255,8 @@ def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return True
     rows = [getLine(state, line).strip() for line in range(start, state.line) if line != start + 1]
     cells = [escapedSplit(row.removeprefix("|").removesuffix("|")) for row in rows]
-    if not any(any(map(str.strip, row[len(cells[0]) :])) for row in cells):
+    surplus = [cell for row in cells for cell in row[len(cells[0]) :]]
+    if not any(map(str.strip, surplus)):
         return True
     del state.tokens[before:]
     state.line = start
@@ -231,7 +276,7 @@ _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
 _PARSER.disable("reference")  # a definition would be on no page, and graders read it
-_PARSER.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
+_PARSER.block.ruler.at("table", _lossless_table, {"alt": ["paragraph", "reference"]})
 _TAGS = {"paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li"}
 _TAGS |= {"softbreak": "br", "hardbreak": "br"}  # as most chats show it
 _TAGS |= {tag: tag for tag in ("blockquote", "thead", "tbody", "tr", "th", "td")}
@@ -241,40 +286,41 @@ _COLOURED = {
     *("json", "jsx", "kotlin", "php", "powershell", "py", "python", "r", "rb", "ruby", "rust"),
     *("scala", "sh", "sql", "swift", "toml", "ts", "tsx", "typescript", "xml", "yaml", "yml"),
 }
+"""Languages whose code is coloured in Markdown, in which the response itself names the language."""
 _MOST_COLOURED = 6_000
-"""What code in Markdown is coloured: of these languages, so many characters of a response. It names
-them itself, and lexers take long for some texts."""
-_LOWEST = 6
+"""Characters of code that are coloured in a response: lexers take long for some texts."""
+_LOWEST_HEADING = 6
 
 
 @lru_cache(maxsize=256)
-def rendered(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, ...] | None:
-    """The text as the nodes of its blocks; None where it must be shown as its source. `links` are
-    for what the study's lead wrote, `under` is the level of the heading above it.
+def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, ...] | None:
+    """Return a Markdown text as the nodes of its blocks; None where it must be shown as its source.
+    `links` are for what the study's lead wrote, `under` is the level of the heading above it.
 
-    >>> rendered("See [the law](https://example.org/law).", links=True)[0][3]
+    >>> markdown_nodes("See [the law](https://example.org/law).", links=True)[0][3]
     ['a', {'href': 'https://example.org/law'}, 'the law']
     """
-    if len(text) > LONGEST:
+    if len(text) > LONGEST or max(text, default="") > _LAST_OF_A_TEXT:
         return None
-    masked, held = _without_formulas(re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd"))
-    tokens = _PARSER.parse(masked)
+    masked = _MaskedText(re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd"))
+    tokens = _PARSER.parse(masked.text)
     inner = [token for parent in tokens for token in parent.children or ()]
     deepest = max((token.level for token in (*tokens, *inner)), default=0)
-    if deepest > DEEPEST or len(tokens) + len(inner) + 2 * len(held) > MOST_PARTS:
+    parts = len(tokens) + len(inner) + 2 * len(masked.formulas)
+    if deepest > DEEPEST or parts > MOST_PARTS:
         return None
-    return tuple(_Tree(links, under, held).nodes(SyntaxTreeNode(tokens))) or None
+    return tuple(_Tree(links, under, masked).nodes(SyntaxTreeNode(tokens))) or None
 
 
-def _set_apart(inside: list[Node]) -> list[list[Node]]:
-    """The paragraphs of one: a formula of several lines that begins a line is one by itself."""
+def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
+    """Split a paragraph's nodes: a formula of several lines that begins a line is one by itself."""
     paragraphs: list[list[Node]] = []
-    for is_break, nodes in groupby(inside, lambda node: node[0] == "br"):
+    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
         if is_break:
             continue
-        line = list(nodes)
-        first = [part[0] for part in (line, *paragraphs[-1:])]
-        if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first):
+        line = list(group)
+        first_nodes = [part[0] for part in (line, *paragraphs[-1:])]
+        if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first_nodes):
             paragraphs[-1] += [["br", {}], *line]
         else:
             paragraphs.append(line)
@@ -282,42 +328,33 @@ def _set_apart(inside: list[Node]) -> list[list[Node]]:
 
 
 class _Tree:
-    """The nodes that a text is turned into, part by part."""
+    """The nodes of a parsed text, with its formulas."""
 
-    def __init__(self, links: bool, under: int, held: list[str]) -> None:
-        self.links, self.under, self.held = links, under, held
-        self.headings: list[int] = []
-        """The levels of the headings above the part at hand."""
-        self.to_colour = _MOST_COLOURED
+    def __init__(self, links: bool, under: int, masked: _MaskedText) -> None:
+        self._links, self._under, self._masked = links, under, masked
+        self._headings: list[int] = []
+        """Levels of the headings above the present part."""
+        self._colours_left = _MOST_COLOURED
 
     def nodes(self, parent: SyntaxTreeNode) -> list[Node]:
-        return [node for child in parent.children for node in self._node(child)]
+        return [node for child in parent.children for node in self._nodes_of(child)]
 
-    def _written(self, text: str) -> str:
-        """A text of the parser as it was written, with its formulas."""
-        return _STANDS_IN.sub(lambda sign: self.held[ord(sign[0]) - _FIRST], text)
-
-    def _typed(self, text: str) -> list[Node]:
-        """A text of the parser in which each formula is a node."""
-        return [
-            ["span", {"class": "formula"}, whole] if at % 2 and len(whole) > 1 else whole
-            for at, part in enumerate(_STANDS_IN.split(text))
-            if (whole := self._written(part))
-        ]
-
-    def _node(self, part: SyntaxTreeNode) -> list[Node]:
+    def _nodes_of(self, part: SyntaxTreeNode) -> list[Node]:
         match part.type:
             case "text" | "text_special":
-                return self._typed(part.content)
+                return [
+                    ["span", {"class": "formula"}, piece] if is_formula else piece
+                    for piece, is_formula in self._masked.pieces(part.content)
+                ]
             case "code_inline":
-                return [["code", {}, self._written(part.content)]]
+                return [["code", {}, self._masked.unmasked(part.content)]]
             case "fence" | "code_block":
                 return [["pre", {}, ["code", {}, *self._code(part)]]]
             case "image":
-                return [["span", {"class": "image"}, self._written(part.content)]]
+                return [["span", {"class": "image"}, self._masked.unmasked(part.content)]]
             case "heading":
-                tag, look = self._heading(int(part.tag[1]))
-                return [[tag, {"class": look}, *self.nodes(part)]]
+                tag, css_class = self._heading(int(part.tag[1]))
+                return [[tag, {"class": css_class}, *self.nodes(part)]]
             case "link":
                 return self._link(part, self.nodes(part))
             case "table":
@@ -326,36 +363,36 @@ class _Tree:
         if part.type not in _TAGS or part.hidden:  # lines, and paragraphs of a tight list
             return inside
         if part.type == "paragraph":
-            return [["p", {}, *some] for some in _set_apart(inside)]
-        aligned = str(part.attrs.get("style", "")).removeprefix("text-align:")
+            return [["p", {}, *paragraph] for paragraph in _paragraphs(inside)]
+        alignment = str(part.attrs.get("style", "")).removeprefix("text-align:")
         if part.type == "ordered_list":
             attributes = {"start": int(part.attrs.get("start", 1))}
-        elif aligned in ("left", "center", "right"):
-            attributes = {"class": aligned}
+        elif alignment in ("left", "center", "right"):
+            attributes = {"class": alignment}
         return [[_TAGS[part.type], attributes, *inside]]
 
     def _heading(self, level: int) -> tuple[str, str]:
-        """A tag that neither skips a level below the page's own headings nor is above one of them,
-        and the size that was meant.
+        """Return a tag that neither skips a level below the page's own headings nor is above one of
+        them, and the class with the size that was meant.
         """
-        while self.headings and self.headings[-1] >= level:
-            self.headings.pop()
-        self.headings.append(level)
-        return f"h{min(self.under + len(self.headings), _LOWEST)}", f"h{level}"
+        while self._headings and self._headings[-1] >= level:
+            self._headings.pop()
+        self._headings.append(level)
+        return f"h{min(self._under + len(self._headings), _LOWEST_HEADING)}", f"h{level}"
 
     def _code(self, part: SyntaxTreeNode) -> tuple[Node, ...]:
-        text = self._written(part.content.removesuffix("\n"))
+        text = self._masked.unmasked(part.content.removesuffix("\n"))
         language = next(iter(part.info.lower().split()), "")
-        if language not in _COLOURED or len(text) > self.to_colour:
+        if language not in _COLOURED or len(text) > self._colours_left:
             return (text,)
-        self.to_colour -= len(text)
-        return coloured(text, language) or (text,)
+        self._colours_left -= len(text)
+        return code_nodes(text, language) or (text,)
 
     def _link(self, part: SyntaxTreeNode, inside: list[Node]) -> list[Node]:
-        """A link; or its words, then where it would lead, as text: it cannot be followed."""
+        """Return a link; or its words, then its address as text: it cannot be followed."""
         address = str(part.attrs.get("href", ""))
-        title = self._written(str(part.attrs.get("title") or ""))
-        if self.links and address.startswith(FOLLOWED):
+        title = self._masked.unmasked(str(part.attrs.get("title") or ""))
+        if self._links and address.startswith(FOLLOWED):
             return [["a", {"href": address}, *(inside or [address])]]
         is_written = inside == [address] or address in (f"mailto:{node}" for node in inside)
         target = f'{address} "{title}"' if title else address

@@ -104,7 +104,7 @@ HEARD = """() => Object.entries(localStorage).filter(([name]) => name.startsWith
   .map(([name, value]) => ({ load: name.split(":")[1], ...JSON.parse(value) }))"""
 WAITING = """() => Object.entries(localStorage)
   .filter(([name]) => name.includes(":answer:")).length"""
-REFUSALS = ("already answered this one", "study has changed", "no longer open to you")
+REFUSALS = ("already answered this item", "study has changed", "no longer open to you")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Texts for annotators that no rubric provides: every sentence in one file for each language.
+"""Texts of the annotators' pages that no rubric provides: one TOML file for each language.
 
-`en.toml` is the original, and a test holds the others to its keys and `{fields}`. Sentences whose
-English is elsewhere - reasons for refusing entry, and the usual questions about the annotator - are
-only in the translations.
+`en.toml` is the original, and a test holds the others to its keys and `{fields}`. `[refused]` and
+`[background]` are only in the translations: the English reasons for refusing entry are in
+`evenhand/texts.toml`, the usual questions about the annotator in `study/settings`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Sentence = str | dict[str, str]
 
 @dataclass(frozen=True)
 class Language:
-    """Sentences of one language, by room and name."""
+    """Sentences of one language, by section of its file (`rooms`) and name."""
 
     code: str
     name: str
@@ -39,9 +39,8 @@ class Language:
     rooms: Mapping[str, Any]
 
     def say(self, key: str, /, **fields: object) -> str:
-        """The sentence of `room.name` with its fields; KeyError if either is missing.
-
-        Where it has two forms, the field `count` chooses.
+        """Return the sentence with the key `room.name` and its fields filled in. Where it has two
+        forms, the field `count` chooses. Raises KeyError for a missing sentence or field.
 
         >>> language("en").say("session.place", at=1, of=3)
         'Step 1 of 3'
@@ -54,7 +53,7 @@ class Language:
         return str(sentence.format(**fields))
 
     def part(self, room: str) -> dict[str, Sentence]:
-        """All sentences of a room, for the panel, which fills them in itself."""
+        """Return all sentences of a room, for the panel, which fills them in itself."""
         return dict(self.rooms[room])
 
     def complaint(self, error: InputError) -> str:
@@ -64,8 +63,8 @@ class Language:
         return self.say(f"refused.{error.reason}", **error.fields)
 
     def background(self, question: BackgroundQuestion) -> tuple[str, tuple[str, ...]]:
-        """A question about the annotator and its options, in the study's words, or translated if it
-        is one of the usual ones. The study's own wording is stored.
+        """Return a question about the annotator and its options: translated if it is one of the
+        usual ones, else in the study's words. What is stored is always in the study's words.
         """
         usual = question.model_copy(update={"quotas": ()}) in USUAL_BACKGROUND
         if self.code == ORIGINAL or not usual:
@@ -76,21 +75,21 @@ class Language:
 
 @cache
 def known_languages() -> tuple[str, ...]:
-    """The codes of all languages that have a file."""
+    """Return the codes of all languages that have a file, sorted."""
     names = (file.name for file in files("evenhand.annotate_app.languages").iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 @cache
 def language(code: str) -> Language:
-    """The language of a code."""
+    """Return the language with this code, read from its file."""
     file = files("evenhand.annotate_app.languages").joinpath(f"{code}.toml")
     rooms = tomllib.loads(file.read_text("utf-8"))
     return Language(code, rooms.pop("name"), rooms.pop("dir"), rooms)
 
 
 def codes_english_first() -> list[str]:
-    """The codes of all languages, for texts shown in all of them."""
+    """Return the codes of all languages, for texts shown in all of them."""
     return sorted(known_languages(), key=lambda code: (code != ORIGINAL, code))
 
 
@@ -99,9 +98,9 @@ ENGLISH = language(ORIGINAL)
 
 
 def offered(settings: AnnotationSettings) -> dict[str, Language]:
-    """The languages that annotators can choose from, by code; the study's usual one first.
+    """Return the languages that annotators can choose from, by code; the study's usual one first.
 
-    Raises InputError where study.toml names one that is missing.
+    Raises InputError where study.toml names a language without a file.
     """
     codes = dict.fromkeys([settings.language, *settings.languages])
     for code in codes:
@@ -114,7 +113,8 @@ def offered(settings: AnnotationSettings) -> dict[str, Language]:
 
 
 def fitting(wanted: Iterable[str | None], among: Mapping[str, Language]) -> Language:
-    """The first language wanted that is offered, else the study's usual one.
+    """Return the first wanted language among those offered, else the study's usual one. A wanted
+    code may have a region, such as "de-AT".
 
     >>> both = {"en": language("en"), "de": language("de")}
     >>> fitting([None, "fr", "de-AT"], both).name

@@ -6,52 +6,74 @@ function heading(text) {
 
 const NO_CHARACTERS = /^(← →|⌫|.*[a-z].*)$/; // arrows, Backspace, and keys with a name
 
+// The keys that do something here, under the headings of what they are for: [heading, [[keys, what they do]]].
+function keyGroups(words, questions, asks, hasSides) {
+  const given = (isThere, keys, does) => (isThere ? [[keys, does]] : []);
+  const hasItem = questions.length > 0;
+  const letters = [...new Set(questions.flatMap(({ options }) => options.filter(hasLetter).map(({ key }) => key.toUpperCase())))];
+  const most = Math.min(Math.max(0, ...questions.map(({ options }) => options.length)), 9);
+  const isSet = questions.some(({ several }) => several);
+  return [
+    [
+      words.sheet_answering,
+      [
+        ...given(questions.some(({ number }) => number), "0 – 9", words.sheet_number),
+        ...given(most > 0, `1 – ${most}`, isSet ? words.sheet_several : words.sheet_choose_number),
+        ...given(letters.length > 0, letters.join(" "), words.sheet_choose_letter),
+        ...given(asks.confidence, "0", words.sheet_confidence),
+        ...given(asks.evidence, ",", words.sheet_mark),
+        ...given(asks.why, ".", words.sheet_rationale),
+        ...given(hasItem, words.key_enter, words.sheet_submit),
+        ...given(hasItem, "−", words.sheet_skip),
+        ...given(hasItem, "+", words.sheet_flag),
+      ],
+    ],
+    [
+      words.sheet_reading,
+      [
+        ...given(hasItem, words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll),
+        ...given(hasSides, "=", words.sheet_together),
+        ...given(hasSides, "%", words.sheet_differ),
+        ...given(asks.turns, "; :", words.sheet_turns),
+        ...given(asks.judged, "$", words.sheet_judged),
+        ...given(hasItem, "!", words.sheet_find),
+        ...given(asks.source || asks.folds, "*", asks.source ? words.sheet_source : words.sheet_open_all),
+        ...given(questions.some(isGuided), "#", words.sheet_guidelines),
+        ...given(hasItem, "< >", words.sheet_size),
+      ],
+    ],
+    [
+      words.sheet_moving,
+      [
+        ...given(questions.length > 1, "← →", words.sheet_move),
+        ...given(hasItem, "⌫", words.sheet_back),
+        ...given(hasItem, "/", words.sheet_earlier),
+        ...given(hasItem, "Esc", words.sheet_escape),
+        ["?", words.sheet_help],
+      ],
+    ],
+  ];
+}
+
 // `single`: whether letters, digits and signs are keys; onSwitch(what they shall be from now on)
 function keysView(words, questions, asks, hasSides, single, onSwitch) {
-  let rows = [["?", words.sheet_help]];
-  if (questions.length > 0) {
-    const options = questions.flatMap((question) => question.options);
-    const letters = [...new Set(options.filter(hasLetter).map((o) => o.key.toUpperCase()))];
-    const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
-    const asksNumber = questions.some((question) => question.number);
-    rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
-    if (hasSides) rows.unshift(["=", words.sheet_together], ["%", words.sheet_differ]);
-    if (asks.evidence) rows.unshift([",", words.sheet_mark]);
-    rows.unshift(["!", words.sheet_find]);
-    if (asks.judged) rows.unshift(["$", words.sheet_judged]);
-    if (asks.turns) rows.unshift(["; :", words.sheet_turns]);
-    rows.unshift(["< >", words.sheet_size]);
-    if (questions.some(isGuided)) rows.unshift(["#", words.sheet_guidelines]);
-    if (asks.source || asks.folds) rows.unshift(["*", asks.source ? words.sheet_source : words.sheet_open_all]);
-    rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
-    if (asks.why) rows.unshift([".", words.sheet_rationale]);
-    if (asks.confidence) rows.unshift(["0", words.sheet_confidence]);
-    rows.unshift([words.key_enter, words.sheet_submit]);
-    if (questions.length > 1) rows.unshift(["← →", words.sheet_move]);
-    if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
-    const ticked = questions.some((question) => question.several);
-    if (last > 0) rows.unshift([`1 – ${last}`, ticked ? words.sheet_several : words.sheet_choose_number]);
-    if (asksNumber) rows.unshift(["0 – 9", words.sheet_number]);
-    rows.push(["Esc", words.sheet_escape]);
-  }
+  let groups = keyGroups(words, questions, asks, hasSides);
   if (!single) {
-    rows = rows.filter(([keys]) => NO_CHARACTERS.test(keys));
-    rows.unshift(["Tab ↑ ↓ Space", words.sheet_choose_tab]);
+    groups = groups.map(([name, rows]) => [name, rows.filter(([keys]) => NO_CHARACTERS.test(keys))]);
+    if (questions.length > 0) groups[0][1].unshift(["Tab ↑ ↓ Space", words.sheet_choose_tab]);
   }
   const box = element("input", { type: "checkbox", id: "single-keys" });
   box.checked = single;
   box.addEventListener("change", () => onSwitch(box.checked));
   const cap = (key) => (key === "–" ? " – " : element("kbd", {}, key));
-  const cells = rows.flatMap(([keys, does]) => [
-    element("dt", {}, ...keys.split(" ").map(cap)),
-    element("dd", {}, does),
-  ]);
+  const row = ([keys, does]) => element("div", {}, element("dt", {}, ...keys.split(" ").map(cap)), element("dd", {}, does));
+  const group = ([name, rows]) => element("section", {}, element("h3", {}, name), element("dl", {}, ...rows.map(row)));
   const title = heading(words.sheet_title);
   title.tabIndex = -1;
   title.autofocus = true; // else the list would open where the box is: at its end
   return [
     title,
-    element("dl", {}, ...cells),
+    element("div", { class: "key-groups" }, ...groups.filter(([, rows]) => rows.length > 0).map(group)),
     element("label", { class: "reason", for: "single-keys" }, box, words.single_keys),
     element("p", {}, words.sheet_note),
     element("form", { method: "dialog" }, button(words.sheet_close, "quiet")),

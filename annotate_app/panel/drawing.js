@@ -127,14 +127,15 @@ class DrawnPanel {
     const { controls } = this.data;
     formulasLeft = MOST_FORMULAS;
     for (const { text, block } of this.texts) {
-      const rendered = Boolean(block.tree) && !this.source && this.marking === null;
+      const marking = this.marking !== null && block.kind === "response"; // only responses are marked
+      const rendered = Boolean(block.tree) && !this.source && !marking;
       text.classList.toggle("rendered", rendered);
       text.replaceChildren();
       const [marks = [], here] = this.marksIn(block);
-      const inTurns = Boolean(block.turns) && marks.length === 0 && this.marking === null;
+      const unmarked = marks.length === 0 && !marking;
+      const inTurns = Boolean(block.turns) && unmarked;
       let nodes;
-      const plain = marks.length === 0 && this.marking === null;
-      if (block.drawn && plain) nodes = renderedNodes(block.drawn, this.words, controls);
+      if (block.drawn && unmarked) nodes = renderedNodes(block.drawn, this.words, controls);
       else if (block.image) nodes = imageNodes(block, this.words);
       else if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
       else if (inTurns) nodes = turnNodes(block, this.words, controls);

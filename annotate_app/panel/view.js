@@ -64,6 +64,7 @@ function questionView(question, at, several, hint, onChoose, onType) {
     "section",
     {
       class: ["ask", several && "several", !question.task && "confidence"].filter(Boolean).join(" "),
+      dir: directionOf(question.question),
       ...inLanguage(question.lang),
     },
     ...title,

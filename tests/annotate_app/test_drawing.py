@@ -15,10 +15,10 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.text_trees import (
     DEEPEST,
     LONGEST,
-    coloured,
-    folded,
-    in_passages,
-    rendered,
+    code_nodes,
+    json_nodes,
+    markdown_nodes,
+    passage_nodes,
 )
 from evenhand.rubrics.rendering import TextBlock
 
@@ -128,7 +128,7 @@ def _element(tag: str, attributes: dict[str, Any], inside: str) -> str:
     ],
 )
 def test_a_text_becomes_its_tree(source, tree):
-    assert html(rendered(source)) == tree
+    assert html(markdown_nodes(source)) == tree
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_text_becomes_its_tree(source, tree):
      "*a **b " * 300 + "c** d*" * 300, "- a\n" * 10_000],
 )  # fmt: skip
 def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source):
-    assert rendered(source) is None
+    assert markdown_nodes(source) is None
 
 
 @pytest.mark.slow
@@ -160,17 +160,17 @@ def test_no_text_keeps_the_page_waiting(source):
 
     def cost(text: str) -> float:
         before = time.process_time()
-        rendered(text)
+        markdown_nodes(text)
         return time.process_time() - before
 
     assert cost(source) < 7 * cost(source[: len(source) // 2]) + 0.5
-    tree = rendered(source)
+    tree = markdown_nodes(source)
     assert tree is None or said(tree) == source.strip().replace("\\", "")
 
 
 def test_code_beyond_a_bound_is_not_coloured():
     long, short = "if 1\n" * 1_300 + "if 2", "if 3"
-    tree = rendered(f"```c\n{long}\n```\n```c\n{short}\n```")
+    tree = markdown_nodes(f"```c\n{long}\n```\n```c\n{short}\n```")
     assert tree is not None
     assert tree[0] == ["pre", {}, ["code", {}, long]]
     assert [tag for tag, _ in parts(tree[1])] == ["pre", "code", "span", "span"]
@@ -186,7 +186,7 @@ def test_code_beyond_a_bound_is_not_coloured():
     ],
 )
 def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
-    tree = rendered(source)
+    tree = markdown_nodes(source)
     assert tree
     for tag, attributes in (part for node in tree for part in parts(node)):
         assert tag in TAGS
@@ -198,7 +198,7 @@ def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
 @example("def broken(:")
 @given(st.text(max_size=60))
 def test_code_is_coloured_and_no_character_is_lost(text):
-    nodes = coloured(text, "sql")
+    nodes = code_nodes(text, "sql")
     assert nodes is None or said(nodes) == text
 
 
@@ -213,7 +213,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_every_value_of_json_is_shown(value):
-    nodes = folded(json.dumps(value, ensure_ascii=False))
+    nodes = json_nodes(json.dumps(value, ensure_ascii=False))
     if not isinstance(value, (dict, list)):
         assert nodes is None
         return
@@ -232,7 +232,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def test_numbers_and_keys_stay_as_they_are_written():
-    nodes = folded('{"big": 12345678901234567890123, "two": 1.50, "two": -0.0e5}')
+    nodes = json_nodes('{"big": 12345678901234567890123, "two": 1.50, "two": -0.0e5}')
     assert nodes is not None
     for each in ("12345678901234567890123", "1.50", "-0.0e5"):
         assert each in said(nodes)
@@ -244,14 +244,14 @@ def test_numbers_and_keys_stay_as_they_are_written():
     [
         ('["It rained.", ""]', ["1 of 2", "2 of 2"]),
         ("['It\\'s wet' \"so\"]", ["1 of 2", "2 of 2"]),  # as Python and NumPy write it
-        ('[{"page_content": "a", "metadata": {"source": "b", "page": 3}}]', ["1 of 1 - b"]),
+        ('[{"page_content": "a", "metadata": {"source": "b", "page": 3}}]', ["1 of 1 · b"]),
         ('[{"role": "user", "text": "a"}]', []),
         *((each, []) for each in ('["a", 2]', "[]", "[sic] It.", '[{"text": 1}]')),
         *((each, []) for each in ("[" * 5000, "[" + "'\\" * 20_000 + "]")),
     ],
 )
 def test_a_list_of_texts_is_passages(cell, titles):
-    nodes: Any = in_passages(cell, "{at} of {of}") or ()
+    nodes: Any = passage_nodes(cell, "{at} of {of}") or ()
     assert [section[2][2] for section in nodes] == titles
 
 
@@ -259,7 +259,7 @@ def test_a_list_of_texts_is_passages(cell, titles):
     "text", ["[" * 5000, '{"a": ', "plain", "3", '"text"', "[" * 60 + "]" * 60]
 )
 def test_what_is_none_is_shown_as_it_is(text):
-    assert folded(text) is None
+    assert json_nodes(text) is None
 
 
 def test_a_text_has_one_direction():

@@ -93,7 +93,7 @@ def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
     page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 1e6)")
     person.in_panel("panel.querySelectorAll('.response .text')[1].scrollTop > 1000")
     press_keys(page, "?", "PageDown")  # the dialog's
-    listed = page.locator(".sheet dl").text_content()
+    listed = "".join(page.locator(".sheet dt").all_text_contents())
     assert all(key in listed for key in ("PageUp", "PageDown", "Space", "Home", "End", "0"))
 
 
@@ -447,7 +447,7 @@ def what_an_answer_means_can_be_had(page) -> None:
     described = page.locator(".ask:first-child .description")
     shown = described.locator("visible=true")
     assert (described.count(), shown.count()) == (3, 0)
-    means = page.get_by_role("button", name="What the answers mean")
+    means = page.get_by_role("button", name="Option definitions")
     for count in (3, 0):
         means.click()
         assert shown.count() == count

@@ -298,12 +298,12 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     go_on(page)
     page.get_by_text("Practice: after each answer").wait_for()
     answer_shorter(page, wrong=True)
-    for said in ("That is not right.", "The right answer: Response B"):
+    for said in ("Not correct.", "Correct answer: Response B"):
         page.get_by_text(said).wait_for()
     page.get_by_text("One word is shorter than many.").wait_for()
     axe(page, "feedback")
     page.reload()
-    page.get_by_text("That is not right.").wait_for()
+    page.get_by_text("Not correct.").wait_for()
     go_on(page)
     page.wait_for_selector(".panel .option")  # the pass mark was missed: once more
     answer_shorter(page)
@@ -315,7 +315,7 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     page.get_by_role("button", name="Check my answers").click()
     page.get_by_text("Please answer every question.").wait_for()
     check_comprehension(page, "Who wrote them")
-    page.get_by_text("1 chance is left").wait_for()
+    page.get_by_text("1 attempt is left").wait_for()
     page.get_by_text("It is length alone that counts.").wait_for()
     check_comprehension(page, "The length of *both* responses")
     heading(page, "About you")
@@ -462,7 +462,7 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
         if sentence:
             page.get_by_role("alert").filter(has_text=sentence).wait_for()
         else:
-            page.get_by_text("Please open this study by the link").wait_for()
+            page.get_by_text("Please open this study with the link").wait_for()
         assert page.locator(".panel, .st-key-step, input").count() == 0
     page.goto(f"{crowd.url}{good}&rater={begun}")
     heading(page, "Before you begin")

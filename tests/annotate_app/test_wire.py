@@ -237,9 +237,9 @@ def test_who_may_not_send_is_refused_and_nothing_is_stored(panel, case):
 
 def test_of_one_address_only_so_many_messages_are_read_at_once(panel, monkeypatch):
     answers = panel.answers()
-    monkeypatch.setitem(routes._under_way, (panel.path, "testclient"), sites.MOST_PAGES)
+    monkeypatch.setitem(routes._in_progress, (panel.path, "testclient"), sites.MOST_PAGES)
     assert panel.say({"answers": answers}).status_code == 503
-    monkeypatch.setitem(routes._under_way, (panel.path, "testclient"), sites.MOST_PAGES - 1)
+    monkeypatch.setitem(routes._in_progress, (panel.path, "testclient"), sites.MOST_PAGES - 1)
     with monkeypatch.context() as crowded:
         crowded.setattr(routes, "_MOST_WAITING", 0)  # as many wait for the store as may
         assert panel.say({"answers": answers}).status_code == 503
