@@ -548,7 +548,7 @@ async def answer_health(request: Request) -> Response:
 async def answer_health_of_all(_: Request) -> Response:
     """Answer 200 while every study's store can be written and read, without naming one."""
     states = await asyncio.gather(*(_health_of(site).state() for site in sites()))
-    are_healthy = all(state.can_read and state.write for state in states)
+    are_healthy = all(state.can_read and state.can_write for state in states)
     answer = {"studies": "answer" if are_healthy else "not all answer"}
     return _uncached(answer, 200 if are_healthy else 503)
 

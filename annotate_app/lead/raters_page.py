@@ -556,7 +556,7 @@ def show_log(study: Study) -> None:
     st.text(written("lead.acts", shown=len(table), count=len(logged)))
     contents = table[["done_by", "kind", "about", "detail"]]
     run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
-    titles = table["kind"].map(WORDS["log"].get).fillna(table["kind"].map(named))
+    titles = table["kind"].map(WORDS["log"].get).fillna(table["kind"].map(readable_name))
     table = table.assign(kind=titles, times=run.map(run.value_counts()))[~run.duplicated()]
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
