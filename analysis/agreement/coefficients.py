@@ -83,30 +83,15 @@ def cohen_kappa(
 ) -> Agreement:
     """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
 
-    Parameters
-    ----------
-    first, second : sequence (units,)
-        Labels, any hashable; None or NaN for a missing label.
-    categories : sequence
-        All permitted labels; in order, if they have one.
-    weights : "identity", "linear", "quadratic" or agreement weights (q, q)
-    clusters : sequence (units,), optional
-        Any hashable id of each unit's cluster; by default every unit is its own cluster.
-    bootstrap : Bootstrap, optional
-        Number of resamples, seed and method of the interval.
+    - `first`, `second`: sequences (units,) of hashable labels, None or NaN for a missing label.
+    - `categories`: all permitted labels; in order, if they have one.
+    - `weights`: "identity", "linear", "quadratic", or agreement weights (q, q).
+    - `clusters`: hashable id of each unit's cluster, (units,); by default units are clusters.
+    - `bootstrap`: number of resamples and seed of the interval.
 
-    Returns
-    -------
-    Agreement
-        Its standard errors are those of Fleiss, Cohen & Everitt (1969), equations 9 and 13.
+    The standard errors are those of Fleiss, Cohen & Everitt (1969), equations 9 and 13. Raises
+    InputError if the sequences differ in length, or a label is not one of the categories.
 
-    Raises
-    ------
-    InputError
-        If the sequences differ in length, or a label is not one of the categories.
-
-    Examples
-    --------
     The balanced table of Feinstein & Cicchetti (1990), 85% agreement:
 
     >>> first = ["yes"] * 49 + ["no"] * 51

@@ -159,9 +159,9 @@ def add_category_rows(view: View) -> None:
         _add_confusion(view, data_table(coded, a, b, resamples), both, names)
 
 
-def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]) -> None:
-    """Add a row for each cell of a table (q, q) of two raters, who share the units `both`."""
-    (a, b), units, categories = raters, view.count(both), view.coded.categories
+def _add_confusion(view: View, table: Array, shared: Mask, raters: tuple[str, str]) -> None:
+    """Add a row for each cell of a table (q, q) of two raters, who share the units `shared`."""
+    (a, b), units, categories = raters, view.count(shared), view.coded.categories
     for first, row in zip(categories, table, strict=True):
         for second, count in zip(categories, row, strict=True):
             at, note = from_to(first, second), view.as_sampled

@@ -157,8 +157,8 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     """
     values, vectors = np.linalg.eigh(correlation)
     root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # no sign left to chance
-    drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
-    highest = (root.T @ drawn.T).max(axis=0)  # four times as fast as along short rows
+    normals = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
+    highest = (root.T @ normals.T).max(axis=0)  # four times as fast as along short rows
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
     # Sampling error must not carry it beyond one bound's level, or below Bonferroni's.
     return float(min(alpha, max(level, alpha / len(correlation))))

@@ -186,16 +186,16 @@ def expanded_tail(n_clusters: int) -> float:
     return float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
 
 
-def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
+def percentile_bounds(replicates: Array, tail: float = _TAIL) -> tuple[float, float]:
     """Return the lower and upper quantile of resampled values (resamples,), with the share `tail`
     beyond each; interpolated like those of `np.quantile`, which takes four times as long.
 
     >>> [round(bound, 3) for bound in percentile_bounds(np.arange(101.0))]
     [2.5, 97.5]
     """
-    positions = [share * (len(drawn) - 1) for share in (tail, 1.0 - tail)]
+    positions = [share * (len(replicates) - 1) for share in (tail, 1.0 - tail)]
     neighbours = [(math.floor(position), math.ceil(position)) for position in positions]
-    values = np.partition(drawn, sorted({*neighbours[0], *neighbours[1]}))
+    values = np.partition(replicates, sorted({*neighbours[0], *neighbours[1]}))
     low, high = (
         float(values[below]) + (position % 1.0) * float(values[above] - values[below])
         for position, (below, above) in zip(positions, neighbours, strict=True)
@@ -288,15 +288,15 @@ _PATH = np.geomspace(0.02, 60.0, 32)
 
 
 def share_interval(
-    interval: Interval, drawn: Array, n_units: int, n_clusters: int, reach: Reach | None = None
+    interval: Interval, replicates: Array, n_units: int, n_clusters: int, reach: Reach | None = None
 ) -> Interval:
-    """Return the interval with the bounds of a share, whose resampled values (resamples,) are
-    `drawn`; unchanged if it has no bounds, or if nothing varies (see `widened`). `reach` is for a
-    share that is corrected by prediction-powered inference.
+    """Return the interval with the bounds of a share, from its resampled values, `replicates`
+    (resamples,); unchanged if it has no bounds, or if nothing varies (see `widened`). `reach` is
+    for a share that is corrected by prediction-powered inference.
     """
     if math.isnan(interval.low) or n_clusters < 2:
         return interval
-    variance = float(drawn[~np.isnan(drawn)].var()) * n_clusters / (n_clusters - 1)
+    variance = float(replicates[~np.isnan(replicates)].var()) * n_clusters / (n_clusters - 1)
     if variance < _NO_VARIANCE:
         return interval
     low, high = bounds(interval.estimate, variance, n_units, n_clusters, reach=reach)

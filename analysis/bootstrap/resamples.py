@@ -275,12 +275,12 @@ class Resamples:
         parts = []
         for start in range(0, size, step):
             rows = min(step, size - start)
-            drawn = rng.integers(0, total, size=(rows, total))
+            positions = rng.integers(0, total, size=(rows, total))
             if types is not None:
-                drawn = types[drawn]
+                positions = types[positions]
             if rows > 1:
-                drawn += np.arange(rows)[:, None] * self.n_types
-            counts = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
+                positions += np.arange(rows)[:, None] * self.n_types
+            counts = np.bincount(positions.ravel(), minlength=rows * self.n_types)
             parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
 
@@ -364,34 +364,34 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
-    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. `drawn`
-    are resamples of clusters, or of groups of clusters, and `members` (drawn, patterns) are the
+    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. `draws`
+    are resamples of clusters, or of groups of clusters, and `members` (draws, patterns) are the
     numbers of units of these.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
-    >>> drawn = Resamples(np.ones(2), 1, np.random.default_rng(7))
-    >>> PatternResamples(cells, cells, drawn).totals(np.ones((2, 1))).tolist()
+    >>> draws = Resamples(np.ones(2), 1, np.random.default_rng(7))
+    >>> PatternResamples(cells, cells, draws).totals(np.ones((2, 1))).tolist()
     [[4.0], [4.0]]
     """
 
-    def __init__(self, cells: Sparse, members: Sparse, drawn: Resamples) -> None:
-        self._cells, self._members, self._drawn = cells, members, drawn
-        self.frequency: Frequency = np.asarray(members.T @ drawn.frequency, dtype=np.int64)
-        self.weight, self.resamples, self._block_sizes = None, drawn.resamples, drawn._block_sizes
-        self._seeds = drawn._seeds
-        left_out = drawn._left_out
+    def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
+        self._cells, self._members, self._draws = cells, members, draws
+        self.frequency: Frequency = np.asarray(members.T @ draws.frequency, dtype=np.int64)
+        self.weight, self.resamples, self._block_sizes = None, draws.resamples, draws._block_sizes
+        self._seeds = draws._seeds
+        left_out = draws._left_out
         self._left_out = None if left_out is None else (left_out @ members).tocsr()
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keep(None)
-        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= drawn.n_types:
-            self._keep(self._each_block(self._draw, drawn.n_types))
+        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= draws.n_types:
+            self._keep(self._each_block(self._draw, draws.n_types))
         else:
-            drawn.hold()
+            draws.hold()
 
     @property
     def is_pooled(self) -> bool:
-        """True if groups of clusters were drawn."""
+        """True if groups of clusters are drawn."""
         return bool(self._members.shape[0] < self._cells.shape[0])
 
     def totals(self, features: Numbers) -> Array:
@@ -399,7 +399,7 @@ class PatternResamples(Resamples):
         if self._kept is not None or not self.resamples:
             return super().totals(features)
         flat = features.reshape(self.n_types, -1)
-        summed = self._drawn.totals(np.asarray(self._members @ flat))
+        summed = self._draws.totals(np.asarray(self._members @ flat))
         return summed.reshape(len(self), *features.shape[1:])
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
@@ -456,15 +456,15 @@ class PatternResamples(Resamples):
     def only(self, clusters: Codes) -> PatternResamples:
         """Return the resamples of some of the patterns only."""
         chosen = self._cells[:, clusters], self._members[:, clusters]
-        return PatternResamples(*chosen, self._drawn)
+        return PatternResamples(*chosen, self._draws)
 
     def _draw(self, block: int) -> Counts:
         """Return the frequency of each pattern in a block of resamples, (rows, patterns)."""
-        drawn, patterns = self._drawn._block(block), self._members.T.tocsc()
-        out = np.zeros((self.n_types, len(drawn)), dtype=np.int64)
-        for start in range(0, drawn.shape[1], _MULTIPLIED):
+        weights, patterns = self._draws._block(block), self._members.T.tocsc()
+        out = np.zeros((self.n_types, len(weights)), dtype=np.int64)
+        for start in range(0, weights.shape[1], _MULTIPLIED):
             part = slice(start, start + _MULTIPLIED)
-            out += patterns[:, part] @ drawn[:, part].T.astype(np.int64)
+            out += patterns[:, part] @ weights[:, part].T.astype(np.int64)
         return np.ascontiguousarray(out.T).astype(np.min_scalar_type(int(out.max(initial=0))))
 
 

@@ -384,9 +384,9 @@ class _PermutationRows:
             sums = np.zeros((table.shape[1], self.features.shape[1]))
             for kinds, remaining, sizes in blocks:
                 for part_at, size in enumerate(sizes):
-                    drawn = rng.multivariate_hypergeometric(remaining, size, method="marginals")
-                    sums[part_at] += drawn @ kinds
-                    remaining = remaining - drawn
+                    counts = rng.multivariate_hypergeometric(remaining, size, method="marginals")
+                    sums[part_at] += counts @ kinds
+                    remaining = remaining - counts
             yield sums
 
 
