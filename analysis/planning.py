@@ -537,7 +537,8 @@ class Panel:
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
-        must be at least `required`; a grader close to humans who agree beats baselines anyway.
+        must be at least `required`. Baselines are not simulated: a grader close to humans who agree
+        beats them.
         """
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
@@ -549,22 +550,23 @@ class Panel:
         difference = self.with_grader.mean(axis=0) - human_kappa
         variance = self._over_people() if scope == "like_these" else None
 
-        def is_near(distance: Array, of: Mask | slice = slice(None)) -> Mask:
+        def is_near(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
             if variance is not None:
-                distance = bounds.reach_over_people(distance, variance[of], people, units, alpha)
-            return np.asarray(difference[of] - distance > -allowed[of])
+                reach = bounds.reach_over_people(reach, variance[studies], people, units, alpha)
+            return np.asarray(difference[studies] - reach > -allowed[studies])
 
-        agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
+        humans_agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
         # Items with a minority label: the mean over humans of labels other than the commonest.
         labels = self.codes[:-1]
         counts = _counts(_cells(labels, len(self.distance)), len(self.distance)).sum(axis=0)
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
-        can_pass = agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
+        has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
+        can_pass = humans_agree & has_enough
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear = bounds.reaches(influence.T, alpha)
         passed = is_near(linear)
         error = _LINEAR_ERROR / units * linear
-        # For speed, the verdict's own bound is computed only where it may decide otherwise.
+        # For speed, the verdict's bound is computed only in studies in which it may differ.
         is_open = is_near(linear - error) != is_near(linear + error)
         chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
         if chosen.any():
@@ -613,9 +615,9 @@ class Panel:
 @dataclass(frozen=True)
 class _StudyKappas:
     """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
-    units: labels of `people` (studies, people, units) and of the grader (studies, points). Points
-    are several copies of the units: with the grader's labels, and with labels that it did not give.
-    `linear` and `base` are (studies, points).
+    units: labels of `people` (studies, people, units) and of the `grader` (studies, points). The
+    points of the support are several copies of the units: with the grader's labels, and with labels
+    that it did not give. `linear` and `base` are (studies, points).
     """
 
     people: Codes
@@ -658,7 +660,7 @@ class _StudyKappas:
 
 
 def _cells(codes: Codes, q: int) -> Codes:
-    """Return positions of codes (..., units) in the flattened counts (..., q) of raters' labels."""
+    """Return the positions of codes (..., units) in flattened counts (..., q) of raters' labels."""
     raters = codes.shape[:-1]
     return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
 
@@ -701,8 +703,9 @@ def pass_chances(
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
         for part in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
             for panel in panels(part, scenario.distance, is_ordered=scenario.is_ordered):
+                number = len(panel.with_grader)
                 for scope, by_number in passed.items():
-                    if (number := len(panel.with_grader)) in by_number:
+                    if number in by_number:
                         by_number[number] += panel.passes(scope, margin, rule, required).tolist()
     return {
         scope: {k: float(np.mean(by_number[n])) for k, n in simulated.items() if n in by_number}
