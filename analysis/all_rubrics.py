@@ -213,9 +213,8 @@ def _add_wording_rows(view: RatedView) -> None:
     if request.units is not None:  # a trial computes the weights of its units itself
         request = replace(request, units=request.units.drop(columns=WEIGHT, errors="ignore"))
     excluded = request.facts.excluded
-    for (new, trial), (variant, ratings) in product(
-        request.facts.rewordings.items(), view.variants
-    ):
+    trials = product(request.facts.rewordings.items(), view.variants)
+    for (new, trial), (variant, ratings) in trials:
         ratings_by_wording = {scale.name: view.all_ratings, variant.name: ratings}
         if ratings_by_wording.keys() == {trial.of, new}:
             included = {

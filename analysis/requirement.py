@@ -89,9 +89,7 @@ class Bound:
         return self._half_width > 0 and self.next_alpha > 0 and self._distance != 0
 
     def _factor(self, reducible: float, fixed: float) -> float:
-        """Return the factor by which the `reducible` share of the variance must fall, while the
-        `fixed` share stays.
-        """
+        """Return the factor by which the `reducible`, not the `fixed`, variance must fall."""
         if not self._is_decidable:
             return math.inf
         distance = abs(self._distance) / self._half_width * -float(ndtri(self.alpha))

@@ -154,16 +154,12 @@ class ResultRows:
         )
         return interval
 
-    def _widened(
-        self, statistic: str, interval: Interval, subset: str, n_clusters: int
-    ) -> Interval:
-        """Return the interval of a row, widened if it has no width, with a remark if it rests on
-        few minority labels.
-        """
+    def _widened(self, statistic: str, interval: Interval, subset: str, clusters: int) -> Interval:
+        """Return a row's interval, widened if it has no width, with a remark on few minorities."""
         kind, deciding = entry_for(statistic).kind, interval.deciding
         chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
         disagreement = 0.0 if chance is None else chance.disagreement(statistic)
-        n_effective = int(n_clusters / self.heaviest)  # as if all had the largest weight
+        n_effective = int(clusters / self.heaviest)  # as if all had the largest weight
         interval = widened(interval, n_effective, kind, disagreement)
         # With few minority labels, bootstrap intervals are not reliable (see
         # benchmarks/results/coverage-small.md). Verdicts check this themselves.

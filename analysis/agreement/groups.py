@@ -125,9 +125,7 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
 
 
 def add_prevalence_rows(view: View) -> None:
-    """Add the share of each category, for every group and every rater; of many raters only for
-    graders.
-    """
+    """Add the share of each category, for every group and rater; of many raters, for graders."""
     coded, raters_by_name = view.coded, groups(view.coded)
     is_listed = len(coded.raters) <= MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")

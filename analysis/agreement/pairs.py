@@ -199,9 +199,7 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
 
 
 def listed_raters(coded: Coded) -> tuple[int, ...]:
-    """Return the raters whose pairs have rows of their own: all raters, or the graders if all are
-    too many, or none.
-    """
+    """Return the raters whose pairs have rows: all raters, or if these are many, the graders."""
     all_raters, graders = tuple(range(len(coded.raters))), coded.members("model")
     if len(all_raters) <= MAX_LISTED_RATERS:
         return all_raters
@@ -225,9 +223,7 @@ class MeanOverTables:
         self.n_undefined, self.pooled = 0, pooled
 
     def add(self, values: Array, sizes: Array | None = None) -> None:
-        """Add replicates (rows, tables) of more tables, weighted by `sizes` (rows, tables), or
-        equally if there are none.
-        """
+        """Add replicates (rows, tables) of more tables, by default with equal `sizes`."""
         is_defined = ~np.isnan(values[0])
         is_empty = False if sizes is None else sizes[0] == 0
         self.n_undefined += int((~is_defined & ~np.asarray(is_empty)).sum())
@@ -624,9 +620,7 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
 def _chosen_statistics(
     statistics: PairStatistics, prefix: str, names: Sequence[str] = ()
 ) -> dict[str, PairStatistic]:
-    """Return the statistics in `names`, or all; with a prefix, which marks the overall verdicts of
-    a study, only agreement and kappa.
-    """
+    """Return the statistics in `names`, or all; with a prefix, agreement and kappa only."""
     chosen = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in chosen if name in statistics}
 

@@ -290,9 +290,7 @@ class _Curves:
     def of_people(
         cls, people: ScoreDistribution, shares: Array, relative: Array, mean: Array, cov: Array
     ) -> _Curves:
-        """Return the curves for a distribution of tau and a grader's mean and covariance, from
-        arrays with the rows first.
-        """
+        """Return the curves for scores and a grader's moments, from arrays with the rows first."""
         deviation = ndtr(people.nodes) - people.mean[..., None]
         scores = (people.center, people.sd, people.nodes, people.weight, deviation)
         arrays = (shares, relative, *scores, mean, cov)

@@ -368,9 +368,7 @@ class _Null:
         return error
 
     def quantile(self, alpha: float) -> Array:
-        """Return the distance from the value, in standard errors, that the estimate exceeds in
-        `alpha` of samples.
-        """
+        """Return the standard errors by which estimates exceed the value in `alpha` of samples."""
         skewness, freedom, uniformity = self.shape()
         normal = -float(ndtri(alpha))
         t_factor = stdtrit(freedom, 1.0 - alpha) / normal

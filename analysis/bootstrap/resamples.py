@@ -228,9 +228,7 @@ class Resamples:
         return Resamples(counted, 0, np.random.default_rng(0), self.weight, jackknife=True)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """Return the numbers of units and clusters in the data among the chosen units, ignoring
-        weights.
-        """
+        """Return the numbers of chosen units and of their clusters in the data, without weights."""
         n_chosen = np.bincount(clusters[chosen], minlength=self.n_types)
         return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 

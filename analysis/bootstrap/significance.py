@@ -338,9 +338,7 @@ def _sum_of_parts(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class _PermutationRows:
-    """Rows that are permuted within blocks: `features` (rows, 6 x tests), and `part`, `block` and
-    `times` (rows,).
-    """
+    """Rows that are permuted within blocks: `features` (rows, 6 x tests), other arrays (rows,)."""
 
     features: Array
     part: Codes
