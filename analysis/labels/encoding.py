@@ -24,7 +24,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -136,30 +136,13 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     probabilities[~is_usable] = np.nan
 
     entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
-    if scale.is_number:  # the median over draws and orders, the lower one of two
-        reading, entry_of_reading, has_label = entry, np.arange(len(entries)), labels >= 0
-        by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
-        medians = by_entry.quantile(interpolation="lower")
-        label, is_tied = np.full(len(entries), -1), np.zeros(len(entries), dtype=bool)
-        label[medians.index] = medians
-    else:
-        key = entry * (orders.max(initial=0) + 1) + orders
-        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
-        entry_of_reading = entry[first_row]
-        label, is_tied = _majority(labels, reading, len(first_row), len(scale.categories))
-    # Orders with different labels give no label.
-    labelled = label >= 0
-    lowest, highest = np.full(len(entries), np.iinfo(np.intp).max), np.full(len(entries), -1)
-    np.minimum.at(lowest, entry_of_reading[labelled], label[labelled])
-    np.maximum.at(highest, entry_of_reading[labelled], label[labelled])
-    lowest = np.where(highest < 0, -1, lowest)
-    orders_differ = lowest != highest
-    code = np.where(orders_differ, -1, lowest)
+    combined = _combined_labels(labels, entry, orders, scale)
+    code = combined.code
 
     def mean(values: Array) -> Array:
         # Over draws within an order, then over orders, so that both orders have the same weight.
-        by_reading = _group_mean(values, reading, len(entry_of_reading))
-        return _group_mean(by_reading, entry_of_reading, len(entries))
+        by_reading = _group_mean(values, combined.reading, len(combined.entry_of_reading))
+        return _group_mean(by_reading, combined.entry_of_reading, len(entries))
 
     positive, distribution = mean(positive[:, None])[:, 0], mean(probabilities)
     is_repeated = np.bincount(entry, minlength=len(entries)) > 1
@@ -183,9 +166,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
     first_reason[entry[with_reason]] = reasons[with_reason]
     reason[is_unscored] = first_reason[is_unscored]
-    has_tie = np.bincount(entry_of_reading[is_tied], minlength=len(entries)) > 0
+    tied_entries = combined.entry_of_reading[combined.is_tied]
+    has_tie = np.bincount(tied_entries, minlength=len(entries)) > 0
     reason[is_unscored & has_tie] = "draw_tie"
-    reason[is_unscored & orders_differ] = "order_disagreement"
+    reason[is_unscored & combined.orders_differ] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     methods, draws = _methods_and_draws(ratings)
     return Readings(
@@ -202,6 +186,45 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
         draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
     )
+
+
+class _CombinedLabels(NamedTuple):
+    """Labels combined over draws and orders (see `combine_readings`). `reading` (rows,) is the
+    reading of each row, `entry_of_reading` and the ties `is_tied` are (readings,), `code` and
+    `orders_differ` (entries,).
+    """
+
+    reading: Codes
+    entry_of_reading: Codes
+    is_tied: Mask
+    code: Codes
+    orders_differ: Mask
+
+
+def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
+    """Return the combined labels of rows with these codes, entries and orders, (rows,) each."""
+    import pandas as pd
+
+    n_entries = int(entry.max(initial=-1)) + 1
+    if scale.is_number:  # the median over draws and orders, the lower one of two
+        reading, entry_of_reading, has_label = entry, np.arange(n_entries), labels >= 0
+        by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
+        medians = by_entry.quantile(interpolation="lower")
+        label, is_tied = np.full(n_entries, -1), np.zeros(n_entries, dtype=bool)
+        label[medians.index] = medians
+    else:
+        key = entry * (orders.max(initial=0) + 1) + orders
+        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
+        entry_of_reading = entry[first_row]
+        label, is_tied = _majority(labels, reading, len(first_row), len(scale.categories))
+    labelled = label >= 0
+    lowest, highest = np.full(n_entries, np.iinfo(np.intp).max), np.full(n_entries, -1)
+    np.minimum.at(lowest, entry_of_reading[labelled], label[labelled])
+    np.maximum.at(highest, entry_of_reading[labelled], label[labelled])
+    lowest = np.where(highest < 0, -1, lowest)
+    orders_differ = lowest != highest
+    code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
+    return _CombinedLabels(reading, entry_of_reading, is_tied, code, orders_differ)
 
 
 def _without_human_repeats(ratings: DataFrame) -> DataFrame:
