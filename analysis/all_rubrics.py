@@ -1,8 +1,8 @@
 """Analyse two tables, ratings and units, rubric by rubric: results, verdicts on graders, and notes.
 
-`analyse` reads the tables and analyses each rubric by `analyse_rubric`; `analyse_reduced` does so
-for ratings that were reduced to patterns of labels while they were read (`analyse_patterns`). Both
-add the rows of all `STATISTICS`, and end with `judge_across_rubrics`.
+`analyse` checks the tables and analyses each rubric with `analyse_rubric`. `analyse_reduced` is for
+ratings that were reduced to patterns of labels while they were read; it analyses each rubric with
+`analyse_patterns`. Both add the rows of all `STATISTICS`, and end with `judge_across_rubrics`.
 
 To add a statistic, write a function that adds its rows to a view of the labels, and enter it in
 `STATISTICS`, in the order of the rows.
@@ -73,12 +73,13 @@ if TYPE_CHECKING:
 ViewKind = Literal[
     "agreement", "categories", "labels", "rubric", "verdict", "pairs", "rates", "units", "facts"
 ]
-"""Views that a statistic is computed on.
+"""Views that a statistic is computed on:
 
-Of the labels in agreement: the `categories`, the binary `verdict`, or each of both (`agreement`).
-Of all labels: each of both (`labels`), or the categories (`rubric`). The verdicts on `pairs` of
-responses; the verdicts that count towards `rates`, those on pairs if there are any. The `units`,
-not deduplicated; `facts` are the same view, for statistics that do not depend on labels.
+- of the labels in agreement: `categories`, the binary `verdict`, or both in turn (`agreement`);
+- of all labels: the categories (`rubric`), or categories and binary verdict in turn (`labels`);
+- the verdicts on `pairs` of responses, and the verdicts that `rates` are computed from, which are
+  those on pairs if there are any;
+- all `units`, not deduplicated; `facts` is the same view, for statistics that use no labels.
 """
 
 Condition = Literal[
@@ -111,17 +112,22 @@ def views_of(
     rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
 ) -> dict[ViewKind, list[RubricView]]:
     """Return the views of labels, which may be deduplicated, with resamples of their clusters."""
-    views, of_pairs = RubricView.of_labels(rows, labels, draw, request), []
-    compared = [
+    views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
+    in_agreement = [
         view.seen_as(coded) for view, coded in zip(views, labels.in_agreement.views, strict=True)
     ]
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
-        joined = encoding.pair_verdicts(labels)
-        of_pairs.append(views[1].seen_as(joined.on_verdicts(), joined))
+        pair_labels = encoding.pair_verdicts(labels)
+        pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))
     return {
-        "agreement": compared, "categories": compared[:1], "verdict": compared[1:],
-        "labels": views, "rubric": views[:1], "pairs": of_pairs, "rates": of_pairs or views[1:],
-    }  # fmt: skip
+        "agreement": in_agreement,
+        "categories": in_agreement[:1],
+        "verdict": in_agreement[1:],
+        "labels": views,
+        "rubric": views[:1],
+        "pairs": pair_views,
+        "rates": pair_views or views[1:],
+    }
 
 
 def add_rows(views: Mapping[ViewKind, Sequence[RubricView]]) -> None:
@@ -133,15 +139,16 @@ def add_rows(views: Mapping[ViewKind, Sequence[RubricView]]) -> None:
 
 
 def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
-    """Add the rows that verdicts are made from; a wrong pass may have the probability `error`."""
+    """Add the rows that verdicts are made from, for a probability `error` of a wrong pass."""
     labels, request, rows, resamples = view.labels, view.request, view.rows, view.resamples
     rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)
     if rule.reference:
         requirements.add_reference_rows(rows, labels, resamples, rule, look, error)
         return
     parts = [*labels.columns(request.screened), *labels.sides]
-    sample = labels.in_agreement, resamples, request.settings.margin, rule, look, parts, error
-    evidence.add_deciding_rows(rows, *sample)
+    evidence.add_deciding_rows(
+        rows, labels.in_agreement, resamples, request.settings.margin, rule, look, parts, error
+    )
 
 
 def _add_group_rows(view: RubricView) -> None:
@@ -182,13 +189,13 @@ def _add_side_rows(view: RatedView) -> None:
 
 
 def _add_bias_rows(view: RatedView) -> None:
-    """Add the bias audit; also of verdicts at tuned thresholds that may be advised."""
-    at_tuned = {}
+    """Add the bias audit, also of the verdicts of graders with a recommended threshold."""
+    retuned = {}
     for grader, labels in thresholds.labels_tuned_on_others(view.labels).items():
-        advised = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
-        if advised and not says(advised["remarks"], "default"):
-            at_tuned[grader] = labels
-    audit.add_bias_rows(view, at_tuned)
+        row = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
+        if row and not says(row["remarks"], "default"):
+            retuned[grader] = labels
+    audit.add_bias_rows(view, retuned)
 
 
 def _add_wording_rows(view: RatedView) -> None:
@@ -205,13 +212,15 @@ def _add_wording_rows(view: RatedView) -> None:
     groups.add_rewording_rows(view, matrices)
     if request.units is not None:  # a trial computes the weights of its units itself
         request = replace(request, units=request.units.drop(columns=WEIGHT, errors="ignore"))
+    excluded = request.facts.excluded
     trials = product(request.facts.rewordings.items(), view.variants)
     for (new, trial), (variant, ratings) in trials:
-        ratings_of, included = {scale.name: view.given, variant.name: ratings}, {}
-        if ratings_of.keys() == {trial.of, new}:
-            for name in (trial.of, new):
-                excluded = request.facts.excluded
-                included[name], _ = encoding.without_excluded(ratings_of[name], name, excluded)
+        ratings_by_wording = {scale.name: view.all_ratings, variant.name: ratings}
+        if ratings_by_wording.keys() == {trial.of, new}:
+            included = {
+                name: encoding.without_excluded(ratings_by_wording[name], name, excluded)[0]
+                for name in (trial.of, new)
+            }
             disagreements.add_trial_rows(view.rows, scale, included, trial, request)
 
 
@@ -272,13 +281,16 @@ STATISTICS: tuple[StatisticEntry, ...] = (
 )
 
 
-F = TypeVar("F", bound=Callable[..., object])
 __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 MAX_NAMED = 12
 """Most annotators named in a message."""
 _JUDGED = frozenset((*evidence.STATISTICS, *requirements.STATISTICS))
+"""Statistics that verdicts are made from."""
+_EXPLAINING_LEVEL = 0.05
+"""Level, over all columns and rubrics, at which a column of annotators explains their labels."""
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -294,9 +306,9 @@ class Analysis:
     settings: AnalysisSettings = _SETTINGS
     decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
-    """By rubric, the variance of humans' labels: units, raters, the rest."""
+    """By rubric, the variance of humans' labels between units, between raters, and the residual."""
     spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
-    """By rubric, spreads to plan with, by ("mean" or "difference", grader)."""
+    """By rubric, standard deviations for planning, by ("mean" or "difference", grader)."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ActiveThreshold] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
@@ -315,7 +327,7 @@ class Analysis:
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """Rows as the `results` table of the contract."""
+        """Rows as the `results` table (results.csv)."""
         return results_table(self.rows)
 
 
@@ -333,18 +345,19 @@ def analyse(
 ) -> Analysis:
     """Analyse the agreement of the raters in `ratings`: return all statistics, verdicts and notes.
 
-    `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
-    cluster and there are no subjects. `scales` declares each rubric's categories. `settings` and
-    `decision` are the sections `[analysis]` and `[decision]` of study.toml, where each setting is
-    documented; `changes` are single fields of either, such as `slices=["topic"]` or `margin=0.05`,
-    and the `seed` of all resampling. `facts` are further facts about the ratings.
+    `ratings` and `units` are the two tables of data/README.md; without `units` every unit is its
+    own cluster and there are no subjects. `scales` declares each rubric's categories. `settings`
+    and `decision` are the sections `[analysis]` and `[decision]` of study.toml, where each setting
+    is documented; `changes` are single fields of either, such as `slices=["topic"]` or
+    `margin=0.05`, and the `seed` of all resampling. `facts` are further facts about the ratings.
 
     Intervals come from bootstrap resamples of clusters: prompt pairs, the units column named by
-    `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). On request the main
-    figures (the humans' agreement, each grader's with them, the ceiling differences) are repeated:
-    for every value of the units columns `slices`; for the humans of every value of the columns
-    `rater_slices` of `facts.raters`; and with at = "cluster=COLUMN", with intervals from resampling
-    the clusters of `sensitivity_cluster`. The slices and groups of humans are audited for bias too.
+    `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). The main figures
+    are the agreement of humans, of each grader with humans, and the difference of the two. On
+    request they are repeated for every value of the units columns `slices`, for the humans of every
+    value of the columns `rater_slices` of `facts.raters`, and with intervals from resampling the
+    clusters of `sensitivity_cluster` (`at` is "cluster=COLUMN"). The bias audit includes the slices
+    and groups of humans.
 
     `variants` are units columns that distinguish variants of one question, for the stability of
     labels (see `analysis.agreement.groups`). A scale that is a `variant_of` another adds raters'
@@ -354,23 +367,23 @@ def analyse(
     With `verify`, estimates are checked against scikit-learn, krippendorff and statsmodels if these
     are installed (see `analysis.verification`), which takes time to load them; `verify` may also be
     the function that computes their estimates. With `why`, the variance of the humans' labels is
-    split into units, raters and the rest.
+    split into units, raters and the residual.
 
-    Raises InputError where the tables are inconsistent, a label lies outside its scale, a rubric
-    has no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
+    Raises InputError if the tables are inconsistent, a label lies outside its scale, a rubric has
+    no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
     missing or has more than 50 values, or a setting is unknown or out of range.
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
     >>> ratings = pd.DataFrame(
     ...     [
-    ...         {"unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
-    ...         for who, given in labels.items()
-    ...         for n, label in enumerate(given)
+    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
+    ...         for rater, rater_labels in labels.items()
+    ...         for n, label in enumerate(rater_labels)
     ...     ]
     ... )
-    >>> found = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200)
-    >>> pair = found.results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
+    >>> results = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200).results
+    >>> pair = results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
     >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
     [0.875, 0.75]
     """
@@ -409,23 +422,15 @@ def analyse_rubrics(
             f"reference is {decision.reference!r}, which is no annotator or adjudicator here; "
             f"there are {', '.join(references[:MAX_NAMED]) or 'nobody'}"
         )
-    counted: dict[str, pd.DataFrame] = {}
+    ratings_by_rubric: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
         accepted = None if facts.rubric_hashes is None else facts.rubric_hashes.get(name)
-        of_rubric = ratings[ratings["rubric"] == name]
-        counted[name], messages = encoding.one_version(of_rubric, name, accepted)
+        rubric_ratings = ratings[ratings["rubric"] == name]
+        ratings_by_rubric[name], messages = encoding.one_version(rubric_ratings, name, accepted)
         notes += messages
-    wordings = {scale.name for scale in declared.values() if scale.variant_of in {*declared} - {""}}
-    request = replace(request, people=people, rubrics=max(len(declared) - len(wordings), 1))
-    tasks = []
-    for name, scale in declared.items():
-        family = (rubric for rubric in declared.values() if name and rubric.variant_of == name)
-        variants = [(analysis, counted[analysis.name]) for analysis in family]
-        # A wording that no human labelled under shows graders' stability only.
-        if name not in wordings or counted[name]["rater_kind"].eq("human").any():
-            judge = name not in wordings
-            tasks.append(RubricTask(scale, counted[name], variants, request, judge, libraries))
+    request = replace(request, people=people)
+    tasks = _rubric_tasks(declared, ratings_by_rubric, request, libraries)
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
     results: list[RubricAnalysis] = []
     for number, task in enumerate(tasks, start=1):
@@ -437,6 +442,31 @@ def analyse_rubrics(
         results.append(next(analysed))
     judge_across_rubrics(results)
     return _combined(results, notes, request, verify=libraries is not None)
+
+
+def _rubric_tasks(
+    scales: Mapping[str, Scale],
+    ratings: Mapping[str, DataFrame],
+    request: Request,
+    libraries: Libraries | None,
+) -> list[RubricTask]:
+    """Return a task for each rubric, except wordings of another rubric under which no human
+    labelled: those show only the stability of graders. `ratings` are by rubric.
+    """
+    wordings = {scale.name for scale in scales.values() if scale.variant_of in {*scales} - {""}}
+    request = replace(request, rubrics=max(len(scales) - len(wordings), 1))
+    tasks = []
+    for name, scale in scales.items():
+        variants = [
+            (variant, ratings[variant.name])
+            for variant in scales.values()
+            if name and variant.variant_of == name
+        ]
+        is_wording = name in wordings
+        if not is_wording or ratings[name]["rater_kind"].eq("human").any():
+            judge = not is_wording
+            tasks.append(RubricTask(scale, ratings[name], variants, request, judge, libraries))
+    return tasks
 
 
 def _combined(
@@ -477,8 +507,8 @@ def analyse_reduced(
     Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
     single ratings, their probabilities or facts about units are left out, and reported as such.
 
-    `changes` are settings, `seed` is that of all resampling; more than `many` clusters are
-    resampled in groups (see `analysis.bootstrap.resamples`).
+    `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
+    clusters are resampled in groups (see `analysis.bootstrap.resamples`).
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed)
@@ -487,13 +517,13 @@ def analyse_reduced(
         if on_stage:
             on_stage(f"resampling {name or 'labels'} ({number} of {len(tables)})")
         if reduced.is_unclustered:  # resample patterns by frequency
-            shared = request.resampled(reduced.times)
+            resamples = request.resampled(reduced.times)
         else:
             keys = encoding.name_keys(reduced.clusters)
             draw = partial(request.resampled, keep=False)
-            shared = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
-        own_request = replace(request, _latest={})
-        results.append(analyse_patterns(reduced, scales[name], shared, own_request))
+            resamples = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
+        rubric_request = replace(request, _latest={})
+        results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
     judge_across_rubrics(results)
     return _combined(results, [], request)
 
@@ -501,8 +531,8 @@ def analyse_reduced(
 def _with_rubrics(
     ratings: pd.DataFrame, declared: Mapping[str, Scale], source: str
 ) -> pd.DataFrame:
-    """Return the ratings, those without a rubric under the only scale if there is one. Raises
-    InputError for a rubric without a scale.
+    """Return the ratings; if only one scale is declared, ratings without a rubric get its name.
+    Raises InputError for a rubric without a scale.
     """
     if len(declared) == 1:
         name = next(iter(declared))
@@ -521,10 +551,11 @@ def _with_rubrics(
 class LabelCounts:
     """Counts of the labels of one rubric.
 
-    `items` counts those that `annotators` labelled, in a number of `clusters`; `shared` those with
-    labels of two or more; `missing` labels that annotators were assigned and did not give.
-    `graders` are names, `excluded` is the number of raters left out. `selection` is a sentence on
-    the labels in agreement if some labels were assigned because of others, else empty.
+    `items` is the number of items that `annotators` labelled, `clusters` that of their clusters,
+    `shared` that of the items with labels of two or more annotators. `missing` is the number of
+    labels that annotators were assigned and did not give. `graders` are names, `excluded` is the
+    number of raters left out. `selection` is a sentence on the labels in agreement if some labels
+    were assigned because of others, else "".
     """
 
     annotators: int = 0
@@ -546,22 +577,24 @@ class LabelCounts:
     ) -> LabelCounts:
         """Return the counts for one rubric; `times` (units,) is the frequency of each unit."""
         people = list(labels.humans)
-        given, assigned = labels.scored[:, people], labels.assigned[:, people]
-        times = np.ones(len(given), dtype=np.int64) if times is None else times
-        n_labels, is_unknown = given.sum(axis=1), selection.rule == "unknown"
+        has_label, assigned = labels.scored[:, people], labels.assigned[:, people]
+        times = np.ones(len(has_label), dtype=np.int64) if times is None else times
+        n_labels, is_unknown = has_label.sum(axis=1), selection.rule == "unknown"
         return cls(
-            annotators=len(people), items=int(times[n_labels >= 1].sum()),
+            annotators=len(people),
+            items=int(times[n_labels >= 1].sum()),
             clusters=len(np.unique(labels.clusters[n_labels >= 1])),
             shared=int(times[n_labels >= 2].sum()),
-            missing=int(times @ (assigned & ~given).sum(axis=1)),
-            graders=tuple(labels.raters[model] for model in labels.models), excluded=excluded,
+            missing=int(times @ (assigned & ~has_label).sum(axis=1)),
+            graders=tuple(labels.raters[model] for model in labels.models),
+            excluded=excluded,
             selection=written("selection.unknown") if is_unknown else selection.note,
-        )  # fmt: skip
+        )
 
 
 @dataclass
 class RubricAnalysis:
-    """Result of the analysis of one rubric, if it has ratings."""
+    """Result of the analysis of one rubric; without ratings it has no verdicts."""
 
     rows: ResultRows
     cluster_noun: str
@@ -574,7 +607,7 @@ class RubricAnalysis:
     thresholds: list[ActiveThreshold] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
-    judging: RubricView | None = None
+    view_to_judge: RubricView | None = None
     """View from which the graders can be judged again at another level; None if not needed."""
 
     def note(self, sentence: str) -> None:
@@ -582,19 +615,21 @@ class RubricAnalysis:
         self.notes.append(f"{self.rows.rubric}: {sentence}".removeprefix(": "))
 
     def judge(self, error: float) -> None:
-        """Judge the graders again; a wrong pass may have the probability `error`."""
-        if self.judging is None:
+        """Judge the graders again, for a probability `error` of a wrong pass."""
+        view = self.view_to_judge
+        if view is None:
             return
         rows, order = self.rows, tuple(self.rows.rows)
         rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
-        add_judged_rows(self.judging, error)
+        add_judged_rows(view, error)
         rows.rows = {key: rows.rows[key] for key in (*order, *rows.rows) if key in rows.rows}
-        self.decide(self.judging.labels, self.judging.request.decision)
+        self.decide(view.labels, view.request.decision)
 
     def decide(self, labels: LabelMatrix, rule: DecisionSettings) -> None:
         """Set the verdicts on the graders, from the rows."""
-        noun, compared = self.cluster_noun, labels.in_agreement
-        self.verdicts = judge_graders(self.rows, compared, rule=rule, cluster_noun=noun)
+        self.verdicts = judge_graders(
+            self.rows, labels.in_agreement, rule=rule, cluster_noun=self.cluster_noun
+        )
 
     @property
     def passing(self) -> set[str]:
@@ -610,7 +645,7 @@ def _without_draws(view: RubricView) -> RubricView | None:
         return None
     request = replace(view.request, units=None, _latest={})
     left_out = view.resamples.left_out(view.labels.clusters)
-    return replace(view, draw=left_out, request=request, known={})
+    return replace(view, draw=left_out, request=request, cache={})
 
 
 def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
@@ -618,21 +653,22 @@ def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
     error rate that each rubric has alone, by the procedure of Holm (1979).
 
     A rubric is one family: its bounds hold for all graders and interim analyses together. Each of k
-    rubrics is judged at 1/k of the error. Rubrics on which all graders pass are then not counted in
-    k, and the others are judged at the higher level that results, until nothing changes. A rubric
-    with some failing grader counts, as a pass of another may be wrong. If t rubrics have a grader
-    that must not pass, all t count until the first of these passes, which is at most at 1/t.
+    rubrics is judged at 1/k of the error. Rubrics on which all graders pass are then no longer
+    counted in k, and the others are judged at the higher level that results, until nothing changes.
+    A rubric with a failing grader counts, because the pass of another grader may be wrong. If t
+    rubrics have a grader that must not pass, all t count until the first of these graders passes,
+    which happens at 1/t of the error or less.
     """
-    rubrics = [result for result in results if result.judging is not None and result.verdicts]
-    passing_alone, n_left = [analysis.passing for analysis in rubrics], len(rubrics)
-    if n_left < 2:
+    rubrics = [result for result in results if result.view_to_judge and result.verdicts]
+    passing_alone, n_counted = [analysis.passing for analysis in rubrics], len(rubrics)
+    if n_counted < 2:
         return
-    previous = n_left + 1
-    while 0 < n_left < previous:
-        previous = n_left
+    previous = n_counted + 1
+    while 0 < n_counted < previous:
+        previous = n_counted
         for analysis in rubrics:
             analysis.judge(ALPHA / previous)
-        n_left = sum(len(analysis.passing) < len(analysis.verdicts) for analysis in rubrics)
+        n_counted = sum(len(analysis.passing) < len(analysis.verdicts) for analysis in rubrics)
     sentence = written("because.alone_only", rubrics=len(rubrics))
     for analysis, passing in zip(rubrics, passing_alone, strict=True):
         for verdict in analysis.verdicts:
@@ -643,7 +679,7 @@ def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
 @dataclass(frozen=True)
 class RubricTask:
     """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-    Graders are judged if `judge` is True: not on a rubric that is only a wording of another.
+    `judge` is True if graders get verdicts: not on a rubric that is a wording of another.
     """
 
     scale: Scale
@@ -654,29 +690,29 @@ class RubricTask:
     verify: Libraries | None
 
 
-def _in_one_thread(analyse: F) -> F:
-    """Return the function limited to one BLAS thread: more cost time, as matrices are narrow."""
-    wrapped: F = threadpool_limits.wrap(limits=1, user_api="blas")(analyse)
+def _in_one_thread(function: _Function) -> _Function:
+    """Return the function limited to one BLAS thread, which is faster for narrow matrices."""
+    wrapped: _Function = threadpool_limits.wrap(limits=1, user_api="blas")(function)
     return wrapped
 
 
 @_in_one_thread
 def analyse_patterns(
-    reduced: encoding.Reduced, scale: Scale, shared: Resamples, request: Request
+    reduced: encoding.Reduced, scale: Scale, resamples: Resamples, request: Request
 ) -> RubricAnalysis:
-    """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
+    """Analyse the labels of one rubric that were reduced to patterns, with these resamples."""
     noun = "item" if reduced.clusters is None else "cluster"
     result = RubricAnalysis(ResultRows(scale.name), noun)
     patterns = encoding.pattern_matrix(reduced, scale)
-    labels, selection = _with_selection(result, patterns, shared, request)
+    labels, selection = _with_selection(result, patterns, resamples, request)
     counts = LabelCounts.of(labels, selection, times=reduced.times)
     clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
     result.counts = replace(counts, clusters=clusters)
-    view = RubricView.of_labels(result.rows, labels, shared, request)[0]
+    view = RubricView.of_labels(result.rows, labels, resamples, request)[0]
     _add_cluster_rows(result, view)
     annotators.add_selection_rows(view, selection)
     result.decide(labels, request.decision)
-    result.judging = _without_draws(view)
+    result.view_to_judge = _without_draws(view)
     return result
 
 
@@ -693,17 +729,9 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         return result
     counted, messages = encoding.split_by_method(counted, scale.name)
     result.notes += messages
-    result.orders = audit.orders_seen(counted)
-    for name, graders in audit.by_orders(result.orders).items():
-        both, names = name == "both_orders", listed(graders)
-        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
-    if with_prompt := own_prompt_raters(counted["rater_id"].unique(), request.facts.ids):
-        result.note(written("note.own_prompt", graders=listed(with_prompt)))
+    _note_graders_and_scale(result, counted, scale, request)
     request = replace(request, units=matrix.with_weights(request.units, counted))
     readings = encoding.combine_readings(counted, scale, request.facts.source)
-    if scale.is_number:
-        low, high = min(scale.values), max(scale.values)
-        result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
     labels = thresholds.with_held_out_thresholds(
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
@@ -718,29 +746,47 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if request.why:
         result.components = components_of(labels)
         categories, *verdicts = RubricView.of_labels(result.rows, labels, data, request)
-        averaged = [categories] if corrected_rates.has_means(scale) else verdicts
-        result.spreads = corrected_rates.label_spreads(averaged[0]) if averaged else {}
+        views_with_mean = [categories] if corrected_rates.has_means(scale) else verdicts
+        if views_with_mean:
+            result.spreads = corrected_rates.label_spreads(views_with_mean[0])
     result.thresholds = thresholds.active_thresholds(labels)
     result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_side_columns(labels, request)
     request = _with_explaining_columns(labels, request)
     view = RubricView.of_labels(result.rows, *_resampled_patterns(labels, request), request)[0]
     _add_cluster_rows(result, view)
-    tables = {"ratings": counted, "given": ratings, "readings": readings, "variants": task.variants}
-    rated = RatedView.on_units(result.rows, labels, request, **tables)
-    annotators.add_selection_rows(rated, selection)
+    tables = {"ratings": counted, "all_ratings": ratings}
+    unit_view = RatedView.on_units(
+        result.rows, labels, request, readings=readings, variants=task.variants, **tables
+    )
+    annotators.add_selection_rows(unit_view, selection)
     if labels.weight is not None:
-        _add_effective_clusters(result, rated)
-    add_rows({"units": [rated]})
+        _add_effective_clusters(result, unit_view)
+    add_rows({"units": [unit_view]})
     if not scale.part_of:  # people and graders are compared on the whole set
-        result.disagreements = disagreements.add_disagreement_rows(rated, readings.units)
-    add_rows({"facts": [rated]})
+        result.disagreements = disagreements.add_disagreement_rows(unit_view, readings.units)
+    add_rows({"facts": [unit_view]})
     for coded, values in zip(verified, estimates, strict=True):
         result.verification += verify_estimates(result.rows, coded.subset, values())
     if task.judge:
         result.decide(labels, request.decision)
-        result.judging = _without_draws(view)
+        result.view_to_judge = _without_draws(view)
     return result
+
+
+def _note_graders_and_scale(
+    result: RubricAnalysis, ratings: DataFrame, scale: Scale, request: Request
+) -> None:
+    """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
+    result.orders = audit.orders_seen(ratings)
+    for name, graders in audit.by_orders(result.orders).items():
+        both, names = name == "both_orders", listed(graders)
+        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
+    if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), request.facts.ids):
+        result.note(written("note.own_prompt", graders=listed(with_prompt)))
+    if scale.is_number:
+        low, high = min(scale.values), max(scale.values)
+        result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
 
 
 def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
@@ -762,7 +808,7 @@ def _with_selection(
     request: Request,
     times: Array | None = None,
 ) -> tuple[LabelMatrix, Selection]:
-    """Return the labels with those marked that agreement is computed from, and this selection;
+    """Return the labels, with those marked that agreement is computed from, and this selection;
     add notes on the raters. `times` are those of `annotators.selection_of`.
     """
     rng = np.random.default_rng(request.seed)
@@ -771,7 +817,8 @@ def _with_selection(
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if selection.note:
         result.note(selection.note)
-    if len(labels.raters) > (limit := pairs.MAX_LISTED_RATERS):
+    limit = pairs.MAX_LISTED_RATERS
+    if len(labels.raters) > limit:
         kind = "pairs of raters" if len(labels.models) > limit else "pairs with an annotator"
         result.note(written("note.pooled", raters=len(labels.raters), most=limit, pairs=kind))
     for sentence in matrix.identical_people(labels.copies, labels.raters, labels.humans):
@@ -786,8 +833,8 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
         matrix.check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
     views = views_of(rows, labels, view.resamples, request)
-    for compared in views["agreement"]:
-        rows.know_chance(compared.coded, view.resamples)
+    for agreement_view in views["agreement"]:
+        rows.record_chance(agreement_view.coded, view.resamples)
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
@@ -797,7 +844,7 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
 
 
 def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
-    """Analyse labels that are sets of options, from the `parts`: a yes or no to each option."""
+    """Analyse labels that are sets of options, from the `parts`: yes/no labels for each option."""
     request, matrices, keys = parts[0].request, [], []
     result = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
     for part in parts:
@@ -811,13 +858,13 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
     coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
     first = matrices[0]
     result.counts = LabelCounts.of(first, Selection())
-    shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
-    groups.add_set_rows(View.of(result.rows, coded, shared), sets)
+    resamples = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
+    groups.add_set_rows(View.of(result.rows, coded, resamples), sets)
     if 0 < len(sets) <= MAX_CATEGORIES:
-        as_sets = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
-        view = RubricView.of_labels(result.rows, as_sets, shared, request)[0]
-        sample = readings.units, groups.jaccard_distances(sets)
-        result.disagreements = disagreements.add_disagreement_rows(view, *sample)
+        set_labels = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
+        view = RubricView.of_labels(result.rows, set_labels, resamples, request)[0]
+        distances = groups.jaccard_distances(sets)
+        result.disagreements = disagreements.add_disagreement_rows(view, readings.units, distances)
     result.note(written("note.several", options=len(parts)))
     return result
 
@@ -833,13 +880,13 @@ def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMat
 
 
 def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
-    """Return the request with the columns of annotators that explain their labels, at the level .05
-    over all columns and rubrics, and the annotators of each of their sides.
+    """Return the request with the columns of annotators that explain their labels, and the
+    annotators of each of these columns' values.
     """
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
         raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    publics = publics_of(coded, raters, 0.05 / request.rubrics, request.seed)
+    publics = publics_of(coded, raters, _EXPLAINING_LEVEL / request.rubrics, request.seed)
     people = {**request.people, **members_of(raters, list(publics))}
     return replace(request, people=people, publics=publics)
 

@@ -1,6 +1,6 @@
-"""Ratings with their units, scales, settings and facts: the input of an analysis.
+"""Ratings with their units, scales, settings and facts: the input of an analysis (`Dataset`).
 
-`evenhand.reporting.load` makes a `Dataset` of a study, a file or a table; nothing else does.
+`evenhand.reporting.load` makes a `Dataset` from a study, a file or a table.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
 
 T = TypeVar("T")
-_GROUPS = ("humans", "models", "all", *BASELINES)
-"""Names of raters in the results that are not among the ratings' raters."""
+_RESERVED = ("humans", "models", "all", *BASELINES)
+"""Names in the results for groups of raters and baselines, which no rater may have."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +35,14 @@ class Dataset:
     """Ratings and units, with scales, settings and facts.
 
     `ratings` and `units` are the two tables of data/README.md. `scales` are by rubric, with the
-    active thresholds; `settings` are those of the analysis, `decision` those that a grader must
-    meet; `facts` are further facts about the ratings (versions of a rubric that count, excluded
-    raters, ...); `seed` is that of all resampling.
+    active thresholds; `settings` are those of the analysis, `decision` is the rule that a grader
+    must meet; `facts` are further facts about the ratings (versions of a rubric that count,
+    excluded raters, ...); `seed` is that of all resampling.
 
-    `name` names the ratings in messages, `title` is the study's name. `titles` are those of
-    rubrics, `names` those of their options. `called` are display names of raters and rubrics by id.
-    `notes` are sentences on how the labels were read. `synthetic` is True for made-up labels.
+    `name` names the ratings in messages, `title` is the study's name. `titles` are the rubrics'
+    titles, `names` the names of their options by key. `called` are the display names of raters and
+    rubrics by id. `notes` are sentences on how the labels were read. `synthetic` is True for
+    simulated labels.
     """
 
     name: str
@@ -63,8 +64,8 @@ class Dataset:
         kinds = self.ratings.drop_duplicates("rater_id")["rater_kind"].value_counts().to_dict()
         raters = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
         units = self.ratings["unit_id"].nunique()
-        about = f"{len(self.ratings)} ratings of {units} units; raters: {raters or 'none'}"
-        return f"Dataset({self.name!r}, {about}; rubrics: {', '.join(self.scales) or 'one'})"
+        size = f"{len(self.ratings)} ratings of {units} units; raters: {raters or 'none'}"
+        return f"Dataset({self.name!r}, {size}; rubrics: {', '.join(self.scales) or 'one'})"
 
     def changed(self, **changes: Any) -> Dataset:
         """Return the dataset with other settings (fields of `[analysis]` or `[decision]`), or
@@ -76,7 +77,7 @@ class Dataset:
 
     def id_of(self, name: str) -> str:
         """Return the id of the rater or rubric with this display name; without one, the name."""
-        return next((id_ for id_, called in self.called.items() if called == name), name)
+        return next((id_ for id_, display in self.called.items() if display == name), name)
 
     def call(self, name: str) -> str:
         """Return the display name of an id; the id itself if it has none."""
@@ -99,7 +100,7 @@ class Dataset:
             return self
         facts, call, ids = self.facts, self.call, self.ids
         for id_, name in self.called.items():
-            if name != id_ and name in (*ids, *_GROUPS):
+            if name != id_ and name in (*ids, *_RESERVED):
                 raise InputError(written("names.taken", id=repr(id_), name=repr(name)))
 
         def named_keys(values: Mapping[str, T]) -> dict[str, T]:
@@ -151,7 +152,7 @@ class Dataset:
         )
 
     def counted(self, rubric: str) -> pd.DataFrame:
-        """Return the ratings of one rubric without those under another version of it and those of
+        """Return the ratings of one rubric, without those under other versions of it and those of
         excluded raters. Raises InputError if there are several versions and none was chosen.
         """
         hashes = self.facts.rubric_hashes

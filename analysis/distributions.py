@@ -1,10 +1,11 @@
-"""Graders' probabilities compared with humans' shares, where many humans label each unit.
+"""Graders' probabilities of the categories compared with the shares of many humans per unit.
 
-Humans' labels of a unit are a sample from the labels that all humans like them would give. Shares
-in a small sample vary, so that the plain distance to them is too large, and their plain entropy too
-small: the distances here are corrected for this, so that they do not depend on the number of humans
-who labelled. `counts` (units, q) are the numbers of humans who chose each category of a unit. The
-noise ceiling is the distance between two groups of as many humans.
+The humans' labels of a unit are a sample from the labels that all humans like them would give.
+Shares in a small sample vary, so that the plain distance to them is too large. The distances here
+are corrected, and do not depend on the number of humans who labelled. The ceiling for graders is
+the distance between two groups of humans, each as large as the group who labelled.
+
+`counts` (units, q) are the numbers of humans who chose each category of a unit.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MOST_PEOPLE = 1000
 
 
 def disagreement(counts: Array) -> Array:
-    """Return the probability that two of the humans differ, (units,); two labels or more each.
+    """Return the probability that two of the humans differ, (units,); units need two labels.
 
-    Unbiased for 1 - sum p^2 (Simpson 1949), which is also the expected squared distance of one
-    human's label, as a certainty, from the shares p.
+    It is unbiased for 1 - sum p^2 (Simpson 1949), with the shares p of all humans, which is also
+    the expected squared distance of one human's label from these shares.
 
     >>> disagreement(np.array([[3.0, 1.0], [5.0, 0.0]])).tolist()
     [0.5, 0.0]
@@ -42,10 +43,8 @@ def disagreement(counts: Array) -> Array:
 
 def squared_distance(stated: Array, counts: Array) -> Array:
     """Return the squared distance (units,) of stated probabilities (units, q) from the shares p of
-    all humans.
-
-    Unbiased, as the estimated probability that two humans agree is unbiased for sum p^2. It can be
-    below 0.
+    all humans. It is unbiased, because the estimated probability that two humans agree is unbiased
+    for sum p^2, and can be negative.
 
     >>> squared_distance(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])).tolist()
     [0.0]
@@ -62,10 +61,10 @@ def total_variation(stated: Array, counts: Array) -> Array:
 
 
 def between_groups(counts: Array, size: Integers) -> Array:
-    """Return the total variation (units,) between the shares of two disjoint groups of humans.
+    """Return the total variation (units,) between the shares of two disjoint groups of humans, as
+    the mean over all ways to draw two such groups, which is unbiased for groups of all humans.
 
-    Each group has `size` (units,) members, at most half of the humans of the unit. The mean over
-    all ways to draw two such groups is unbiased for two groups drawn from all humans.
+    Each group has `size` (units,) members, at most half of the humans of the unit.
 
     >>> between_groups(np.array([[3.0, 1.0], [2.0, 2.0]]), np.array([2, 2])).round(3).tolist()
     [0.5, 0.333]
@@ -85,36 +84,39 @@ def _expected_distance(n: int, m: int) -> Array:
     the number of humans who chose it, (n + 1,).
     """
     n_both, n_first = np.arange(2 * m + 1), np.arange(m + 1)
-    gap = np.abs(2 * n_first - n_both[:, None]) / m
-    in_both = (_hypergeometric(2 * m, n_both, m, n_first) * gap).sum(axis=1)
-    return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, n_both) @ in_both)
+    distance = np.abs(2 * n_first - n_both[:, None]) / m
+    mean_distance = (_hypergeometric(2 * m, n_both, m, n_first) * distance).sum(axis=1)
+    return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, n_both) @ mean_distance)
 
 
-def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
-    """Return the probability, (j, k), of `found` (k,) among `drawn` of n with `good` (j,) good."""
-    n_good = good[:, None]
-    log_ways = _log_choose(n_good, found) + _log_choose(n - n_good, drawn - found)
-    return np.asarray(np.exp(log_ways - _log_choose(np.array(n), np.array(drawn))))
+def _hypergeometric(n: int, successes: Codes, draws: int, drawn_successes: Codes) -> Array:
+    """Return the probability, (j, k), of `drawn_successes` (k,) in a number of `draws` from n items
+    with `successes` (j,) among them.
+    """
+    n_successes = successes[:, None]
+    log_ways = _log_choose(n_successes, drawn_successes)
+    log_ways = log_ways + _log_choose(n - n_successes, draws - drawn_successes)
+    return np.asarray(np.exp(log_ways - _log_choose(np.array(n), np.array(draws))))
 
 
 def _log_choose(n: Codes, k: Codes) -> Array:
-    """Return the logarithm of the binomial coefficient, -inf where k is not from 0 to n."""
+    """Return the logarithm of the binomial coefficient, -inf if k is below 0 or above n."""
     from scipy.special import gammaln
 
-    possible = (k >= 0) & (k <= n)
-    valid_k = np.where(possible, k, 0)
-    ways = gammaln(n + 1.0) - gammaln(valid_k + 1.0) - gammaln(n - valid_k + 1.0)
-    return np.where(possible, ways, -np.inf)
+    is_possible = (k >= 0) & (k <= n)
+    valid_k = np.where(is_possible, k, 0)
+    log_ways = gammaln(n + 1.0) - gammaln(valid_k + 1.0) - gammaln(n - valid_k + 1.0)
+    return np.where(is_possible, log_ways, -np.inf)
 
 
 def group_sizes(counts: Array) -> tuple[Codes, Codes]:
-    """Return half and a quarter of the humans of each unit, each (units,); four humans or more."""
+    """Return half and a quarter of the number of humans of each unit, each (units,)."""
     half = np.rint(counts.sum(axis=1)).astype(np.intp) // 2
     return half, np.maximum(1, half // 2)
 
 
 def steps_to_all(counts: Array) -> Array:
-    """Return the number of humans above half of them, as multiples of half minus a quarter."""
+    """Return the number of steps (units,), half minus a quarter, from half of the humans to all."""
     half, quarter = group_sizes(counts)
     return np.asarray((counts.sum(axis=1) - half) / (half - quarter))
 
@@ -125,9 +127,9 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
     `quarter` and `half` are the means for a quarter and for half of the humans, `steps` is the mean
     of `steps_to_all`; all of one shape.
 
-    Halves of the humans are further apart than whole groups: by a factor of sqrt(2) where they are
-    many, by less where few choose a category. The mean is close to a / sqrt(n + b), so 1 / mean^2
-    is extrapolated linearly: off by 2% for 5 humans and usual shares, where sqrt(2) is off by 12%.
+    Halves differ more than whole groups: by a factor of sqrt(2) for many humans, less if few choose
+    a category. The mean is close to a / sqrt(n + b), so 1 / mean^2 is extrapolated linearly. For 5
+    humans and usual shares the error is 2%, while that of the factor sqrt(2) is 12%.
 
     >>> between_whole_groups(np.array(0.2), np.array(0.2 / 2**0.5), np.array(2.0)).round(6).item()
     0.1
@@ -138,11 +140,11 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
 
 
 def equivalent_people(distance: Array, one_person: Array) -> Array:
-    """Return the number of annotators whose shares are as close to all humans' as a grader's,
-    (rows,).
+    """Return the number of annotators (rows,) whose shares are as close to all humans' shares as a
+    grader's probabilities are.
 
-    The squared distance of n humans' shares is that of `one_person` / n. The number is at most
-    `MOST_PEOPLE`, also where the distance is 0 or less; NaN where humans never differ.
+    The squared `distance` of n humans' shares is `one_person` / n. The number is at most
+    `MOST_PEOPLE`, also if the distance is not positive; NaN if humans never differ.
 
     >>> equivalent_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
     [4.0, 1000.0, nan]
@@ -153,14 +155,14 @@ def equivalent_people(distance: Array, one_person: Array) -> Array:
 
 
 MIN_PEOPLE = 5
-"""Fewest humans who label a unit that counts: fewer cannot be halved into groups."""
+"""Fewest humans per unit: with fewer, half of them cannot be divided into groups."""
 MIN_UNITS = 30
 """Fewest units with `MIN_PEOPLE` human labels."""
 
 
 @dataclass(frozen=True)
 class People:
-    """Humans' labels: `counts` (units, q), valid where `enough` humans labelled, (units,)."""
+    """Humans' labels: `counts` (units, q), valid in the mask `is_enough` (units,) only."""
 
     counts: Array
     is_enough: Mask
@@ -191,9 +193,9 @@ class People:
 
 @dataclass(frozen=True)
 class Stated:
-    """Probabilities of the categories stated by a grader: `shares` (units, q), NaN where it gave
-    neither these nor a label. `is_label` (units,) is True where its label, with probability 1, is
-    used instead; `method` is the source of the probabilities.
+    """Probabilities of the categories stated by a grader: `shares` (units, q), NaN if it gave
+    neither probabilities nor a label. `is_label` (units,) is the mask of the units whose label is
+    used instead, with probability 1. `method` is the source of the probabilities.
     """
 
     name: str
@@ -203,12 +205,12 @@ class Stated:
 
     @property
     def has_shares(self) -> Mask:
-        """True for units with probabilities or a label, (units,)."""
+        """Mask (units,) of units with probabilities or a label."""
         return ~np.isnan(self.shares[:, 0])
 
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
-    """Return a grader's probabilities of the categories; its label has 1 where it gave none."""
+    """Return a grader's probabilities of the categories, or else its label with probability 1."""
     code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
     label = np.where(code[:, None] >= 0, np.eye(coded.q)[code], np.nan)
     shares, affirmative = np.full(label.shape, np.nan), labels.scale.affirmative_codes
@@ -228,15 +230,17 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
 
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
 SQUARED, EQUIVALENT = "squared_distance", "people_worth"
+"""Statistics of this module."""
 HALVES = "halves"
+"""The `at` of the total variation between two halves of the humans."""
 
 
 def add_distribution_rows(view: RubricView) -> None:
-    """Add rows for humans, every grader and the baselines.
+    """Add `total_variation`, `total_variation_excess`, `squared_distance` and `people_worth`, which
+    compare probabilities with humans' shares, for humans, every grader and the baselines.
 
-    Nothing is added unless at least `MIN_PEOPLE` humans labelled each of at least `MIN_UNITS`
-    units, which alone count. `total_variation`, `total_variation_excess`, `squared_distance` and
-    `people_worth` compare probabilities with shares.
+    They are computed on units that at least `MIN_PEOPLE` humans labelled; with fewer than
+    `MIN_UNITS` such units nothing is added.
     """
     coded, humans = view.coded, view.coded.members("human")
     everybody = People.of(coded, humans)
@@ -250,8 +254,8 @@ def add_distribution_rows(view: RubricView) -> None:
     labelled = everybody.counts * everybody.is_enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
     constant = np.eye(len(shares))[int(shares.argmax())]
-    for name, stated, is_hard in zip(BASELINES, (constant, shares), (True, False), strict=True):
-        fields = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_hard)
+    for name, stated, is_label in zip(BASELINES, (constant, shares), (True, False), strict=True):
+        fields = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_label)
         _add_rater_rows(view, everybody, Stated(name, *fields))
 
 
@@ -268,7 +272,7 @@ def _add_people_rows(out: Writer, people: People) -> None:
 
 
 def _mean_values(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[Array]:
-    """Return the mean of each feature (units,) over the masked units, (rows,) each. All are in one
+    """Return the mean of each feature (units,) over the masked units, (rows,) each, from a single
     product with the resamples' weights, which is the slowest step.
     """
     sums = out.sums(*(np.where(units, feature, 0.0) for feature in features), units.astype(float))
@@ -286,8 +290,8 @@ def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     units, n_labels = out.count(compared)[0], out.count(compared & stated.is_label)[0]
     note: Note = stated.method
     if n_labels and stated.name not in BASELINES:
-        hard = Remark("hard_labels") if n_labels == units else ""
-        note = join_notes(note, hard or f"hard labels taken as certain on {n_labels} items")
+        all_labels = Remark("hard_labels") if n_labels == units else ""
+        note = join_notes(note, all_labels or f"hard labels taken as certain on {n_labels} items")
     equivalent = equivalent_people(squared, one_person)
     at_limit = Remark("people_or_more", (MOST_PEOPLE,)) if equivalent[0] >= MOST_PEOPLE else ""
     excess = distance - between_whole_groups(quarter, half, steps)

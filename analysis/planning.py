@@ -1,18 +1,18 @@
-"""Plan a study before annotators are paid: the precision of a study of a given size, and the
-probability that a grader as good as a human passes.
+"""Plan a study before annotators are paid: the precision of a study of some size (`half_width`),
+and the probability that a grader as good as a human passes (`pass_chances`).
 
-Formulas are used where they hold (two raters, a binary label, independent units). Everything else
-is simulated: studies of binary labels or of labels on a scale, in which raters' perceptions of a
-unit are correlated, and humans may differ in strictness.
+Formulas are used if they hold (two raters, a binary label, independent units). Otherwise studies
+are simulated, of binary labels (`Scenario`) or of labels on a scale (`ScaleScenario`): raters'
+perceptions of a unit are correlated, and humans may differ in strictness.
 
-Each simulated study is judged by the bounds that verdicts use (`analysis.bootstrap.bounds`), at the
-level of the first interim analysis: for these humans, and for humans like them, where differences
-between humans count as sampling error too.
+A simulated study is judged by the bounds that verdicts use (`analysis.bootstrap.bounds`), at the
+level of the first interim analysis: for these humans, and for humans like them, which includes
+differences between humans in the sampling error.
 
-*G-study and D-study* show the sources of disagreement, and the gain from more raters: units crossed
-with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the variance of the
-labels into units, raters (leniency) and the rest by an analysis of variance; the D-study gives the
-dependability of the mean of a number of raters.
+*G-study and D-study* (`g_study`, `d_study`) estimate the sources of disagreement and the gain from
+more raters, from one label of each rater for each unit (Brennan 2001, chapters 2 and 3). The
+G-study splits the variance of the labels into units, raters (leniency) and the residual by an
+analysis of variance; the D-study gives the dependability of the mean of a number of raters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from evenhand.texts import written
 
 @dataclass(frozen=True)
 class KappaTest:
-    """Test of the null hypothesis kappa = `null`, which has this `power` if kappa is `true`."""
+    """Test of the null hypothesis kappa = `null` at level `alpha`, with this `power` if kappa is
+    `true`. Raises InputError for values out of range.
+    """
 
     true: float
     null: float
@@ -109,13 +111,13 @@ def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
     >>> two_rater_table(0.85, 0.5).round(3).tolist()
     [[0.425, 0.075], [0.075, 0.425]]
     """
-    off = (1 - agreement) / 2
-    return np.array([[prevalence - off, off], [off, 1 - prevalence - off]])
+    half = (1 - agreement) / 2  # probability of either disagreement
+    return np.array([[prevalence - half, half], [half, 1 - prevalence - half]])
 
 
 def kappa_half_width(units: float, agreement: float, prevalence: float) -> float:
-    """Return half the 95% interval of Cohen's kappa of two raters; NaN if the agreement is
-    impossible. Uses the large-sample variance of Fleiss, Cohen & Everitt (1969), equation 13.
+    """Return half the 95% interval of Cohen's kappa of two raters, by the large-sample variance of
+    Fleiss, Cohen & Everitt (1969), equation 13; NaN if the agreement is impossible.
 
     >>> round(kappa_half_width(250, 0.85, 0.5), 3)
     0.089
@@ -144,22 +146,24 @@ def _kappa_variance(first: float, second: float, kappa: float) -> float:
 
 
 _DEFAULT_STRICTNESS, _MAX_STRICTNESS_SHARE = 0.25, 0.6
-"""Standard deviation of humans' cuts, and its largest share of humans' disagreement."""
+"""Default standard deviation of humans' cuts, and its largest share of humans' disagreement."""
 _PERCEIVED_SD, _MAX_POINTS = 0.25, 21
-"""Standard deviation of what raters perceive, as a share of the scale; simulated points."""
+"""Standard deviation of raters' perceptions, as a share of the scale; most simulated points."""
 _GRID = np.linspace(-6.0, 6.0, 401)
 """Latent qualities to integrate over."""
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
-"""Studies simulated for a half-width, and the most units in all of them."""
+"""Studies simulated for a half-width, and the largest number of units in all of them."""
 _MAX_UNITS = 100_000
-"""Most units that `units_needed` tries."""
+"""Largest number of units that `units_needed` tries."""
 STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
 
 class _Raters(ABC):
     """Raters who perceive a unit's latent quality, a normal variable, with a normal error, and
-    label it by cuts: one cut for yes or no, several for the points of a scale.
+    label it by cuts: one cut for yes or no, several cuts for the points of a scale.
+
+    `strictness` is the standard deviation of humans' cuts (see `Scenario`).
     """
 
     strictness: float
@@ -187,7 +191,7 @@ class _Raters(ABC):
         return self.likeness + _strict_share(self.strictness) < 1
 
     def least_kappa(self, floor: float) -> float:
-        """Return the kappa that humans must reach by a rule with this floor for yes/no labels."""
+        """Return the lowest kappa of humans that a rule with this (yes/no) floor accepts."""
         return coefficients.kappa_on_scale(floor) if self.is_ordered else floor
 
     def draw(
@@ -195,7 +199,7 @@ class _Raters(ABC):
     ) -> Codes:
         """Draw codes of labels (raters, studies, units), of humans and then of graders, for a
         `shape` of (studies, units). Humans' strictness, a part of their errors, is drawn in every
-        study. Graders perceive as much as humans, with average strictness: as good as a human.
+        study. Graders are as good as humans: they perceive as well, with average strictness.
         """
         raters = people + graders
         strictness = np.repeat([_strict_share(self.strictness), 0.0], [people, graders])[:, None]
@@ -210,10 +214,11 @@ class _Raters(ABC):
         """Return the approximate number of units with which an errorless grader, which gives the
         median of humans' labels, almost surely passes.
 
-        With n units, errors in a share of up to -ln(level) / n go unseen. One over the whole scale
-        lowers kappa by 1 over the distance expected by chance, for which the `margin` and the
-        grader's lead over humans must make up. In simulations the grader passes in .93 to 1 of
-        studies with this number of units, and in less than half with two fifths of it.
+        With n units, errors in a share of up to -ln(level) / n of all units may not be observed. An
+        error over the whole scale lowers kappa by 1 over the distance expected by chance. The
+        `margin` and the grader's lead over humans must exceed the sum of these errors. In
+        simulations the grader passes in .93 to 1 of studies with this number of units, and in less
+        than half of studies with two fifths of it.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
         chance = float(shares @ self.distance @ shares)
@@ -235,11 +240,12 @@ class _Raters(ABC):
 
 @dataclass(frozen=True)
 class Scenario(_Raters):
-    """Raters who all agree pairwise with probability `agreement`, at one share of affirmatives.
+    """Raters of yes/no labels who agree pairwise with probability `agreement`, and affirm the share
+    `prevalence` of the units.
 
-    `humans` label each unit; a share `overlap` of the units has all of them, the rest has one.
-    `strictness` is the standard deviation of the humans' cuts, relative to 1 for the variable that
-    they cut; 0 where all are equally strict.
+    There are `humans` annotators; all of them label a share `overlap` of the units, one of them
+    each other unit. `strictness` is the standard deviation of the humans' cuts, relative to 1 for
+    the latent variable; 0 if all are equally strict.
     """
 
     agreement: float
@@ -266,7 +272,7 @@ class Scenario(_Raters):
 
     @property
     def cuts(self) -> Array:
-        """The cut (1,) above which a rater says yes."""
+        """Cut (1,) of the latent variable above which a rater answers yes."""
         return np.array([ndtri(1 - self.prevalence)])
 
     @cached_property
@@ -300,7 +306,7 @@ class ScaleScenario(_Raters):
     """Raters who label on the points from `low` to `high`; the labels of any two have this
     `correlation`, and all have this `mean`.
 
-    What a rater perceives has a standard deviation of a quarter of the scale and is rounded to the
+    A rater's perception has a standard deviation of a quarter of the scale and is rounded to the
     nearest point, or to the end of the scale if it lies beyond. A scale of more than 21 points is
     simulated with 21, as if raters chose multiples of five from 0 to 100. Differences in strictness
     lower the correlation: it is the intraclass correlation ICC(A,1), which kappa with quadratic
@@ -343,8 +349,8 @@ class ScaleScenario(_Raters):
 
         def surplus(likeness: float) -> float:
             joint, _, shares = self._tables(likeness)
-            at = np.arange(len(shares)) - np.arange(len(shares)) @ shares
-            return float(at @ joint @ at / (shares @ at**2)) - self.correlation
+            points = np.arange(len(shares)) - np.arange(len(shares)) @ shares
+            return float(points @ joint @ points / (shares @ points**2)) - self.correlation
 
         return float(brentq(surplus, 0.0, 1.0 - 1e-6))
 
@@ -352,8 +358,8 @@ class ScaleScenario(_Raters):
     def sd(self) -> float:
         """Standard deviation of the labels."""
         shares = self._tables(self.likeness)[2]
-        at = np.linspace(self.low, self.high, len(shares))
-        return float(np.sqrt(shares @ (at - shares @ at) ** 2))
+        points = np.linspace(self.low, self.high, len(shares))
+        return float(np.sqrt(shares @ (points - shares @ points) ** 2))
 
     @cached_property
     def kappa(self) -> float:
@@ -366,6 +372,7 @@ class ScaleScenario(_Raters):
 
     @property
     def _sums(self) -> Array:
+        """Sums that the kappa of two humans depends on, (1, 2 + 2q) (`bounds.table_sums`)."""
         return bounds.table_sums(self._tables(self.likeness)[0][None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
@@ -394,11 +401,10 @@ def default_strictness(likeness: float) -> float:
 def half_width(
     statistic: str, units: float, scenario: Scenario | ScaleScenario, *, seed: int = 1
 ) -> float:
-    """Return half the 95% interval of a statistic on `units` independent units; NaN where
-    undefined.
+    """Return half the 95% interval of a statistic on `units` independent units; NaN if undefined.
 
-    By formula: `kappa` is that of two raters, `rate` a share of affirmatives. By simulation:
-    `alpha` is Krippendorff's of all humans, `threshold` the cut of a grader's probabilities with
+    Computed by formula: `kappa` of two raters, and `rate`, the share of affirmatives. Simulated:
+    Krippendorff's `alpha` of all humans, and `threshold`, the cut of a grader's probabilities with
     the highest kappa with humans. Agreement is computed on the overlapping units only. A scale has
     only `kappa`, with linear weights. All are for these humans: strictness does not vary.
 
@@ -420,7 +426,8 @@ def half_width(
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
-    """Return the fewest independent units whose interval is as narrow; None above 100,000 units.
+    """Return the fewest independent units with half the interval at most `width`; None if more than
+    100,000 are needed.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
     196
@@ -500,9 +507,9 @@ _TYPICAL_AGREEMENT = 0.85
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
 _MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
 """Simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
-_ROUGH = 200.0
-"""Divided by the number of units: the share by which the verdict's bound may differ from the linear
-one. With 400 units or more it differed by less than a tenth in simulations."""
+_LINEAR_ERROR = 200.0
+"""Largest relative difference between the verdict's bound and the linear one, times the number of
+units. With 400 units or more it was less than a tenth in simulations."""
 _MAX_PEOPLE = 10
 """Most humans that are simulated: the number of patterns of verdicts doubles with each, and the
 probability of a pass rises little beyond."""
@@ -530,7 +537,8 @@ class Panel:
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
-        must be at least `required`; a grader close to humans who agree beats baselines anyway.
+        must be at least `required`. Baselines are not simulated: a grader close to humans who agree
+        beats them.
         """
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
@@ -542,22 +550,23 @@ class Panel:
         difference = self.with_grader.mean(axis=0) - human_kappa
         variance = self._over_people() if scope == "like_these" else None
 
-        def is_near(distance: Array, of: Mask | slice = slice(None)) -> Mask:
+        def is_near(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
             if variance is not None:
-                distance = bounds.reach_over_people(distance, variance[of], people, units, alpha)
-            return np.asarray(difference[of] - distance > -allowed[of])
+                reach = bounds.reach_over_people(reach, variance[studies], people, units, alpha)
+            return np.asarray(difference[studies] - reach > -allowed[studies])
 
-        agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
+        humans_agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
         # Items with a minority label: the mean over humans of labels other than the commonest.
         labels = self.codes[:-1]
         counts = _counts(_cells(labels, len(self.distance)), len(self.distance)).sum(axis=0)
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
-        can_pass = agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
+        has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
+        can_pass = humans_agree & has_enough
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear = bounds.reaches(influence.T, alpha)
         passed = is_near(linear)
-        error = _ROUGH / units * linear
-        # For speed, the verdict's own bound is computed only where it may decide otherwise.
+        error = _LINEAR_ERROR / units * linear
+        # For speed, the verdict's bound is computed only in studies in which it may differ.
         is_open = is_near(linear - error) != is_near(linear + error)
         chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
         if chosen.any():
@@ -606,9 +615,9 @@ class Panel:
 @dataclass(frozen=True)
 class _StudyKappas:
     """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
-    units: labels of `people` (studies, people, units) and of the grader (studies, points). Points
-    are several copies of the units: with the grader's labels, and with labels that it did not give.
-    `linear` and `base` are (studies, points).
+    units: labels of `people` (studies, people, units) and of the `grader` (studies, points). The
+    points of the support are several copies of the units: with the grader's labels, and with labels
+    that it did not give. `linear` and `base` are (studies, points).
     """
 
     people: Codes
@@ -651,7 +660,7 @@ class _StudyKappas:
 
 
 def _cells(codes: Codes, q: int) -> Codes:
-    """Return positions of codes (..., units) in the flattened counts (..., q) of raters' labels."""
+    """Return the positions of codes (..., units) in flattened counts (..., q) of raters' labels."""
     raters = codes.shape[:-1]
     return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
 
@@ -694,8 +703,9 @@ def pass_chances(
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
         for part in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
             for panel in panels(part, scenario.distance, is_ordered=scenario.is_ordered):
+                number = len(panel.with_grader)
                 for scope, by_number in passed.items():
-                    if (number := len(panel.with_grader)) in by_number:
+                    if number in by_number:
                         by_number[number] += panel.passes(scope, margin, rule, required).tolist()
     return {
         scope: {k: float(np.mean(by_number[n])) for k, n in simulated.items() if n in by_number}
@@ -748,9 +758,9 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Return sentences on what a study can decide, for balanced and for unbalanced verdicts. The
-    answers of several subjects to a pair count as one unit, which is conservative, as they are
-    correlated. `noun` names a cluster that is not a pair.
+    """Return sentences on the decisions that a study allows, for balanced and for unbalanced
+    verdicts. The answers of several subjects to a pair count as one unit, which is conservative, as
+    they are correlated. `noun` names a cluster that is not a pair.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
@@ -821,8 +831,8 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels. Negative
-    estimates are set to 0, as Brennan (2001, section 3.4) advises.
+    """Variance between units, between raters, and of the residual, from `n_units` x `n_raters`
+    labels. Negative estimates are set to 0, as Brennan (2001, section 3.4) advises.
     """
 
     unit: float
@@ -854,24 +864,24 @@ class Dependability:
 def g_study(values: npt.ArrayLike) -> VarianceComponents:
     """Estimate variance components from a complete array (units, raters) of numbers.
 
-    Six targets by four judges (Shrout & Fleiss 1979, Table 2):
+    Six units by four raters (Shrout & Fleiss 1979, Table 2):
 
     >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
-    >>> found = g_study([[int(cell) for cell in row.split()] for row in rows])
-    >>> round(found.unit, 3), round(found.rater, 3), round(found.residual, 3)
+    >>> variances = g_study([[int(cell) for cell in row.split()] for row in rows])
+    >>> round(variances.unit, 3), round(variances.rater, 3), round(variances.residual, 3)
     (2.556, 5.244, 1.019)
     """
-    x = np.asarray(values, dtype=float)
-    if x.ndim != 2 or min(x.shape) < 2 or np.isnan(x).any():
+    labels = np.asarray(values, dtype=float)
+    if labels.ndim != 2 or min(labels.shape) < 2 or np.isnan(labels).any():
         raise InputError(
             "a G-study needs at least two units and two raters, every rater on every unit"
         )
-    n, k = x.shape
-    units, raters, mean = x.mean(axis=1), x.mean(axis=0), x.mean()
+    n, k = labels.shape
+    units, raters, mean = labels.mean(axis=1), labels.mean(axis=0), labels.mean()
     of_units = k * ((units - mean) ** 2).sum() / (n - 1)
     of_raters = n * ((raters - mean) ** 2).sum() / (k - 1)
-    rest = x - units[:, None] - raters[None, :] + mean
-    residual = (rest**2).sum() / ((n - 1) * (k - 1))
+    residuals = labels - units[:, None] - raters[None, :] + mean
+    residual = (residuals**2).sum() / ((n - 1) * (k - 1))
     return VarianceComponents(
         unit=float(max((of_units - residual) / k, 0.0)),
         rater=float(max((of_raters - residual) / n, 0.0)),
@@ -881,7 +891,7 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
     )
 
 
-def d_study(found: VarianceComponents, raters: int) -> Dependability:
+def d_study(components: VarianceComponents, raters: int) -> Dependability:
     """Return the dependability of the mean of `raters` raters.
 
     For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
@@ -891,9 +901,9 @@ def d_study(found: VarianceComponents, raters: int) -> Dependability:
     >>> round(one.relative, 2), round(one.absolute, 2)
     (0.71, 0.29)
     """
-    relative = found.residual / raters
-    absolute = (found.rater + found.residual) / raters
-    unit = found.unit
+    relative = components.residual / raters
+    absolute = (components.rater + components.residual) / raters
+    unit = components.unit
     return Dependability(raters, _share_of(unit, relative), _share_of(unit, absolute))
 
 
@@ -914,4 +924,5 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
 
 
 def _share_of(variance: float, error: float) -> float:
+    """Return the share of a variance in its sum with an error variance; NaN if both are 0."""
     return variance / (variance + error) if variance + error > 0 else math.nan

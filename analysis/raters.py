@@ -1,13 +1,12 @@
-"""Figures about single raters: agreement with the other people, time per label, cost and quality.
+"""Statistics of single raters: agreement with the other people, time per label, cost and quality.
 
-Times come from the ratings (`seconds`). The interval of a rater's agreement is computed from the
-rater's own labels, without resampling (`add_rater_rows`).
+`add_rater_rows`, `add_usage_rows` and `add_price_rows` add rows to the results. The interval of a
+rater's agreement is computed from the rater's labels, without resampling.
 
-`rater_quality` flags people whose labels should be checked, and gives the reason; it changes no
-label. Each person is compared with the others who labelled the same units, all with the same
-weight; there are no gold labels. A difference is flagged only if its whole 95% interval lies beyond
-the margin. All measures are ratios of sums over units, so that one bootstrap of clusters gives
-their intervals.
+`rater_quality` flags people whose labels should be checked, with the reason; it changes no label.
+Each person is compared with the others who labelled the same units, all with the same weight,
+without gold labels. A difference is flagged only if its whole 95% interval lies beyond the margin.
+All measures are ratios of sums over units, so that one bootstrap of clusters gives their intervals.
 """
 
 from __future__ import annotations
@@ -34,10 +33,9 @@ from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
 IDLE_SECONDS = 900.0
-"""Time of a label above which it includes a pause: such times are left out, and counted."""
-COST, MODELS = "cost_usd", "models_answered"
-PRICE = "price_per_1000_units"
-"""Statistic in US dollars."""
+"""Largest time of a label without a pause: longer times are left out, and counted in a note."""
+COST, MODELS, PRICE = "cost_usd", "models_answered", "price_per_1000_units"
+"""Statistics of graders; cost and price are in US dollars."""
 
 
 def add_rater_rows(view: RatedView) -> None:
@@ -45,7 +43,7 @@ def add_rater_rows(view: RatedView) -> None:
     Add nothing if there are too many raters to list.
 
     Agreement is the share of equal labels among pairs of labels, the rater's and another human's on
-    one unit; for numbers, 1 minus their mean distance as a share of the scale.
+    one unit; for numbers, it is 1 minus their mean distance as a share of the scale.
     """
     import pandas as pd
 
@@ -115,12 +113,12 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
     section 6.3; Kish & Frankel 1974).
     """
     others = [human for human in labels.humans if human != rater]
-    own, theirs = labels.codes[units, rater][:, None], labels.codes[units][:, others]
-    is_pair = (theirs >= 0) & (own >= 0)
-    agreement = is_pair & (theirs == own)
+    codes, other_codes = labels.codes[units, rater][:, None], labels.codes[units][:, others]
+    is_pair = (other_codes >= 0) & (codes >= 0)
+    agreement = is_pair & (other_codes == codes)
     if labels.scale.is_number:
         values = np.asarray(labels.scale.values)
-        distance = np.abs(values[own] - values[theirs]) / max(np.ptp(values), 1e-300)
+        distance = np.abs(values[codes] - values[other_codes]) / max(np.ptp(values), 1e-300)
         agreement = is_pair * (1.0 - distance)
     agreed, n_pairs = agreement.sum(axis=1).astype(float), is_pair.sum(axis=1).astype(float)
     total = n_pairs.sum()
@@ -138,11 +136,11 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
 
 @dataclass(frozen=True)
 class People:
-    """First labels of all people on one rubric: arrays of (units, raters).
+    """First labels of all people on one rubric.
 
-    The clusters of the `view` have the same codes on all rubrics. `turn` is the position of a label
-    in its rater's sequence, `seconds` the time that it took (NaN if unknown). `counted` (raters,)
-    is True for raters who count among "the others".
+    The clusters of the `view` have the same codes on all rubrics. `turn` (units, raters) is the
+    position of a label in its rater's sequence, `seconds` (units, raters) the time that it took
+    (NaN if unknown). `counted` (raters,) is the mask of raters who count among "the others".
     """
 
     rubric: str
@@ -167,7 +165,7 @@ class People:
         return measurement_of(self.view).agreement_weights
 
     def against_others(self, rater: str) -> AgainstOthers | None:
-        """Return the rater's labels and the others' of the same units; None if they share none."""
+        """Return the rater's labels and the others' labels of the same units; None without any."""
         if rater not in self.view.raters:
             return None
         column, codes = self.view.raters.index(rater), self.view.codes
@@ -177,8 +175,8 @@ class People:
             return None
         shared = shared[np.argsort(self.turn[shared, column], kind="stable")]
         shares = others[shared] / others[shared].sum(axis=1, keepdims=True)
-        own = codes[shared, column].astype(np.intp)
-        return AgainstOthers(self, own, shares, self.view.clusters[shared])
+        rater_codes = codes[shared, column].astype(np.intp)
+        return AgainstOthers(self, rater_codes, shares, self.view.clusters[shared])
 
 
 @dataclass(frozen=True)
@@ -215,10 +213,10 @@ class AgainstOthers:
 
     def drift(self) -> Array:
         """Return features (n, 4) whose sums give the drift: relative agreement in the second half
-        of the rater's sequence and the number of its units, then both of the first half.
+        of the rater's sequence, the number of units in it, and the same of the first half.
 
-        Relative agreement is the rater's with the others minus the others' with each other, so that
-        harder units in one half do not look like a change of the rater.
+        Relative agreement is the rater's agreement with the others minus their agreement with each
+        other, so that harder units in one half do not look like a change of the rater.
         """
         weights = self.people.weights
         with_others = (self.sides @ weights * self.shares).sum(axis=1)
@@ -264,9 +262,9 @@ def people_on(
         first = of_rubric.sort_values(["draw", "created_at"], kind="stable")
         first = first.drop_duplicates(["unit_id", "rater_id"])
         turn = first.sort_values("created_at", kind="stable").groupby("rater_id").cumcount()
-        unit_index = {unit: cells for cells, unit in enumerate(readings.units)}
-        rater_index = {rater: cells for cells, rater in enumerate(matrix.raters)}
-        cells = (first["unit_id"].map(unit_index), first["rater_id"].map(rater_index))
+        row_of_unit = {unit: row for row, unit in enumerate(readings.units)}
+        column_of_rater = {rater: column for column, rater in enumerate(matrix.raters)}
+        cells = (first["unit_id"].map(row_of_unit), first["rater_id"].map(column_of_rater))
         turns, seconds = (np.full(matrix.codes.shape, np.nan) for _ in range(2))
         turns[cells] = turn.reindex(first.index)
         seconds[cells] = first["seconds"]
@@ -277,6 +275,7 @@ def people_on(
 
 
 DEFAULT_RULES = QualitySettings()
+"""Default margins of the flags."""
 QUALITY_COLUMNS = (
     "rater_id", "answers", "skipped", "median_seconds", "pace", "idle_minutes",
     "longest_run", "usual_run", "agreement", "agreement_low", "agreement_high",
@@ -312,8 +311,8 @@ def rater_quality(
       quantile of this length if every label were drawn from the others' on that unit.
     - `agreement`: kappa with the others (leave-one-out), quadratic weights on an ordered scale,
       mean over rubrics by units; `behind`: that minus the median of the others' kappas.
-    - `leaning`: the clearest difference in the use of a category (`leaning_at`) from the others on
-      the same units.
+    - `leaning`: the person's share of a category (`leaning_at`) minus the others' on the same
+      units, for the category with the highest lower bound.
     - `drift`: agreement in the second half of the person's sequence minus that in the first.
     - `attention_passed` of `attention_given`: from `attention`, a table with `rater_id, passed`.
     - `flagged`: space-separated names of flags; `reason`: the same in words.
@@ -325,9 +324,9 @@ def rater_quality(
     >>> labels = {"ann": "yynn" * 10, "ben": "yynn" * 10, "cy": "nyny" * 10}
     >>> table = pd.DataFrame(
     ...     [
-    ...         {"unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
-    ...         for who, given in labels.items()
-    ...         for n, label in enumerate(given)
+    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
+    ...         for rater, rater_labels in labels.items()
+    ...         for n, label in enumerate(rater_labels)
     ...     ]
     ... )
     >>> rater_quality(table, {"": Scale("", ("y", "n"))})[["rater_id", "flagged"]].values.tolist()
@@ -339,40 +338,46 @@ def rater_quality(
     people = list(people_on(ratings, scales, units, cluster, rubric_hashes, excluded))
     clusters = 1 + max((int(rubric.view.clusters.max(initial=-1)) for rubric in people), default=-1)
     rng = np.random.default_rng(seed)
-    shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
+    draws = Resamples(np.ones(max(clusters, 1)), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]
     raters = sorted(set(human["rater_id"]))
-    compared = {
-        rater: [pair for rubric in people if (pair := rubric.against_others(rater))]
+    comparisons = {
+        rater: list(filter(None, (rubric.against_others(rater) for rubric in people)))
         for rater in raters
     }
-    kappas = {rater: _mean_kappa(compared[rater], shared) for rater in raters}
-    attention_checks: dict[str, tuple[int, int]] = {}  # passed, given
+    kappas = {rater: _mean_kappa(comparisons[rater], draws) for rater in raters}
+    checks: dict[str, tuple[int, int]] = {}  # attention checks passed, and given
     if attention is not None and not attention.empty:
         passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
         counts = zip(passed.groups, passed.sum(), passed.size(), strict=True)
-        attention_checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
+        checks = {str(rater): (int(n_passed), int(n)) for rater, n_passed, n in counts}
     rows = []
     for rater in raters:
+        compared = comparisons[rater]
         row = _activity_columns(human[human["rater_id"] == rater]) | _pace_columns(people, rater)
-        row |= _run_columns(compared[rater], rng)
-        n_clusters = len({at for pair in compared[rater] for at in pair.clusters.tolist()})
-        row |= _interval_columns("agreement", shared.interval(kappas[rater], n_clusters))
+        row |= _run_columns(compared, rng)
+        n_clusters = len(set().union(*(rubric.clusters.tolist() for rubric in compared)))
+        row |= _interval_columns("agreement", draws.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
         defined = [peer for peer in peers if not np.isnan(peer[0])]
-        peer_median = np.median(defined, axis=0) if defined else np.full(len(shared), np.nan)
-        row |= _interval_columns("behind", shared.interval(kappas[rater] - peer_median, n_clusters))
-        row |= _leaning_columns(compared[rater], shared)
-        halves = (shared.cluster_sums(pair.clusters, pair.drift()) for pair in compared[rater])
-        sums = sum(halves, np.zeros((shared.n_types, 4)))
-        late, n_late, early, n_early = shared.totals(sums).T
-        drift = ratio(late, n_late) - ratio(early, n_early)
-        row |= _interval_columns("drift", shared.interval(drift, n_clusters))
-        row["attention_passed"], row["attention_given"] = attention_checks.get(rater, (0, 0))
+        peer_median = np.median(defined, axis=0) if defined else np.full(len(draws), np.nan)
+        row |= _interval_columns("behind", draws.interval(kappas[rater] - peer_median, n_clusters))
+        row |= _leaning_columns(compared, draws)
+        row |= _interval_columns("drift", draws.interval(_drift(compared, draws), n_clusters))
+        row["attention_passed"], row["attention_given"] = checks.get(rater, (0, 0))
         flags = dict(reasons(row, rules))
         row |= {"rater_id": rater, "flagged": " ".join(flags), "reason": "; ".join(flags.values())}
         rows.append(row)
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
+
+
+def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
+    """Return the change of relative agreement from the first half to the second, (rows,)."""
+    sums = np.zeros((resamples.n_types, 4))
+    for rubric in compared:
+        sums += resamples.cluster_sums(rubric.clusters, rubric.drift())
+    late, n_late, early, n_early = resamples.totals(sums).T
+    return ratio(late, n_late) - ratio(early, n_early)
 
 
 def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
@@ -410,8 +415,8 @@ def _pace_columns(people: Sequence[People], rater: str) -> dict[str, Any]:
 
 
 def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[str, Any]:
-    """Return the longest run, on the rubric where it is the most unusual; and the 99% quantile of
-    longest runs if each label were drawn from the others' on that unit.
+    """Return the longest run, on the rubric where it is the most unusual, and the 99% quantile of
+    longest runs if each label were drawn from the others' labels of that unit.
     """
     runs = []
     for rubric in compared:
@@ -423,26 +428,26 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
     return {"longest_run": longest, "usual_run": limit}
 
 
-def _mean_kappa(compared: Sequence[AgainstOthers], shared: Resamples) -> Array:
-    """Return the rater's kappa with the others, (rows,), mean over rubrics by units."""
-    total, weight = np.zeros((2, len(shared)))
+def _mean_kappa(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
+    """Return the rater's kappa with the others, (rows,), as a mean over rubrics by units."""
+    total, weight = np.zeros((2, len(resamples)))
     for rubric in compared:
-        kappa = rubric.kappa(shared)
+        kappa = rubric.kappa(resamples)
         defined = ~np.isnan(kappa)
         total[defined] += kappa[defined] * len(rubric.codes)
         weight[defined] += len(rubric.codes)
     return ratio(total, weight)
 
 
-def _leaning_columns(compared: Sequence[AgainstOthers], shared: Resamples) -> dict[str, Any]:
+def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) -> dict[str, Any]:
     """Return the leaning with the highest lower bound, and its category."""
     surest, at = Interval(np.nan, np.nan, np.nan), ""
     for rubric in compared:
         view, n = rubric.people.view, len(np.unique(rubric.clusters))
         if view.is_number:
             continue
-        for category, difference in zip(view.categories, rubric.leanings(shared).T, strict=True):
-            leaning = shared.interval(difference, n)
+        for category, difference in zip(view.categories, rubric.leanings(resamples).T, strict=True):
+            leaning = resamples.interval(difference, n)
             if not at or leaning.low > surest.low or np.isnan(surest.low):
                 surest, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
     return _interval_columns("leaning", surest) | {"leaning_at": at}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # importing this module loads no numerical library
 
 @dataclass(frozen=True)
 class TriedWording:
-    """A trial of a new wording by annotators: `of` is the rubric with the old wording, `old` and
-    `new` are the units labelled under each wording, by a number of `raters` each.
+    """A trial of a new wording of the rubric `of` by annotators. `old` and `new` are the ids of the
+    units labelled under each wording, `raters` is the number of annotators who labelled each unit.
     """
 
     of: str
@@ -33,19 +33,19 @@ class StudyFacts:
     """Facts about the ratings, all of them optional.
 
     - `rubric_hashes`: by rubric, the versions whose ratings count.
-    - `excluded`: humans whose labels are left out, with the reason.
-    - `raters`: a table of humans with `rater_id` and their answers about themselves.
-    - `usage`: usage and cost of each `rater_id` on each `rubric` (see `analysis.raters`).
+    - `excluded`: ids of the humans whose labels are left out, with the reason.
+    - `raters`: table of humans, with `rater_id` and columns of their answers about themselves.
+    - `usage`: table of the usage and cost of each `rater_id` on each `rubric` (`analysis.raters`).
     - `prices`: cost of 1,000 units in US dollars, by (rubric, grader).
     - `looks`: by rubric, the number of interim analyses up to this one, 1 by default; at 0 there
       is no verdict.
-    - `sorted`: number of disagreements with humans that the lead sorted, by (rubric, grader, kind).
+    - `sorted`: number of disagreements that the study lead classified, by (rubric, grader, kind).
     - `attacked`: graders' replies in the injection audit (`study.store.logs.replies`).
     - `rewordings`: trials of new wordings, by the wording's name.
     - `source`: name of the ratings in messages.
     - `strata`: units columns that the labelled sample was stratified by.
     - `assigned`: True if units were assigned to humans independently of labels.
-    - `ids`: ids of the raters and rubrics with display names, by these names.
+    - `ids`: ids of the raters and rubrics with display names, by display name.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None
@@ -65,10 +65,12 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class Request:
-    """Inputs of an analysis: the units, the settings, facts about the ratings, the seed of all
-    resampling. `people` are the humans of every `column=value`; with `why`, the variance of their
-    labels is split. `rubrics` is the number of rubrics that are not a wording of another.
-    `publics` are the columns of annotators that explain their labels.
+    """Inputs of an analysis: the table of units, the settings, facts about the ratings, and the
+    seed of all resampling.
+
+    `people` are the ids of the humans with each `column=value`. If `why` is True, the variance of
+    labels is split into components. `rubrics` is the number of rubrics that are not a wording of
+    another. `publics` are the columns of annotators that explain their labels.
     """
 
     units: pd.DataFrame | None
@@ -84,7 +86,7 @@ class Request:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of all units columns that are needed."""
+        """Names of all units columns that the analysis uses."""
         return tuple(dict.fromkeys((*self.screened, *self.settings.variants, *self.strata)))
 
     @property
@@ -95,13 +97,13 @@ class Request:
 
     @property
     def screened(self) -> tuple[str, ...]:
-        """Units columns to slice or group units by; not the variants of a question."""
+        """Units columns to slice or group units by, without the variants of a question."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Return resamples of clusters with this frequency and weight; the latest are cached."""
+        """Return resamples of clusters with this frequency and weight; the last are cached."""
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples

@@ -1,9 +1,9 @@
-"""Requirements: a bound compared with its limit, the reasons in words, and the number of further
-clusters or humans that would decide it.
+"""Requirements: bounds that are compared with limits, the reasons in words, and the number of
+further clusters or humans that would decide them.
 
-Verdicts, the faults that audits find, and the conditions of a gate are requirements. The number of
-further clusters comes from the present intervals (`Bound`), that of humans and clusters from a
-pilot's variances (`Pilot`).
+Verdicts, audits and gates consist of requirements (`Requirement`). The number of further clusters
+is computed from the present intervals (`Bound`), the number of humans and clusters of the next
+study from the variances in a pilot (`Pilot`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its one-sided bounds, and the limit (`bound`) that they have to clear.
-    `alpha` is the level of these bounds, `next_alpha` that at the next interim analysis.
+    """An estimate with its one-sided bounds `low` and `high`, and the limit (`bound`) that one of
+    them has to clear. `alpha` is the level of these bounds, `next_alpha` that at the next interim
+    analysis.
     """
 
     low: float
@@ -48,11 +49,9 @@ class Bound:
 
     @property
     def growth(self) -> float:
-        """Factor by which the sample must grow for a bound to clear the limit in 80% of studies.
-
-        This assumes that the present estimate is true. The standard error falls with the root of
-        the number of clusters until the distance, in standard errors, is enough for level and
-        power.
+        """Factor by which the sample must grow for a bound to clear the limit in 80% of studies, if
+        the present estimate is true. The standard error falls with the root of the number of
+        clusters, until the distance in standard errors is enough for level and power.
 
         >>> round(Bound(0.0, 0.2, 0.4, 0.1).growth, 2)
         8.17
@@ -76,18 +75,21 @@ class Bound:
 
     @property
     def _distance(self) -> float:
+        """Distance of the estimate above the limit."""
         return self.estimate - self.bound
 
     @property
     def _half_width(self) -> float:
+        """Distance of the estimate from its bound on the limit's side."""
         return self.estimate - self.low if self._distance > 0 else self.high - self.estimate
 
     @property
     def _is_decidable(self) -> bool:
+        """True if a larger sample can decide."""
         return self._half_width > 0 and self.next_alpha > 0 and self._distance != 0
 
     def _factor(self, reducible: float, fixed: float) -> float:
-        """Return the factor by which the `reducible` share of the variance must fall."""
+        """Return the factor by which the `reducible`, not the `fixed`, variance must fall."""
         if not self._is_decidable:
             return math.inf
         distance = abs(self._distance) / self._half_width * -float(ndtri(self.alpha))
@@ -110,8 +112,9 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     """Return the number of further clusters that decide whether all limits are cleared; None above
     `MAX_GROWTH`.
 
-    To pass, all must be cleared; if an estimate lies on the wrong side, one such bound is enough to
-    fail, besides those needed `either_way`. `at_least` clusters are needed in any case.
+    A pass needs all limits to be cleared. If an estimate lies on the wrong side of its limit, one
+    such bound is enough to fail; those needed `either_way` must be cleared as well. The sample
+    needs `at_least` clusters in any case.
 
     >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
     360
@@ -140,10 +143,10 @@ class Reason:
 class Requirement:
     """Outcome of one requirement.
 
-    It is *met* if the bound clears the limit, *broken* if the other bound lies beyond it, and
-    *open* otherwise. `why` returns the reasons why it is not met. `is_likely` is True if the
-    estimate clears the limit. `unsettled` is the bound that may clear its limit with more labels or
-    people; None for a count, which more labels raise in any case.
+    The state is *met* if the bound clears the limit, *broken* if the other bound lies beyond it,
+    and *open* otherwise. `why` returns the reasons why the requirement is not met. `is_likely` is
+    True if the estimate clears the limit. `unsettled` is the bound that may clear its limit with
+    more labels or people; None for a count, which more labels raise in any case.
     """
 
     state: State
@@ -177,7 +180,7 @@ def all_met(needs: Requirements) -> bool:
 
 
 def likely_fault(needs: Requirements) -> str:
-    """Return in a few words why a requirement would be missed by its estimate; "" if none."""
+    """Return the reason of the first requirement whose estimate misses the limit; "" if none."""
     faults = (reason for need in needs.values() if not need.is_likely for reason in need.why())
     return next((reason.short or reason.sentence for reason in faults), "")
 
@@ -239,14 +242,14 @@ def clusters_for_width(
 
 
 _MAX_PILOT_GROWTH = 100
-"""Multiple of the pilot's clusters above which "label more" is not a plan."""
+"""Largest multiple of the pilot's clusters that is planned."""
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """A grader's difference from the humans' kappa, as estimated in a pilot. `of_clusters` is its
-    variance over the pilot's `clusters`, `of_people` that over its `people`, NaN for fewer than
-    three. `alpha` is the one-sided level of the next interim analysis.
+    """A grader's difference from the humans' kappa, as estimated in a pilot. `of_clusters` is the
+    variance of the difference over the pilot's `clusters`, `of_people` the variance over its
+    `people`, NaN for fewer than three. `alpha` is the one-sided level of the next interim analysis.
     """
 
     rubric: str
@@ -260,8 +263,8 @@ class Pilot:
     alpha: float
 
     def chance(self, clusters: int, people: int | None = None) -> float:
-        """Return the probability that this number of clusters decides, if the estimate stays the
-        same: for these humans, or with `people` for this number of humans like them.
+        """Return the probability that this number of clusters decides, if the estimate is true: for
+        the same humans, or with `people` for this number of humans like them.
 
         It is the power of a t test on both variances, which fall with the numbers of clusters and
         humans; degrees of freedom as for the bound (`bounds.reach_over_people`).

@@ -1,4 +1,4 @@
-"""Rows of the results table: their columns, and the class that collects them (`ResultRows`)."""
+"""Rows of the results table (`ResultRow`), and the class that collects them (`ResultRows`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenhand.analysis.types import DataFrame
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
 FEW_MINORITY = 10
-"""Number of minority-class clusters below which intervals of coefficients have a remark."""
+"""Number of clusters with a minority label below which intervals of coefficients get a remark."""
 
 
 class TableRow(TypedDict):
@@ -44,20 +44,23 @@ RESULTS_KEY = RESULTS_COLUMNS[:6]
 
 
 class ResultRow(TableRow):
-    """Row with its remarks, whose text is `note`, and what verdicts use of it, if anything."""
+    """Row of the table with its remarks, whose text is `note`, and the values that verdicts use
+    (`deciding`), None if they do not use the row.
+    """
 
     remarks: Remarks
     deciding: Deciding | None
 
 
 def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
-    """Return the key that identifies a row: its `RESULTS_KEY`."""
+    """Return the values of the columns `RESULTS_KEY`, which identify a row."""
     raters = row["rater_a"], row["rater_b"]
     return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
 
 
 def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
-    """Return the size of a row's sample in words: one number if every cluster is a single unit.
+    """Return the size of a row's sample in words; `noun` names a cluster. A sample whose clusters
+    are single units has one number.
 
     >>> sample_of({"n_units": 400, "n_clusters": 100}, "item")
     '400 rows in 100 items'
@@ -71,8 +74,8 @@ def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
 
 
 def from_to(first: str, second: str) -> str:
-    """Return the `at` of a pair of names, such as a cell of a confusion matrix or a difference;
-    names that contain ">" are quoted.
+    """Return the `at` for a pair of names, such as a cell of a confusion matrix: "FIRST>SECOND".
+    Names that contain ">" are quoted.
 
     >>> from_to("yes", "no"), from_to("p>0", "other")
     ('yes>no', "'p>0'>other")
@@ -85,9 +88,9 @@ class ResultRows:
     """Rows of one rubric, by their key.
 
     Intervals without width are widened (`intervals.widened`), except for statistics that are
-    constant by construction. By view of the labels, "" or "|binary", `chance` has the frequencies
-    of the categories, which limit this width for coefficients, and `minority_clusters` the number
-    of clusters in which a human chose another category than the commonest.
+    constant by construction. `chance` and `minority_clusters` are by view of the labels, "" or
+    "|binary": the frequencies of the categories, which limit the width for coefficients, and the
+    number of clusters in which a human chose another category than the most frequent one.
     """
 
     rubric: str
@@ -95,7 +98,7 @@ class ResultRows:
     chance: dict[str, Chance] = field(default_factory=dict)
     minority_clusters: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
-    """Largest weight of a cluster: widened intervals count each cluster as 1 / this."""
+    """Largest weight of a cluster: n clusters count as n / heaviest in widened intervals."""
     compared: dict[tuple[str, str, str], Any] = field(default_factory=dict)
     """Evidence for verdicts (`analysis.verdicts.evidence`), by grader, subset and `at`."""
 
@@ -113,8 +116,9 @@ class ResultRows:
         at: str = "",
         note: Note = "",
     ) -> Interval:
-        """Add a row, and return its interval as stored. `counts` are (n_units, n_clusters). A
-        figure from 0 to 1 is moved `onto` the scale with this start and span.
+        """Add a row, and return its interval as stored. `counts` are (n_units, n_clusters). The
+        scale 0 to 1 of the interval is mapped `onto` the scale with this start and span. Raises
+        ValueError if there is a row with the same key.
         """
         deciding = interval.deciding
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
@@ -122,45 +126,63 @@ class ResultRows:
             raise ValueError(f"two results rows share the key {key}")
         # The kappa of a baseline, or of a rater with a single category, is always 0.
         is_constant = rater_b in BASELINES or says(join_notes(note), "constant_rater")
-        kind = entry_for(statistic).kind
-        if not (is_constant and kind == "coefficient"):
-            chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
-            disagreement = 0.0 if chance is None else chance.disagreement(statistic)
-            clusters = int(counts[1] / self.heaviest)  # as if all had the largest weight
-            interval = widened(interval, clusters, kind, disagreement)
-            # With few minority labels, bootstrap intervals are not reliable (see
-            # benchmarks/results/coverage-small.md). Verdicts check this themselves.
-            minority = self.minority_clusters.get(subset.removeprefix("all"), FEW_MINORITY)
-            is_coefficient = kind in ("coefficient", "difference")
-            decides = deciding is not None and not math.isnan(deciding.alpha)
-            has_bounds = not math.isnan(interval.low)
-            if minority < FEW_MINORITY and is_coefficient and not decides and has_bounds:
-                remark = Remark("few_rarer", (minority,))
-                interval = replace(interval, remarks=(*interval.remarks, remark))
+        if not (is_constant and entry_for(statistic).kind == "coefficient"):
+            interval = self._widened(statistic, interval, subset, counts[1])
         start, span = onto
-        moved = (start + span * value for value in (interval.estimate, interval.low, interval.high))
-        estimate, low, high = moved
-        interval = replace(interval, estimate=estimate, low=low, high=high)
+        interval = replace(
+            interval,
+            estimate=start + span * interval.estimate,
+            low=start + span * interval.low,
+            high=start + span * interval.high,
+        )
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
-            rubric=self.rubric, statistic=statistic, rater_a=rater_a, rater_b=rater_b,
-            subset=subset, at=at, n_units=int(counts[0]), n_clusters=int(counts[1]),
-            estimate=float(interval.estimate), low=float(interval.low), high=float(interval.high),
-            note=text_of(remarks), remarks=remarks, deciding=deciding,
-        )  # fmt: skip
+            rubric=self.rubric,
+            statistic=statistic,
+            rater_a=rater_a,
+            rater_b=rater_b,
+            subset=subset,
+            at=at,
+            n_units=int(counts[0]),
+            n_clusters=int(counts[1]),
+            estimate=float(interval.estimate),
+            low=float(interval.low),
+            high=float(interval.high),
+            note=text_of(remarks),
+            remarks=remarks,
+            deciding=deciding,
+        )
+        return interval
+
+    def _widened(self, statistic: str, interval: Interval, subset: str, clusters: int) -> Interval:
+        """Return a row's interval, widened if it has no width, with a remark on few minorities."""
+        kind, deciding = entry_for(statistic).kind, interval.deciding
+        chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
+        disagreement = 0.0 if chance is None else chance.disagreement(statistic)
+        n_effective = int(clusters / self.heaviest)  # as if all had the largest weight
+        interval = widened(interval, n_effective, kind, disagreement)
+        # With few minority labels, bootstrap intervals are not reliable (see
+        # benchmarks/results/coverage-small.md). Verdicts check this themselves.
+        minority = self.minority_clusters.get(subset.removeprefix("all"), FEW_MINORITY)
+        is_coefficient = kind in ("coefficient", "difference")
+        decides = deciding is not None and not math.isnan(deciding.alpha)
+        has_bounds = not math.isnan(interval.low)
+        if minority < FEW_MINORITY and is_coefficient and not decides and has_bounds:
+            remark = Remark("few_rarer", (minority,))
+            interval = replace(interval, remarks=(*interval.remarks, remark))
         return interval
 
     def added(self, *row: Any, **about: Any) -> ResultRow:
-        """Add a row as `add` does, and return it."""
+        """Add a row with the arguments of `add`, and return it."""
         self.add(*row, **about)
         return next(reversed(self.rows.values()))
 
-    def know_chance(self, coded: Coded, resamples: Resamples) -> None:
+    def record_chance(self, coded: Coded, resamples: Resamples) -> None:
         """Record the frequencies of the categories in one view of the labels."""
         included, weight = coded.labelled.copy(), resamples.mass[coded.clusters][:, None]
         # From humans only, if there are any: a grader's threshold must not change these.
-        if humans := coded.members("human"):
-            included[:, [at for at in range(included.shape[1]) if at not in humans]] = False
+        if coded.members("human"):
+            included[:, [kind != "human" for kind in coded.kinds]] = False
         weights = np.broadcast_to(weight, included.shape)[included]
         counts = np.bincount(coded.codes[included], weights, minlength=coded.q)
         if counts.any():
@@ -168,10 +190,8 @@ class ResultRows:
             values = coded.values if coded.is_number else ()
             ordered = None if coded.level == "nominal" else coded.ordered
             self.chance[view] = Chance(counts / counts.sum(), ordered, values)
-            is_minority = included & (coded.codes != counts.argmax())
-            self.minority_clusters[view] = resamples.mass_of(
-                coded.clusters, is_minority.any(axis=1)
-            )
+            has_minority = (included & (coded.codes != counts.argmax())).any(axis=1)
+            self.minority_clusters[view] = resamples.mass_of(coded.clusters, has_minority)
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""

@@ -2,11 +2,11 @@
 `remarks.toml`.
 
 `statistics.toml` defines each statistic: its kind, its display and its names. Intervals, reports
-and pages look it up there, never by a part of its name.
+and pages use this entry, never a part of the statistic's name.
 
-The note of a row is text for readers. Everything that the analysis or the report must know of a
-row, such as whether its threshold is tuned or why it has no interval, is the code of a remark, so
-that texts can be reworded without a change of verdicts.
+The note of a row is text for readers. Facts about a row that the analysis or the report uses, such
+as a tuned threshold or the reason why there is no interval, are codes of remarks, so that texts can
+be reworded without a change of verdicts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Literal
 from evenhand.texts import DASH, table_of
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
-"""Kind of a statistic: a `share` of cases; another figure from 0 to 1 (`unit`) or from -1 to 1
+"""Kind of a statistic: a `share` of cases; another number from 0 to 1 (`unit`) or from -1 to 1
 (`signed`); a chance-corrected `coefficient`; a `difference` of two coefficients; a `place`, such as
 a cut, a median or a number of people, whose interval may have no width."""
 
@@ -59,7 +59,7 @@ def statistics() -> dict[str, Statistic]:
 
 
 _MOST_PLACES = 10
-"""Decimals at which a value is compared with its limit: equal ones count as equal."""
+"""Decimals to which a value and its limit are compared: with no difference they count as equal."""
 
 
 def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
@@ -98,8 +98,8 @@ def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
     """
     if not math.isfinite(limit):
         return DASH
-    text = f"{limit:.{max([places, *(places_apart(bound, [limit], places) for bound in bounds)])}f}"
-    whole, _, decimals = text.partition(".")
+    shown_places = max([places, *(places_apart(bound, [limit], places) for bound in bounds)])
+    whole, _, decimals = f"{limit:.{shown_places}f}".partition(".")
     return f"{whole}.{decimals.rstrip('0').ljust(places, '0')}"
 
 
@@ -118,23 +118,25 @@ VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
 
 @cache
 def find_entry(name: str) -> Statistic | None:
-    """Return the entry of a statistic, or one made from that which it is a variant of; else None.
+    """Return the entry of a statistic; for a variant, one made from the entry of its base. Return
+    None if there is neither.
 
-    >>> found = find_entry("bias_order_p")
-    >>> found.name if found else ""
+    >>> entry = find_entry("bias_order_p")
+    >>> entry.name if entry else ""
     'Order of presentation, corrected p'
     """
     if entry := statistics().get(name):
         return entry
     for affix, (label, words) in VARIANTS.items():
-        is_ending = affix.startswith("_")
-        rest = name.removesuffix(affix) if is_ending else name.removeprefix(affix)
-        base = None if rest == name else find_entry(rest)
+        is_suffix = affix.startswith("_")
+        base_name = name.removesuffix(affix) if is_suffix else name.removeprefix(affix)
+        base = None if base_name == name else find_entry(base_name)
         if base is not None:
-            names = (", ".join(filter(None, (base.label, label))), f"{base.name}, {words}")
+            full_label = f"{base.label}, {label}" if base.label and label else base.label or label
+            full_name = f"{base.name}, {words}"
             if affix == "_p":
-                return Statistic(*names, digits=2)
-            return replace(base, label=names[0], name=names[1])
+                return Statistic(full_label, full_name, digits=2)
+            return replace(base, label=full_label, name=full_name)
     return None
 
 

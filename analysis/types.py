@@ -1,4 +1,4 @@
-"""Types of arrays by their content, and of tables. Functions document the shapes."""
+"""Types of arrays, named by their content, and of tables. Functions document the shapes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ Codes = npt.NDArray[np.intp]
 Labels = npt.NDArray[np.int8]
 """Codes of categories or verdicts, -1 for none."""
 Integers = npt.NDArray[np.integer[Any]]
+"""Whole numbers of any size, such as codes of either type."""
 Frequency = npt.NDArray[np.int64]
 """Number of times that each cluster occurs in the data, above 1 if identical ones are merged."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
+"""Values to add up, of any numeric type."""
 Sparse = Any
 """scipy.sparse.csr_array of whole numbers."""
 
 
 def code_type(q: int) -> np.dtype[Any]:
-    """Return the smallest integer type for the codes of q categories, and -1."""
+    """Return the smallest signed integer type for the codes of q categories, and -1."""
     return np.min_scalar_type(-max(q, 1))
 
 
-_One = TypeVar("_One", covariant=True)
+_Entry = TypeVar("_Entry", covariant=True)
 
 
-class Column(Protocol[_One]):
-    """Sequence with an entry for each unit or category: a list, an array, a Series."""
+class Column(Protocol[_Entry]):
+    """Sequence with an entry for each unit or category: a list, an array or a Series."""
 
     def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[_One]: ...
-    def __getitem__(self, place: int, /) -> Any: ...
+    def __iter__(self) -> Iterator[_Entry]: ...
+    def __getitem__(self, position: int, /) -> Any: ...

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +22,22 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
 
 TOLERANCE = 1e-9
+"""Largest difference between an estimate and a library's value."""
 _WEIGHTED = ("linear", "quadratic")
-Value = tuple[str, str, str, float]
-"""A library's value of a statistic: statistic, two raters (or a group and ""), value."""
+
+
+class Value(NamedTuple):
+    """A library's value of a statistic of two raters, or of a group (`rater_b` is "")."""
+
+    statistic: str
+    rater_a: str
+    rater_b: str
+    value: float
+
+
 Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
 """Function that starts to compute the libraries' values of a view (see `library_values`), and
-returns a function that waits for them. Results are awaited in the order in which they started.
-"""
+returns a function that waits for them. Results are awaited in the order in which they started."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Verification:
 
 @cache
 def libraries_are_here() -> bool:
-    """Return True if the libraries are installed: an installation for `check` alone has none."""
+    """Return True if the libraries are installed; an installation for `check` alone lacks them."""
     return all(find_spec(name) for name in ("krippendorff", "sklearn", "statsmodels"))
 
 
@@ -75,7 +85,8 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
         row = rows.get(statistic, rater_a, rater_b, subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(expected):
             continue
-        if (difference := abs(row["estimate"] - expected)) > TOLERANCE:
+        difference = abs(row["estimate"] - expected)
+        if difference > TOLERANCE:
             raise RuntimeError(
                 f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
                 f"a library gives {expected}"
@@ -103,17 +114,17 @@ def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
         # scikit-learn's checks of the arguments take longer than the coefficient.
         with config_context(skip_parameter_validation=True, assume_finite=True):
             value = cohen_kappa_score(first, second, labels=range(q), sample_weight=counts)
-        yield "cohen_kappa", rater_a, rater_b, float(value)
+        yield Value("cohen_kappa", rater_a, rater_b, float(value))
         cells = first.astype(np.intp) * q + second
         table = np.bincount(cells, counts, minlength=q * q).reshape(q, q)
         for weights in _WEIGHTED if coded.level != "nominal" else ():
             value = cohens_kappa(table, wt=weights, return_results=False)
-            yield f"weighted_kappa_{weights}", rater_a, rater_b, float(value)
+            yield Value(f"weighted_kappa_{weights}", rater_a, rater_b, float(value))
 
 
 def _group_values(coded: Coded) -> Iterator[Value]:
     """Yield Krippendorff's alphas, and Fleiss' kappa if all labelled units have the same number of
-    labels: else units with a single label would count in its marginals.
+    labels; otherwise units with a single label would count in its marginals.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa
@@ -129,6 +140,6 @@ def _group_values(coded: Coded) -> Iterator[Value]:
             value = krippendorff.alpha(
                 value_counts=counts, value_domain=list(domain), level_of_measurement=level
             )
-            yield f"krippendorff_alpha_{level}", group, "", float(value)
+            yield Value(f"krippendorff_alpha_{level}", group, "", float(value))
         if has_equal_counts:
-            yield "fleiss_kappa", group, "", float(fleiss_kappa(counts))
+            yield Value("fleiss_kappa", group, "", float(fleiss_kappa(counts)))

@@ -1,6 +1,8 @@
-"""Views of the labels with resamples of their clusters, on which each statistic is computed, and
-through which its rows are added to the results: `Writer` adds rows of one subset, `View` has one
-view of the labels, `RubricView` all labels and the request, `RatedView` the single ratings.
+"""Views of the labels with resamples of their clusters. Each statistic is computed on a view, which
+also adds its rows to the results.
+
+`Writer` adds rows of one subset. It is extended by `View` (one view of the labels), `RubricView`
+(all labels of a rubric, and the request) and `RatedView` (the single ratings).
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ T = TypeVar("T")
 
 
 class About(TypedDict, total=False):
-    """Optional arguments of `Writer.add`: raters of a row (`a` and `b`), its `at` and note, the
-    start and span of the scale that it is moved onto, and the reach of a share.
+    """Optional arguments of `Writer.add`: the raters of a row (`a` and `b`), its `at` and note, the
+    start and span of the scale that it is mapped onto, and the reach of a share.
     """
 
     a: str
@@ -60,13 +62,13 @@ class Writer:
         return self.draw if isinstance(self.draw, Resamples) else self.draw()
 
     def on(self, subset: str, clusters: Codes | None = None) -> Writer:
-        """Return a writer of another subset, with other units if in these `clusters` (units,)."""
+        """Return a writer of another subset, with its `clusters` (units,) if they are others."""
         clusters = self.clusters if clusters is None else clusters
         return Writer(self.rows, lambda: self.resamples, clusters, subset)
 
     @property
     def as_sampled(self) -> Note:
-        """Note for unweighted figures of a weighted sample; "" for other samples."""
+        """Remark on unweighted values of a weighted sample; "" for an unweighted sample."""
         return "" if self.resamples.weight is None else Remark("as_sampled")
 
     def sums(self, *features: Numbers) -> Array:
@@ -118,8 +120,9 @@ class Writer:
         """
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
-            drawn, why = self.resamples, reason or "no_variation"
-            interval = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
+            interval = self.resamples.interval(
+                figure, counts[1], reason=reason or "no_variation", undefined=undefined
+            )
             if entry_for(statistic).kind == "share":
                 interval = share_interval(interval, figure[1:], *counts, reach)
         elif isinstance(figure, Interval):
@@ -134,12 +137,12 @@ class Writer:
 
 @dataclass(frozen=True)
 class View(Writer):
-    """One view of the labels (`coded`), and its resamples. `known` caches values that several
-    statistics share, by the function that computes them.
+    """One view of the labels (`coded`), and its resamples. `cache` has values that several
+    statistics use, by the function that computes them.
     """
 
     coded: Coded = field(kw_only=True)
-    known: dict[Any, Any] = field(default_factory=dict, kw_only=True, repr=False)
+    cache: dict[Any, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
     @classmethod
     def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> View:
@@ -148,15 +151,15 @@ class View(Writer):
 
     def once(self, compute: Callable[[Coded, Resamples], T]) -> T:
         """Return `compute` of the labels and the resamples, cached for all statistics."""
-        if compute not in self.known:
-            self.known[compute] = compute(self.coded, self.resamples)
-        computed: T = self.known[compute]
-        return computed
+        if compute not in self.cache:
+            self.cache[compute] = compute(self.coded, self.resamples)
+        value: T = self.cache[compute]
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
 class RubricView(View):
-    """One view of the labels of a rubric, in an analysis as requested. `labels` are all of them;
+    """One view of the labels of a rubric, and the request of the analysis. `labels` are all labels;
     `coded` may have only those in agreement (`LabelMatrix.in_agreement`).
     """
 
@@ -168,30 +171,34 @@ class RubricView(View):
         cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
         """Return the views of labels: the categories, and the binary label if there is one."""
-        about: dict[str, Any] = {"labels": labels, "request": request}
+        fields: dict[str, Any] = {"labels": labels, "request": request}
         return [
-            cls(rows, draw, labels.clusters, coded.subset, coded=coded, **about)
+            cls(rows, draw, labels.clusters, coded.subset, coded=coded, **fields)
             for coded in labels.views
         ]
 
     def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
-        """Return another view of the labels, or of other labels in the same clusters."""
-        about: dict[str, Any] = {"clusters": coded.clusters, "subset": coded.subset, "coded": coded}
+        """Return the view `coded` of these labels, or of other `labels` in the same clusters."""
+        fields: dict[str, Any] = {
+            "clusters": coded.clusters,
+            "subset": coded.subset,
+            "coded": coded,
+        }
         labels = self.labels if labels is None else labels
-        return replace(self, draw=lambda: self.resamples, labels=labels, known={}, **about)
+        return replace(self, draw=lambda: self.resamples, labels=labels, cache={}, **fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatedView(RubricView):
     """A view of the categories of labels that are not deduplicated, with their ratings.
 
-    `given` are all ratings of the rubric, `ratings` those of raters who are not excluded,
-    `readings` the labels that these are combined to. `variants` are the rubric's other wordings
-    with their ratings.
+    `all_ratings` are the ratings of the rubric, `ratings` those of raters who are not excluded,
+    `readings` the labels that result from combining them. `variants` are the rubric's other
+    wordings with their ratings.
     """
 
     ratings: DataFrame
-    given: DataFrame
+    all_ratings: DataFrame
     readings: Readings
     variants: Sequence[tuple[Scale, DataFrame]] = ()
 
@@ -199,11 +206,12 @@ class RatedView(RubricView):
     def on_units(
         cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
     ) -> RatedView:
-        """Return the view; `rated` are the fields of this class."""
+        """Return the view of labels; `rated` are the fields that `RatedView` adds."""
         once, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
         draw = partial(request.resampled, once, labels.weight)
-        about: dict[str, Any] = {"coded": coded, "labels": labels, "request": request}
-        return cls(rows, draw, labels.clusters, **about, **rated)
+        return cls(
+            rows, draw, labels.clusters, coded=coded, labels=labels, request=request, **rated
+        )
 
     @cached_property
     def facts(self) -> UnitFacts:

@@ -138,7 +138,7 @@ def run_cell(population: Population, runs: range, resamples: int, seed: int) -> 
         readings = combine_readings(ratings, SCALE)
         labels, rows = encode(readings, SCALE, units), ResultRows(SCALE.name)
         request = Request(units, AnalysisSettings(resamples=resamples), seed=run)
-        rated = {"ratings": ratings, "given": ratings, "readings": readings}
+        rated = {"ratings": ratings, "all_ratings": ratings, "readings": readings}
         view = RatedView.on_units(rows, labels, request, **rated)
         add_preference_rows(view)
         for name, values in truth.items():

@@ -137,7 +137,7 @@ def _judged(labels: LabelMatrix) -> list[str]:
     rows = ResultRows(labels.scale.name)
     views = RubricView.of_labels(rows, folded, lambda: shared, Request(None, AnalysisSettings()))
     for view in views:
-        rows.know_chance(view.coded, shared)
+        rows.record_chance(view.coded, shared)
         add_pair_rows(view)
         add_humans_rows(view)
         add_baseline_rows(view)

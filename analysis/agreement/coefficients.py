@@ -1,14 +1,15 @@
-"""Coefficients of agreement: a function each for plain labels, and the kernels beneath them.
+"""Coefficients of agreement: one public function for each, and the array functions that they use.
 
-*Plain labels* are a table (units, raters) of any hashable labels with None or NaN for missing:
-nested lists, an array or a DataFrame; those of two raters are two sequences (units,). Categories
-are always declared. A coefficient comes with its 95% interval from a bootstrap of clusters.
+The *public functions* take a table of labels (units, raters): nested lists, an array or a DataFrame
+of hashable labels, None or NaN where a label is missing. Functions for two raters take two
+sequences (units,). Categories are always declared. A coefficient is returned with its 95% interval
+from a bootstrap of clusters.
 
-*Kernels* are pure functions of sums. A *table* is an array (..., q, q): how often the first rater
-chose the row's category and the second the column's. A *coincidence matrix* has the same shape, is
-symmetric and holds both orders of every pair of labels, each unit weighted 1 / (labels - 1)
-(Krippendorff 2011). Leading axes are resamples or pairs of raters, or absent: the same function
-serves the estimate and its resamples. Counts may be weighted. Undefined values are NaN.
+The *array functions* take counts, which may be weighted. A *table* is an array (..., q, q) of
+counts: the first rater chose the row's category, the second the column's. A *coincidence matrix*
+has the same shape, is symmetric, and counts every pair of labels in both orders, with weight
+1 / (labels - 1) for its unit (Krippendorff 2011). Leading axes are resamples or pairs of raters, or
+absent, so that one function computes the estimate and its resamples. Undefined values are NaN.
 """
 
 from __future__ import annotations
@@ -50,17 +51,14 @@ Chance = Callable[[Array, Array], Array]
 (q, q)."""
 
 _NO_VARIATION = 1e-12
-"""Room for rounding: expected (dis)agreement this close to its bound means no variation."""
+"""Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(Interval):
-    """A coefficient with its 95% interval.
-
-    It is over `n` units that at least two raters labelled, in `n_clusters` clusters.
-
-    `se` is the large-sample standard error of Cohen's kappa for independent units and `se_null`
-    that under no agreement; NaN for other coefficients.
+    """A coefficient with its 95% interval, from `n` units that at least two raters labelled, in
+    `n_clusters` clusters. `se` is the large-sample standard error of Cohen's kappa for independent
+    units, `se_null` that without agreement; both are NaN for other coefficients.
     """
 
     n: int
@@ -70,7 +68,7 @@ class Agreement(Interval):
 
     @property
     def reason(self) -> str:
-        """Reason why the estimate or its interval is NaN; empty where neither is."""
+        """Reason why the estimate or its interval is NaN; "" if neither is."""
         return self.note if np.isnan([self.estimate, self.low, self.high]).any() else ""
 
 
@@ -85,30 +83,15 @@ def cohen_kappa(
 ) -> Agreement:
     """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
 
-    Parameters
-    ----------
-    first, second : sequence (units,)
-        Labels, any hashable; None or NaN where there is none.
-    categories : sequence
-        All labels that may be given, in order where there is one.
-    weights : "identity", "linear", "quadratic" or agreement weights (q, q)
-    clusters : sequence (units,), optional
-        Any hashable id of each unit's cluster; without them every unit is its own.
-    bootstrap : Bootstrap, optional
-        Number of resamples, seed and method of the interval.
+    - `first`, `second`: sequences (units,) of hashable labels, None or NaN for a missing label.
+    - `categories`: all permitted labels; in order, if they have one.
+    - `weights`: "identity", "linear", "quadratic", or agreement weights (q, q).
+    - `clusters`: hashable id of each unit's cluster, (units,); by default units are clusters.
+    - `bootstrap`: number of resamples and seed of the interval.
 
-    Returns
-    -------
-    Agreement
-        Its standard errors are those of Fleiss, Cohen & Everitt (1969), equations 9 and 13.
+    The standard errors are those of Fleiss, Cohen & Everitt (1969), equations 9 and 13. Raises
+    InputError if the sequences differ in length, or a label is not one of the categories.
 
-    Raises
-    ------
-    InputError
-        Where the two have different lengths or a label is none of the categories.
-
-    Examples
-    --------
     The balanced table of Feinstein & Cicchetti (1990), 85% agreement:
 
     >>> first = ["yes"] * 49 + ["no"] * 51
@@ -125,11 +108,9 @@ def cohen_kappa(
     (0.7, 0.0, 10)
     """
     matrix = agreement_weights(len(categories), weights)
-    labels, statistic = (first, second), partial(kappas, weights=matrix)
-    options = categories, clusters, bootstrap
-    result, table = _agreement_of_two(labels, *options, statistic, matrix)
-    se, se_null = _kappa_errors(table, matrix)
-    return replace(result, se=se, se_null=se_null)
+    pair = _Pair.of(first, second, categories, clusters, bootstrap)
+    se, se_null = _kappa_errors(pair.table, matrix)
+    return replace(pair.agreement(partial(kappas, weights=matrix), matrix), se=se, se_null=se_null)
 
 
 def scott_pi(
@@ -140,7 +121,9 @@ def scott_pi(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
-    """Scott's pi of two raters (1955); the parameters are those of `cohen_kappa`.
+    """Scott's pi of two raters (1955).
+
+    The parameters, except for `weights`, are those of `cohen_kappa`.
 
     The unbalanced table of Feinstein & Cicchetti (1990):
 
@@ -149,9 +132,8 @@ def scott_pi(
     >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
     0.314
     """
-    labels, statistic = (first, second), partial(corrected, chance=scott_chance)
-    options = categories, clusters, bootstrap
-    return _agreement_of_two(labels, *options, statistic, np.eye(len(categories)))[0]
+    pair = _Pair.of(first, second, categories, clusters, bootstrap)
+    return pair.agreement(partial(corrected, chance=scott_chance), np.eye(len(categories)))
 
 
 def fleiss_kappa(
@@ -163,28 +145,10 @@ def fleiss_kappa(
 ) -> Agreement:
     """Fleiss' kappa of many raters (1971), generalised to unequal numbers of them (Gwet 2014).
 
-    Parameters
-    ----------
-    labels : table (units, raters)
-        Nested lists, an array or a DataFrame of any hashable; None or NaN where there is none.
-    categories : sequence
-        All labels that may be given, in order where there is one.
-    clusters : sequence (units,), optional
-        Any hashable id of each unit's cluster; without them every unit is its own.
-    bootstrap : Bootstrap, optional
-        Number of resamples, seed and method of the interval.
+    `labels` is a table (units, raters): nested lists, an array or a DataFrame of hashable labels,
+    None or NaN if missing. The other parameters are those of `cohen_kappa`. Raises InputError if
+    labels are not a table, a label is not one of the categories, or a unit has no cluster.
 
-    Returns
-    -------
-    Agreement
-
-    Raises
-    ------
-    InputError
-        Where labels are no table, a label is none of the categories, or a unit has no cluster.
-
-    Examples
-    --------
     Four raters with gaps (Gwet 2014, p. 120):
 
     >>> rows = ["11-1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222"]
@@ -265,10 +229,11 @@ def krippendorff_alpha(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
-    """Krippendorff's alpha of two or more raters at the level named (2011).
+    """Krippendorff's alpha of two or more raters (2011).
 
-    `level` is "nominal", "ordinal" or "interval"; the last takes the categories' own numbers and
-    raises InputError where they are none. Other parameters are those of `fleiss_kappa`.
+    `level` is the level of measurement: "nominal", "ordinal" or "interval". The interval level
+    raises InputError if the categories are not numbers. The other parameters are those of
+    `fleiss_kappa`.
 
     Krippendorff's example A:
 
@@ -281,9 +246,9 @@ def krippendorff_alpha(
     group = _Group.of(labels, categories, clusters, bootstrap)
     unit_pairs = coincidences(group.counts).reshape(len(group.counts), -1)
     matrices = group.sums(unit_pairs).reshape(-1, q, q)
-    squares = np.subtract.outer(values, values) ** 2
-    metric = 1.0 - squares / max(float(squares.max()), 1.0)
-    weights = np.eye(q) if level == "nominal" else metric
+    squared_distances = np.subtract.outer(values, values) ** 2
+    metric_weights = 1.0 - squared_distances / max(float(squared_distances.max()), 1.0)
+    weights = np.eye(q) if level == "nominal" else metric_weights
     shares = matrices[0].sum(axis=0) / max(float(matrices[0].sum()), 1.0)
     disagreement = 1.0 - shares @ weights @ shares
     return group.agreement(alpha(matrices, level, values), chance_disagreement=disagreement)
@@ -298,8 +263,8 @@ def observed_agreement(
 ) -> Agreement:
     """Mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
 
-    The parameters are those of `fleiss_kappa`. Two of three raters agree on one unit, all on the
-    other: (1/3 + 1) / 2.
+    The parameters are those of `fleiss_kappa`. In the example, 1 of 3 pairs of labels agrees on the
+    first unit and all 3 on the second: (1/3 + 1) / 2.
 
     >>> round(observed_agreement([["a", "a", "b"], ["b", "b", "b"]], categories="ab").estimate, 4)
     0.6667
@@ -316,12 +281,13 @@ def specific_agreement(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> dict[Hashable, Agreement]:
-    """Agreement on each category: of all ordered pairs of labels on a unit whose first is the
-    category, the share whose second is too (Uebersax 1982; with two raters Dice's index).
+    """Return the agreement on each category, by category (Uebersax 1982; with two raters Dice's
+    index): among the ordered pairs of labels on a unit whose first label is the category, the share
+    whose second label is the category too.
 
-    The parameters are those of `fleiss_kappa`. Returns a dict by category; `n` counts the units
-    where some rater chose it. With two raters and two categories this is positive and negative
-    agreement; the unbalanced table of Cicchetti & Feinstein (1990):
+    The parameters are those of `fleiss_kappa`; `n` counts the units where a rater chose the
+    category. With two raters and two categories this is positive and negative agreement. The
+    unbalanced table of Cicchetti & Feinstein (1990):
 
     >>> first = [1] * 90 + [0] * 10
     >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
@@ -341,9 +307,10 @@ def specific_agreement(
 
 
 def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -> Array:
-    """Count how often the first rater chose the row's category and the second the column's, (q, q).
+    """Return the confusion matrix (q, q): the number of units for which the first rater chose the
+    row's category and the second the column's.
 
-    `first` and `second` are labels (units,); units without a label from both are left out.
+    `first` and `second` are labels (units,); units that only one of them labelled are left out.
 
     >>> confusion_matrix("aab", "abb", categories="ab").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -353,7 +320,9 @@ def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -
 
 @dataclass(frozen=True)
 class IntraRater:
-    """Agreement of a rater with themselves: means over pairs of readings, and each pair's kappa."""
+    """Agreement of a rater with their own repeated labels: mean observed agreement and mean kappa
+    over pairs of readings, and the kappa of each pair by its two columns.
+    """
 
     agreement: float
     kappa: float
@@ -368,9 +337,10 @@ def intra_rater(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> IntraRater:
-    """Agreement of one rater's repeated readings (units, readings) of the same units.
+    """Return the agreement of one rater's repeated labels of the same units.
 
-    Observed agreement and `cohen_kappa` of every two readings, by their columns.
+    `readings` is a table of labels (units, readings); the other parameters are those of
+    `cohen_kappa`, which is computed for every two readings.
 
     >>> result = intra_rater([["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]], categories="ab")
     >>> result.agreement, result.kappa
@@ -380,12 +350,11 @@ def intra_rater(
     columns = codes.T.astype(object)
     columns[columns < 0] = None
     pairs, agreements = {}, []
+    options: dict[str, Any] = {"weights": weights, "clusters": clusters, "bootstrap": bootstrap}
     for a, b in combinations(range(len(columns)), 2):
-        labels = columns[a], columns[b]
-        agreements.append(float(observed(confusion_matrix(*labels, categories=code_range))))
-        pairs[a, b] = cohen_kappa(
-            *labels, categories=code_range, weights=weights, clusters=clusters, bootstrap=bootstrap
-        )
+        table = confusion_matrix(columns[a], columns[b], categories=code_range)
+        agreements.append(float(observed(table)))
+        pairs[a, b] = cohen_kappa(columns[a], columns[b], categories=code_range, **options)
     estimates = [kappa.estimate for kappa in pairs.values()]
     return IntraRater(_mean_of_defined(agreements), _mean_of_defined(estimates), pairs)
 
@@ -404,7 +373,7 @@ def _tables_of_two(
     cluster = np.zeros_like(rows, np.intp)
     if clusters is not None:
         cluster = cluster_codes(clusters, len(rows))
-    # The first row and column are for missing labels: cheaper than selecting the units with both.
+    # The first row and column count missing labels: faster than to select units with two labels.
     n, width = int(cluster.max()) + 1, len(categories) + 1
     cells = (cluster * width + rows + 1) * width + columns + 1
     counts = np.bincount(cells, minlength=n * width * width).reshape(n, width, width)
@@ -415,41 +384,59 @@ def _no_pairable_units() -> Agreement:
     return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
 
 
-def _agreement_of_two(
-    labels: tuple[Any, Any],
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None,
-    bootstrap: Bootstrap | None,
-    statistic: Callable[[Array], Array],
-    weights: Array,
-) -> tuple[Agreement, Array]:
-    """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
-    interval, and the table (q, q) of all units. Without clusters, units with the same two labels
-    are resampled as one cluster that occurs as often as there are such units.
+@dataclass(frozen=True)
+class _Pair:
+    """Labels of two raters as a table of counts for each cluster, (clusters, q, q).
+
+    `frequency` (clusters,) is the number of times that each cluster occurs. Without clusters, units
+    with the same two labels are one cluster that occurs as often as there are such units.
     """
-    tables = _tables_of_two(*labels, categories, clusters)
-    frequency = np.ones(len(tables), dtype=np.intp)
-    if clusters is None and tables.any():
-        counts, shape = tables.ravel(), tables.shape[1:]
-        used = np.flatnonzero(counts)
-        tables = np.eye(counts.size, dtype=np.intp)[used].reshape(-1, *shape)
-        frequency = counts[used]
-    table = np.tensordot(frequency, tables, axes=1).astype(float)
-    n = int(table.sum())
-    if not n:
-        return _no_pairable_units(), table
-    n_clusters = int(frequency @ tables.any((1, 2)))
-    resamples = (bootstrap or Bootstrap()).draw(frequency)
-    result = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
-    shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
-    result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
-    return Agreement(**vars(result), n=n, n_clusters=n_clusters), table
+
+    tables: Codes
+    frequency: Codes
+    bootstrap: Bootstrap
+
+    @classmethod
+    def of(
+        cls,
+        first: Any,
+        second: Any,
+        categories: Column[Hashable],
+        clusters: Column[Hashable] | None,
+        bootstrap: Bootstrap | None,
+    ) -> _Pair:
+        tables = _tables_of_two(first, second, categories, clusters)
+        frequency = np.ones(len(tables), dtype=np.intp)
+        if clusters is None and tables.any():
+            counts, shape = tables.ravel(), tables.shape[1:]
+            used_cells = np.flatnonzero(counts)
+            tables = np.eye(counts.size, dtype=np.intp)[used_cells].reshape(-1, *shape)
+            frequency = counts[used_cells]
+        return cls(tables, frequency, bootstrap or Bootstrap())
+
+    @property
+    def table(self) -> Array:
+        """Table (q, q) of all units."""
+        return np.asarray(np.tensordot(self.frequency, self.tables, axes=1), dtype=float)
+
+    def agreement(self, statistic: PairStatistic, weights: Array) -> Agreement:
+        """Return a statistic that uses these agreement weights (q, q), with its interval."""
+        table = self.table
+        n = int(table.sum())
+        if not n:
+            return _no_pairable_units()
+        n_clusters = int(self.frequency @ self.tables.any((1, 2)))
+        resamples = self.bootstrap.draw(self.frequency)
+        result = resamples.interval(statistic(resamples.totals(self.tables)), n_clusters)
+        shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
+        result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
+        return Agreement(**vars(result), n=n, n_clusters=n_clusters)
 
 
 @dataclass(frozen=True)
 class _Group:
     """Labels of a group of raters as counts of the categories (rows, q), with the cluster of each
-    row, (rows,), and the resamples of these.
+    row, (rows,), and the resamples of the clusters.
 
     Without clusters, units with equal counts share one row, a cluster that occurs as often as there
     are such units: a million units cost no more than their few hundred patterns.
@@ -477,7 +464,7 @@ class _Group:
 
     @property
     def pairable(self) -> Mask:
-        """True for the rows with two labels or more."""
+        """Mask (rows,) of the rows with two labels or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2)
 
     def sums(self, *features: Array | Mask) -> Array:
@@ -487,31 +474,31 @@ class _Group:
     def corrected(self, chance: Chance, weights: Array | None = None) -> Agreement:
         """Return observed agreement corrected for chance."""
         matrix = np.eye(self.counts.shape[1]) if weights is None else weights
-        labels = self.counts.sum(axis=1, keepdims=True)
+        n_labels = self.counts.sum(axis=1, keepdims=True)
         agreed = agreeing_shares(self.counts, matrix)
-        unit_shares = self.counts / np.maximum(labels, 1.0)
-        sums = self.sums(self.pairable, agreed, labels > 0, unit_shares)
-        shares = ratio(sums[:, 3:], sums[:, 2:3])
-        expected = chance(shares, matrix)
-        values = chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
+        unit_shares = self.counts / np.maximum(n_labels, 1.0)
+        sums = self.sums(self.pairable, agreed, n_labels > 0, unit_shares)
+        n_pairable, agreed_sum, n_labelled, share_sums = np.split(sums, [1, 2, 3], axis=1)
+        expected = chance(ratio(share_sums, n_labelled), matrix)
+        values = chance_corrected(ratio(agreed_sum, n_pairable)[:, 0], expected)
         return self.agreement(values, chance_disagreement=1.0 - float(expected[0]))
 
     def agreement(
         self,
         values: Array,
-        chosen: Mask | None = None,
+        rows: Mask | None = None,
         reason: Reason = "no_variation",
         chance_disagreement: float | None = None,
     ) -> Agreement:
-        """Return estimate and interval from replicates (resamples,), over the rows `chosen`.
+        """Return the estimate and its interval from replicates (resamples,) of a statistic.
 
-        Without `chosen` these are the `pairable` rows. `reason` explains an undefined estimate.
-        `chance_disagreement` is the disagreement that a coefficient expects by chance; without it
-        the statistic is a share.
+        `rows` is the mask of the rows that it is computed from, by default those that are
+        `pairable`. `reason` explains an undefined estimate. `chance_disagreement` is the
+        disagreement that a coefficient expects by chance; None for a share.
         """
         if not self.pairable.any():
             return _no_pairable_units()
-        rows = self.pairable if chosen is None else chosen
+        rows = self.pairable if rows is None else rows
         n, n_clusters = self.resamples.count(self.clusters, rows)
         result = self.resamples.interval(values, n_clusters, reason=reason)
         if chance_disagreement is None:
@@ -523,13 +510,14 @@ class _Group:
 
 
 def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
-    """Return the weighted kappa on a scale of many points that shows as much as this kappa of two
-    raters who say yes to half of the units.
+    """Return the weighted kappa on a scale of many points that corresponds to this kappa of yes/no
+    labels, if two raters each answer yes for half of the units.
 
-    Both come from the same correlation r of what two raters see, if that is normal. Balanced yes/no
-    labels have the tetrachoric correlation r = sin(kappa pi / 2) (Sheppard 1899; Pearson 1900). On
-    a scale the mean distance of two raters is the root of 1 - r of that expected by chance, so that
-    kappa with linear weights (Cohen 1968) is 1 - sqrt(1 - r); with quadratic weights it is r.
+    The correspondence assumes that both kappas come from one correlation r of the raters' normally
+    distributed impressions. Balanced yes/no labels have the tetrachoric correlation
+    r = sin(kappa pi / 2) (Sheppard 1899; Pearson 1900). On a scale, the mean distance of two raters
+    is sqrt(1 - r) times the distance expected by chance. So kappa with linear weights (Cohen 1968)
+    is 1 - sqrt(1 - r); with quadratic weights it is r.
 
     >>> [round(kappa_on_scale(kappa), 3) for kappa in (0.0, 0.2, 0.4, 1.0)]
     [0.0, 0.169, 0.358, 1.0]
@@ -541,9 +529,9 @@ def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
 
 
 def agreement_weights(q: int, kind: str | npt.ArrayLike = "identity") -> Array:
-    """Agreement weights (q, q): "identity", "linear" 1 - |i-j|/(q-1), or "quadratic", 1 - its
-    square; given weights as they are. Source: Cohen 1968; Fleiss & Cohen 1973 for the quadratic
-    ones.
+    """Return agreement weights (q, q). "identity" is 1 for equal categories and 0 for others,
+    "linear" is 1 - d with the distance d = |i - j| / (q - 1) (Cohen 1968), "quadratic" is 1 - d^2
+    (Fleiss & Cohen 1973). An array of weights is returned unchanged.
 
     >>> agreement_weights(3, "linear").tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
@@ -557,13 +545,13 @@ def agreement_weights(q: int, kind: str | npt.ArrayLike = "identity") -> Array:
 
 
 def chance_corrected(observed: Array, expected: Array) -> Array:
-    """Return (observed - expected) / (1 - expected); NaN where chance alone explains everything."""
-    room = 1.0 - np.asarray(expected, dtype=float)
-    beyond = np.asarray(observed - expected, dtype=float)
-    # No better than chance is 0, not 1e-17: verdicts compare with it.
-    beyond = np.where(np.abs(beyond) < _NO_VARIATION, 0.0, beyond)
-    defined = room > _NO_VARIATION
-    return np.asarray(np.where(defined, beyond / np.where(defined, room, 1.0), np.nan))
+    """Return (observed - expected) / (1 - expected); NaN where the expected agreement is 1."""
+    chance_disagreement = 1.0 - np.asarray(expected, dtype=float)
+    excess = np.asarray(observed - expected, dtype=float)
+    # Agreement no better than chance is exactly 0, not 1e-17, because verdicts compare with 0.
+    excess = np.where(np.abs(excess) < _NO_VARIATION, 0.0, excess)
+    is_defined = chance_disagreement > _NO_VARIATION
+    return np.asarray(excess / np.where(is_defined, chance_disagreement, np.nan))
 
 
 def marginals(tables: Array) -> tuple[Array, Array]:
@@ -574,19 +562,21 @@ def marginals(tables: Array) -> tuple[Array, Array]:
 
 
 def observed(tables: Array, weights: Array | None = None) -> Array:
-    """Share (...) of units on which two raters agree, from tables (..., q, q), or weighted."""
+    """Return the share (...) of units on which two raters agree, from tables (..., q, q); with
+    agreement weights (q, q), their mean weight.
+    """
     if weights is None:
         agreed = np.trace(tables, axis1=-2, axis2=-1)
-    else:  # the last axes first, as they lie in memory: along contiguous memory
+    else:  # transposed, so that the product runs along contiguous memory
         flat = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
         agreed = (weights.reshape(-1) @ flat).reshape(tables.shape[:-2][::-1]).T
     return ratio(agreed, tables.sum((-2, -1)))
 
 
 def kappas(tables: Array, weights: Array | None = None) -> Array:
-    """Cohen's kappa (...) from tables (..., q, q), or weighted kappa (Cohen 1960, 1968).
+    """Return Cohen's kappa (...) from tables (..., q, q), or weighted kappa (Cohen 1960, 1968).
 
-    The same 85% agreement under imbalance (Feinstein & Cicchetti 1990, two tables):
+    Two tables with 85% agreement, balanced and unbalanced (Feinstein & Cicchetti 1990):
 
     >>> kappas(np.array([[[40.0, 9], [6, 45]], [[80.0, 10], [5, 5]]])).round(3).tolist()
     [0.7, 0.318]
@@ -599,8 +589,11 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
 
 
 def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Array:
-    """Agreement (...) corrected for the agreement by chance of the raters' mean marginals: Scott's
-    pi (1955), Gwet's AC1, with weights (q, q) his AC2 (2014, ch. 4), Brennan & Prediger (1981).
+    """Return agreement (...) of two raters corrected for chance, from tables (..., q, q); `chance`
+    computes the agreement by chance from the raters' mean marginals.
+
+    With `scott_chance` it is Scott's pi (1955), with `gwet_chance` Gwet's AC1, or AC2 if there are
+    `weights` (q, q) (2014, ch. 4), with `uniform_chance` Brennan & Prediger's coefficient (1981).
 
     >>> table = np.array([[80.0, 10], [5, 5]])
     >>> [round(float(corrected(table, by)), 3) for by in (scott_chance, gwet_chance)]
@@ -613,8 +606,8 @@ def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Ar
 
 
 def balanced_accuracy(tables: Array) -> Array:
-    """Mean (...), over the categories that the first rater uses, of the share of them that the
-    second repeats, from tables (..., q, q) (Brodersen et al. 2010); NaN for an empty table.
+    """Return balanced accuracy (...) from tables (..., q, q) (Brodersen et al. 2010): the mean over
+    the first rater's categories of the share of labels that the second repeats; NaN if empty.
 
     >>> balanced_accuracy(np.array([[8.0, 2], [0, 1]])).item()
     0.9
@@ -644,8 +637,8 @@ def bias_index(tables: Array) -> Array:
 
 
 def mean_differences(tables: Array, values: Sequence[float]) -> Array:
-    """Mean (...) of the second rater's labels minus the first's, from tables (..., q, q) of
-    categories with these `values` (q,).
+    """Return the mean (...) of the second rater's values minus the first's, from tables (..., q, q)
+    of categories with these `values` (q,).
 
     >>> mean_differences(np.array([[2.0, 1], [0, 1]]), [1, 2]).item()
     0.25
@@ -655,27 +648,29 @@ def mean_differences(tables: Array, values: Sequence[float]) -> Array:
 
 
 def rank_correlations(tables: Array) -> Array:
-    """Spearman's rho (...) of two raters' labels in ordered categories, ties at their mean rank
-    (Kendall & Gibbons 1990, section 3.8), from tables (..., q, q); NaN where one rater is constant.
+    """Return Spearman's rho (...) from tables (..., q, q) of ordered categories, with ties at their
+    mean rank (Kendall & Gibbons 1990, section 3.8); NaN if one rater is constant.
 
     >>> rank_correlations(np.array([[2.0, 1, 0], [0, 1, 1], [0, 0, 2]])).round(4).item()
     0.87
     """
     first, second = marginals(tables)
-    x, y = (np.cumsum(margin, -1) - margin / 2.0 - 0.5 for margin in (first, second))
+    x, y = (np.cumsum(margin, -1) - margin / 2.0 - 0.5 for margin in (first, second))  # mid-ranks
     joint = ratio(tables, tables.sum((-2, -1), keepdims=True))
     covariance = (x * (joint @ y[..., None])[..., 0]).sum(-1)
-    spread = (first * x**2).sum(-1) * (second * y**2).sum(-1)
-    return ratio(covariance, np.sqrt(spread))
+    variances = (first * x**2).sum(-1) * (second * y**2).sum(-1)
+    return ratio(covariance, np.sqrt(variances))
 
 
 def scott_chance(shares: Array, weights: Array) -> Array:
-    """Chance agreement of raters with one marginal, unweighted: Scott 1955, Fleiss 1971."""
+    """Return the chance agreement for equal category shares (..., q) (Scott 1955; Fleiss 1971)."""
     return np.asarray((shares**2).sum(-1))
 
 
 def gwet_chance(shares: Array, weights: Array) -> Array:
-    """Gwet's chance agreement from shares (..., q): sum(W) / (q (q-1)) * sum pi (1 - pi)."""
+    """Return Gwet's chance agreement (2014, ch. 5) from shares p (..., q) and agreement weights W:
+    sum(W) / (q (q - 1)) * sum p (1 - p).
+    """
     q = shares.shape[-1]
     if q < 2:
         return np.full(shares.shape[:-1], np.nan)
@@ -683,26 +678,28 @@ def gwet_chance(shares: Array, weights: Array) -> Array:
 
 
 def uniform_chance(shares: Array, weights: Array) -> Array:
-    """Chance agreement where every category is equally likely: the mean weight."""
+    """Return the chance agreement if every category is equally likely: the mean weight."""
     return np.full(shares.shape[:-1], weights.mean())
 
 
 def alpha(
     coincidences: Array, level: str = "nominal", values: Sequence[float] | None = None
 ) -> Array:
-    """Krippendorff's alpha (...), 1 - D_o / D_e, from coincidence matrices (..., q, q). `level` is
-    "nominal", "ordinal" or "interval", the last with the categories' `values`. Source: Krippendorff
-    2011, section E. His example A: two raters, ten units, labels 0 and 1.
+    """Return Krippendorff's alpha (...), 1 - D_o / D_e, from coincidence matrices (..., q, q)
+    (Krippendorff 2011, section E).
+
+    `level` is "nominal", "ordinal" or "interval"; the interval level needs the categories' `values`
+    (q,). Krippendorff's example A, of two raters, ten units, and labels 0 and 1:
 
     >>> alpha(np.array([[10.0, 4.0], [4.0, 2.0]])).round(3).item()
     0.095
     """
     totals = coincidences.sum(-1)
-    within, expected = np.zeros((2, *totals.shape[:-1]))
+    observed_sum, expected_sum = np.zeros((2, *totals.shape[:-1]))
     positions: Array | None = None  # nominal categories are equally far from each other
     if level == "ordinal":
-        # His distance between c and k sums the frequencies from c to k, less half of those two (eq.
-        # 8), which is the difference of the categories' mid-ranks.
+        # Krippendorff's distance between categories c and k (eq. 8) is the sum of the frequencies
+        # from c to k, less half of those of c and k: the difference of their mid-ranks.
         positions = np.cumsum(totals, axis=-1) - totals / 2.0
     elif level != "nominal":
         if values is None or len(values) != totals.shape[-1]:
@@ -710,60 +707,61 @@ def alpha(
         positions = np.asarray(values, dtype=float)
     for i, j in combinations(range(totals.shape[-1]), 2):
         distance = 1.0 if positions is None else (positions[..., i] - positions[..., j]) ** 2
-        within += (coincidences[..., i, j] + coincidences[..., j, i]) * distance
-        expected += 2.0 * totals[..., i] * totals[..., j] * distance
-    return alpha_of(within, expected, totals)
+        observed_sum += (coincidences[..., i, j] + coincidences[..., j, i]) * distance
+        expected_sum += 2.0 * totals[..., i] * totals[..., j] * distance
+    return alpha_from_sums(observed_sum, expected_sum, totals)
 
 
 def alpha_with(coincidences: Array, distances: Array) -> Array:
-    """Krippendorff's alpha (...) from coincidence matrices (..., q, q) and squared `distances`
-    (q, q) between categories.
+    """Return Krippendorff's alpha (...) from coincidence matrices (..., q, q) and squared
+    `distances` (q, q) between categories.
 
     >>> alpha_with(np.array([[10.0, 4.0], [4.0, 2.0]]), 1 - np.eye(2)).round(3).item()
     0.095
     """
     totals = coincidences.sum(-1)
-    expected = ((totals @ distances) * totals).sum(-1)
-    return alpha_of((coincidences * distances).sum((-2, -1)), expected, totals)
+    expected_sum = ((totals @ distances) * totals).sum(-1)
+    return alpha_from_sums((coincidences * distances).sum((-2, -1)), expected_sum, totals)
 
 
-def alpha_of(within: Array, expected: Array, totals: Array) -> Array:
-    """Krippendorff's alpha (...) from the summed distances of labels `within` units, those
-    `expected` of all pairs of labels, and how often each category was used, `totals` (..., q).
+def alpha_from_sums(observed_sum: Array, expected_sum: Array, totals: Array) -> Array:
+    """Return Krippendorff's alpha (...) from sums of squared distances: `observed_sum` over pairs
+    of labels of the same unit, `expected_sum` over all pairs of labels. `totals` (..., q) is the
+    number of labels of each category.
     """
-    return 1.0 - ratio((totals.sum(-1) - 1.0) * within, expected)
+    return 1.0 - ratio((totals.sum(-1) - 1.0) * observed_sum, expected_sum)
 
 
 def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
-    """Standard errors of kappa from counts (q, q) with agreement weights (q, q): unrestricted, and
-    under the hypothesis of no agreement.
-
-    Source: Fleiss, Cohen & Everitt 1969, equations 9 and 13. Their example:
+    """Return two standard errors of kappa from counts (q, q) with agreement weights (q, q): in
+    general, and under the hypothesis of no agreement (Fleiss, Cohen & Everitt 1969, equations 9
+    and 13). Their example:
 
     >>> table = np.array([[106.0, 10, 4], [22, 28, 10], [2, 12, 6]])
     >>> [round(error, 4) for error in _kappa_errors(table, np.eye(3))]
     [0.0537, 0.0555]
     """
     n = table.sum()
-    p = table / max(n, 1.0)
-    rows, columns = p.sum(axis=1), p.sum(axis=0)
+    shares = table / max(n, 1.0)
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     chance = np.outer(rows, columns)
-    agreed, expected = (p * weights).sum(), (chance * weights).sum()
+    agreed, expected = (shares * weights).sum(), (chance * weights).sum()
     mean_weights = np.add.outer(weights @ columns, rows @ weights)
-    room = 1.0 - expected
-    if not n or room < _NO_VARIATION:
+    chance_disagreement = 1.0 - expected
+    if not n or chance_disagreement < _NO_VARIATION:
         return np.nan, np.nan
-    spread = (p * (weights * room - mean_weights * (1 - agreed)) ** 2).sum()
-    spread -= (agreed * expected - 2 * expected + agreed) ** 2
-    null = (chance * (weights - mean_weights) ** 2).sum() - expected**2
+    deviations = weights * chance_disagreement - mean_weights * (1 - agreed)
+    variance = (shares * deviations**2).sum()
+    variance -= (agreed * expected - 2 * expected + agreed) ** 2
+    null_variance = (chance * (weights - mean_weights) ** 2).sum() - expected**2
     return (
-        float(np.sqrt(max(spread, 0.0) / n) / room**2),
-        float(np.sqrt(max(null, 0.0) / n) / room),
+        float(np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2),
+        float(np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement),
     )
 
 
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:
-    """Count the raters that chose each category, (units, q)."""
+    """Return the number of raters in `members` (columns) that chose each category, (units, q)."""
     return count_labels(coded.codes[:, list(members)], coded.q)
 
 
@@ -785,9 +783,9 @@ def median_codes(counts: Array) -> Codes:
 def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
     """Return codes (units,) that a grader could have given, from people's label counts (units, q).
 
-    They are every category in turn, beginning with the one that most people chose; of `ordered`
-    categories people's median, its neighbours (`step` away), and both ends of the scale, where
-    gross errors lie.
+    For unordered categories these are all categories, beginning with the one that most people
+    chose. For `ordered` categories they are people's median, the categories `step` below and above
+    it, and both ends of the scale, which are the largest possible errors.
     """
     q = counts.shape[1]
     if not ordered:
@@ -798,24 +796,26 @@ def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]
 
 
 def is_tied(counts: Array) -> Mask:
-    """True where two or more categories share the highest count, (units,)."""
+    """Return the mask (units,) of units where two or more categories share the highest count."""
     highest = counts.max(axis=1, keepdims=True)
     return np.asarray(((counts == highest).sum(axis=1) > 1) & (highest[:, 0] > 0))
 
 
 def category_shares(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     """Return category shares (rows, q); each labelled unit counts once (Gwet 2014, ch. 5)."""
-    labels = counts.sum(axis=1, keepdims=True)
-    sums = resamples.sums(coded.clusters, labels > 0, counts / np.maximum(labels, 1.0))
+    n_labels = counts.sum(axis=1, keepdims=True)
+    sums = resamples.sums(coded.clusters, n_labels > 0, counts / np.maximum(n_labels, 1.0))
     return ratio(sums[:, 1:], sums[:, :1])
 
 
 def agreeing_shares(counts: Array, weights: Array) -> Array:
-    """Return each unit's (weighted) share of agreeing ordered label pairs; 0 below two labels."""
-    labels = counts.sum(axis=1)
+    """Return the mean agreement weight of each unit's pairs of labels, (units,), from label counts
+    (units, q); 0 for units with fewer than two labels.
+    """
+    n_labels = counts.sum(axis=1)
     agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)
-    pairs = labels * (labels - 1.0)
-    return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(counts)), where=pairs > 0))
+    n_pairs = n_labels * (n_labels - 1.0)
+    return np.asarray(np.divide(agreeing, n_pairs, out=np.zeros(len(counts)), where=n_pairs > 0))
 
 
 def coincidences(counts: Array) -> Array:

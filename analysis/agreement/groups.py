@@ -1,19 +1,18 @@
 """Agreement within groups of raters and of raters with themselves; the majority of labels.
 
-*Groups* (humans, models, all): coefficients as a whole and on each category, how often categories
-are used and which are confused with each other.
+*Groups* are humans, models and all. They have coefficients, the share of each category, and the
+categories that are confused with each other.
 
-*Sets of options*, of which none, one or several apply: Krippendorff's alpha with MASI's distance
-between sets (Passonneau 2006): 1 - J M, with J the share of the options chosen by either that both
-chose (Jaccard's), and M = 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap,
-and 0 where they have nothing in common. Two empty sets are equal.
+*Sets of options* are the labels if several options can apply. Their agreement is Krippendorff's
+alpha with the MASI distance (Passonneau 2006): 1 - J M. J is Jaccard's share, of the options that
+either rater chose, the share that both chose. M is 1 for equal sets, 2/3 if one set contains the
+other, 1/3 if they overlap, and 0 if they are disjoint. Two empty sets are equal.
 
-*Stability* of a rater's labels, from draw to draw of one unit in one order, and when a question is
-worded differently. The same question is put to a subject in several wordings, or several times; and
-a grader may be asked under several wordings of a rubric. Variants of one question are treated as
-raters of one unit: stability is Fleiss' kappa across them, reported with the mean standard
-deviation (Feng, Park, Liu & Tsvetkov 2023, appendix D). Intervals come from resampling the
-clusters, each of which must hold all variants of a question.
+*Stability* is the agreement of a rater's labels from draw to draw of one unit, or from wording to
+wording of one question: several wordings put to a subject, or several wordings of the rubric given
+to a grader. Variants of a question are treated as raters of one unit. Stability is Fleiss' kappa
+across them, reported with the mean standard deviation (Feng, Park, Liu & Tsvetkov 2023, appendix
+D). Intervals come from resampling clusters; a cluster must contain all variants of a question.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ from evenhand.rubrics.options import NONE, set_label
 
 
 def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
-    """Return the groups that have raters, as columns; adjudicators belong to none."""
+    """Return the columns of each group of raters, by name; adjudicators belong to no group."""
     humans, models = coded.members("human"), coded.members("model")
-    named = {"humans": humans, "models": models, "all": (*humans, *models)}
-    return {name: members for name, members in named.items() if members}
+    members_by_group = {"humans": humans, "models": models, "all": (*humans, *models)}
+    return {name: members for name, members in members_by_group.items() if members}
 
 
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
@@ -65,19 +64,15 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     which with equal numbers is Fleiss 1971. Numbers have Krippendorff's alpha alone.
     """
     if coded.is_number:
-        sides, q = coded.sides, coded.sides.shape[1]
-        squares = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
-        sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
-        pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ squares
-        coincidences = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
+        coincidences = _number_coincidences(counts, coded, resamples)
         return {"krippendorff_alpha_interval": c.alpha_with(coincidences, 1.0 - AGREEMENT)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     agreeing = c.agreeing_shares(counts, identity), c.agreeing_shares(counts, quadratic)
     sums = resamples.sums(coded.clusters, counts.sum(axis=1) >= 2, *agreeing)
     agreed, weighted = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
     shares = c.category_shares(counts, coded, resamples)
-    pairs = c.coincidences(counts).reshape(len(counts), -1)
-    coincidences = resamples.sums(coded.clusters, pairs).reshape(-1, coded.q, coded.q)
+    unit_pairs = c.coincidences(counts).reshape(len(counts), -1)
+    coincidences = resamples.sums(coded.clusters, unit_pairs).reshape(-1, coded.q, coded.q)
 
     panel = {
         "observed_agreement": agreed,
@@ -92,6 +87,19 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     if coded.is_binary:
         panel["prevalence_index"] = shares[:, 0] - shares[:, 1]
     return panel
+
+
+def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> Array:
+    """Return the coincidence matrices (rows, 3, 3) of numbers, by the three terms that each label
+    adds to a side of a table (`number_sides`), from label counts (units, q).
+    """
+    terms = coded.sides
+    self_pairs = counts @ (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
+    sums = counts @ terms
+    unit_pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - self_pairs
+    weight = c.one_over(counts.sum(axis=1) - 1.0)[:, None]
+    n_terms = terms.shape[1]
+    return resamples.sums(coded.clusters, unit_pairs * weight).reshape(-1, n_terms, n_terms)
 
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
@@ -111,13 +119,13 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
                 (name, mean.values, mean.undefined, mean.note)
                 for name, mean in kappas.among(members).items()
             ]
-        why = "no_variation" if units[0] else "no_pairable_units"
+        reason = "no_variation" if units[0] else "no_pairable_units"
         for name, values, undefined, note in by_members[members]:
-            view.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
+            view.add(name, values, units, a=group, note=note, undefined=undefined, reason=reason)
 
 
 def add_prevalence_rows(view: View) -> None:
-    """Add the share of each category, for every group and, where raters are listed, each rater."""
+    """Add the share of each category, for every group and rater; of many raters, for graders."""
     coded, raters_by_name = view.coded, groups(view.coded)
     is_listed = len(coded.raters) <= MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
@@ -132,8 +140,9 @@ def add_prevalence_rows(view: View) -> None:
 
 
 def add_category_rows(view: View) -> None:
-    """Add `confusion` (at = "A>B"): how many units `rater_a` labels A and `rater_b` B, for every
-    listed pair of raters; for "humans" with a grader, pairs of labels, one from any human.
+    """Add `confusion` (`at` is "A>B") for every listed pair of raters: the number of units that
+    `rater_a` labels A and `rater_b` labels B. For "humans" with a grader it is the number of pairs
+    of a human's label and the grader's.
     """
     coded, resamples = view.coded, view.resamples
     humans = coded.members("human")
@@ -148,9 +157,9 @@ def add_category_rows(view: View) -> None:
         _add_confusion(view, data_table(coded, a, b, resamples), both, names)
 
 
-def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]) -> None:
-    """Add a row for each cell of a table (q, q) of two raters, who share the units `both`."""
-    (a, b), units, categories = raters, view.count(both), view.coded.categories
+def _add_confusion(view: View, table: Array, shared: Mask, raters: tuple[str, str]) -> None:
+    """Add a row for each cell of a table (q, q) of two raters, who share the units `shared`."""
+    (a, b), units, categories = raters, view.count(shared), view.coded.categories
     for first, row in zip(categories, table, strict=True):
         for second, count in zip(categories, row, strict=True):
             at, note = from_to(first, second), view.as_sampled
@@ -188,13 +197,15 @@ def _jaccard_similarities(sets: Mask) -> Array:
 
 
 ALPHA = "krippendorff_alpha_masi"
+"""Statistic of alpha with the MASI distance."""
 
 
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
-    """Return the sets of options as labels, and which options each holds (sets, options).
+    """Return the labels with each set of options as a category, and the options in each set, a
+    mask (sets, options).
 
-    `options` are the answers to each option on the same units by the same raters, code 0 for yes,
-    and `keys` the options' names. Where the answer to one option is missing, so is the set.
+    `options` are the answers to each option on the same units by the same raters, code 0 for yes;
+    `keys` are the options' names. If the answer to one option is missing, the label is missing.
     """
     answers = np.stack([option.codes for option in options], axis=-1)
     is_complete = (answers >= 0).all(axis=-1)
@@ -215,34 +226,35 @@ def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]
 
 
 def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Return alpha (rows,) and `observed_agreement`, the share of pairs of labels on a unit that
-    are the same set, by name, from label counts (units, sets).
+    """Return alpha and `observed_agreement` (the share of a unit's pairs of labels that are the
+    same set) by name, each (rows,), from label counts (units, sets).
     """
     n_labels = counts.sum(axis=1)
     pairable = n_labels >= 2
     counts = counts * pairable[:, None]
     others = np.where(pairable, n_labels - 1.0, 1.0)
     distances = masi_distances(sets)
-    within = ((counts @ distances) * counts).sum(axis=1) / others
+    observed_distances = ((counts @ distances) * counts).sum(axis=1) / others
     same_set = (counts * (counts - 1.0)).sum(axis=1) / others
-    features = pairable, ratio(same_set, n_labels * pairable), within, counts
+    features = pairable, ratio(same_set, n_labels * pairable), observed_distances, counts
     sums = resamples.sums(coded.clusters, *features)
     totals = sums[:, 3:]
-    expected = ((totals @ distances) * totals).sum(axis=1)
+    expected_sum = ((totals @ distances) * totals).sum(axis=1)
     return {
         "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
-        ALPHA: c.alpha_of(sums[:, 2], expected, totals),
+        ALPHA: c.alpha_from_sums(sums[:, 2], expected_sum, totals),
     }
 
 
 def add_set_rows(view: View, sets: Mask) -> None:
     """Add `krippendorff_alpha_masi` and `observed_agreement` of every group, of every pair of
-    listed raters, and of each grader with humans, a mean over the humans in which each counts by
-    the units that it shares with the grader.
+    listed raters, and of each grader with humans: a mean over the humans, weighted by the number of
+    units that each shares with the grader.
     """
     coded, resamples = view.coded, view.resamples
 
     def alphas_of(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
+        """Return the statistics of some raters by name, and the mask of their units."""
         counts = c.label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
@@ -253,15 +265,17 @@ def add_set_rows(view: View, sets: Mask) -> None:
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
+        if not pairs:
+            continue
         means = {name: MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)}
         units = np.zeros(len(coded.codes), dtype=bool)
         for pair in pairs:
-            alphas, both = alphas_of(pair)
-            units |= both
-            sizes = view.sums(both)
+            alphas, shared = alphas_of(pair)
+            units |= shared
+            sizes = view.sums(shared)
             for name, values in alphas.items():
                 means[name].add(values[:, None], sizes)
-        for name, mean in means.items() if pairs else ():
+        for name, mean in means.items():
             raters = About(a="humans", b=coded.raters[grader], note=mean.note)
             view.add(name, mean.values, units, undefined=mean.undefined, **raters)
     for group, members in groups(coded).items():
@@ -273,14 +287,14 @@ def add_set_rows(view: View, sets: Mask) -> None:
 
 @dataclass(frozen=True)
 class Majority:
-    """Majority label of each unit (None where tied or without labels), and the ties."""
+    """Majority label of each unit, None if tied or without labels, and the mask of the ties."""
 
     labels: tuple[Hashable | None, ...]
     tied: Mask
 
 
 def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
-    """Return the most frequent label of every unit of labels (units, raters); ties are declared.
+    """Return the most frequent label of each unit, from a table of labels (units, raters).
 
     >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]
     >>> result = majority(labels, categories="ab")
@@ -302,10 +316,10 @@ _SEPARATOR = "\x1f"
 def repeats_of(
     ratings: DataFrame, scale: Scale, units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
-    """Return each repeating rater's draws, laid out as if every draw were a separate rater.
+    """Return the draws of each rater with repeats, by rater: a matrix with a column for each draw.
 
     `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
-    the rater read more than once; it belongs to the unit's cluster.
+    the rater labelled more than once; it belongs to the unit's cluster.
     """
     import pandas as pd
 
@@ -338,16 +352,16 @@ def add_repeat_rows(view: RatedView) -> None:
     for name, draw_view in _rater_views(view, matrices):
         draws = draw_view.coded
         panel, kappa = measurement_of(draws).statistics(), deciding_kappa(draws)
+        statistics = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         pairs = list(combinations(range(len(draws.raters)), 2))
         units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
         reason = "no_variation" if units[0] else "no_pairable_units"
-        shown = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
-        kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-        for key, mean in mean_over_pairs(draws, pairs, draw_view.resamples, shown).items():
-            over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
-            statistic, note = "intra_rater_kappa", join_notes(kind, over)
+        kappa_note = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
+        for key, mean in mean_over_pairs(draws, pairs, draw_view.resamples, statistics).items():
+            pairs_note = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
+            statistic, note = "intra_rater_kappa", join_notes(kappa_note, pairs_note)
             if key == "observed_agreement":
-                statistic, note = "intra_rater_agreement", join_notes(over)
+                statistic, note = "intra_rater_agreement", join_notes(pairs_note)
             about = About(a=name, note=note)
             values, undefined = mean.values, mean.undefined
             draw_view.add(statistic, values, units, undefined=undefined, reason=reason, **about)
@@ -365,18 +379,20 @@ def _rater_views(
 
 STABILITY = "stability_fleiss_kappa"
 SPREAD = "stability_sd"
+"""Statistics of stability: the kappa, and the mean standard deviation."""
 REWORDED = "rubric"
 """The `at` of a grader's stability under several wordings of one rubric."""
 HUMANS = "humans"
+"""The `rater_a` of the stability of people's majority labels."""
 
 
 def add_stability_rows(view: RubricView) -> None:
-    """Add the stability of subjects' answers from variant to variant, as each rater labels them.
+    """Add the stability of subjects' answers across the variants of a question, as labelled by each
+    rater: `stability_fleiss_kappa` and, on scales with an order, `stability_sd`.
 
-    `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
-    or "humans" for people's majority (of numbers their median); `at` is the column that varies,
-    while the other columns of variants, the subject, the side and the cluster stay the same;
-    `subset` is "all" or "subject=NAME".
+    `rater_a` is the grader, or "humans" for people's majority (for numbers, their median). `at` is
+    the units column that varies, while the other columns of variants, the subject, the side and the
+    cluster stay the same. `subset` is "all" or "subject=NAME".
     """
     coded, labels = view.coded, view.labels
     columns = labels.columns(view.request.settings.variants)
@@ -406,9 +422,11 @@ def add_stability_rows(view: RubricView) -> None:
 def reworded(
     ratings: DataFrame, family: Sequence[Scale], units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
-    """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
-    `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
-    under one of them only are left out. Raises InputError where a variant has other categories.
+    """Return each rater's labels under several wordings of a rubric, by rater: a matrix with a
+    column for each wording.
+
+    `family` is the rubric and its variants, `ratings` are the ratings under all of them. Raters who
+    labelled under a single one are left out. Raises InputError if a variant has other categories.
     """
     base, *others = family
     for other in others:
@@ -429,7 +447,7 @@ def reworded(
 
 
 def add_rewording_rows(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> None:
-    """Add a rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
+    """Add the stability of each rater's labels across wordings of the rubric: `at` is "rubric"."""
     for name, rater_view in _rater_views(view, matrices):
         _add_stability_of_rater(rater_view, matrices[name].scale, name, REWORDED)
 
@@ -437,9 +455,9 @@ def add_rewording_rows(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> 
 def _by_variant(
     labels: LabelMatrix, codes: Labels, column: UnitColumn, other_columns: Sequence[UnitColumn]
 ) -> tuple[Labels, Codes, Codes]:
-    """Return labels (questions, variants) of one rater, with each question's cluster and subject.
-    A question is one cluster, subject, side and value of the other columns. Where several units are
-    the same variant of one question, the first one counts.
+    """Return one rater's labels (questions, variants), and each question's cluster and subject. A
+    question is one cluster, subject, side and value of the other columns. If several units are the
+    same variant of a question, the first one counts.
     """
     labelled = np.flatnonzero((column.codes >= 0) & (codes >= 0))[::-1]  # the first is written last
     keys = [labels.clusters, labels.subject, labels.side, *(other.codes for other in other_columns)]
@@ -461,15 +479,16 @@ def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> No
     if "fleiss_kappa" in panel:
         note = f"across {n_variants} variants"
         view.add(STABILITY, panel["fleiss_kappa"], pairable, a=rater, at=at, note=note)
-    if not (coded.is_binary or scale.level != "nominal" or scale.unclear):
-        return  # no order
+    has_order = coded.is_binary or scale.level != "nominal" or bool(scale.unclear)
+    if not has_order:
+        return
     # Standard deviation (divisor n - 1) of each question's values.
     values = np.array([*coded.values, np.nan])
     if not coded.is_binary:
         values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
     numbers = values[coded.codes]
-    n = (~np.isnan(numbers)).sum(axis=1)
-    mean = np.nansum(numbers, axis=1) / np.maximum(n, 1)
+    n_values = (~np.isnan(numbers)).sum(axis=1)
+    mean = np.nansum(numbers, axis=1) / np.maximum(n_values, 1)
     squares = np.nansum((numbers - mean[:, None]) ** 2, axis=1)
-    spread = view.share(np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2)
-    view.add(SPREAD, spread, pairable, a=rater, at=at)
+    deviations = np.sqrt(squares / np.maximum(n_values - 1, 1))
+    view.add(SPREAD, view.share(deviations, n_values >= 2), pairable, a=rater, at=at)

@@ -1,16 +1,20 @@
 """Agreement on labels that are numbers: tables of two raters, intraclass correlations, distances.
 
-A *table* of two raters' numbers (`NumberMeasurement`) is a row of cells (..., cells), sums over
-pairs of labels. The first nine are *moments*, (..., 3, 3): each label adds three shares to a side
-(`analysis.labels.matrix.number_sides`), so that the sums of x, y, x^2, y^2 and xy can be read off.
-Then come the sum of distances |x - y|, on a scale from 0 to 1, the sum of what the pairs contribute
-to the correlation of ranks (`rank_contributions`), and how often each rater gave each number: all
-that kappa with linear weights needs (Cohen 1968), without a cell for each two numbers.
+A *table* of two raters' numbers (`NumberMeasurement`) is a row of cells (..., cells). The cells are
+sums over pairs of labels x and y:
 
-*Intraclass correlations* come from the two-way analysis of variance of units by raters, one label
-each: mean squares of units (rows), raters (columns) and the rest (McGraw & Wong 1996, Table 2).
-In ICC(A,1), absolute agreement, a rater who is always higher disagrees; in ICC(C,1), consistency,
-not. Both are of a single label. In Shrout & Fleiss (1979) they are ICC(2,1) and ICC(3,1).
+- nine *moments* (..., 3, 3): each label adds three terms to a side
+  (`analysis.labels.matrix.number_sides`), which give the sums of x, y, x^2, y^2 and xy;
+- the sum of the distances |x - y|, on a scale from 0 to 1;
+- the sum of the contributions to the correlation of ranks (`rank_contributions`);
+- both margins: the number of times that each rater gave each number.
+
+These suffice for kappa with linear weights (Cohen 1968), without a cell for each pair of numbers.
+
+*Intraclass correlations* come from the two-way analysis of variance of units by raters: mean
+squares of units (rows), raters (columns) and the residual (McGraw & Wong 1996, Table 2). A rater
+whose labels are always higher lowers ICC(A,1), absolute agreement, but not ICC(C,1), consistency.
+Both are for single labels; Shrout & Fleiss (1979) call them ICC(2,1) and ICC(3,1).
 """
 
 from __future__ import annotations
@@ -35,48 +39,49 @@ AGREEMENT = np.array([[1.0, 1.0, 0.0], [1.0, 1.5, 1.0], [0.0, 1.0, 1.0]])
 """Agreement weights of the cells: 1 - (x - y)^2 for numbers x and y between 0 and 1."""
 _FIRST_MOMENT = np.array([0.0, 0.5, 1.0])
 _SECOND_MOMENT = np.array([0.0, 0.0, 1.0])
-"""Sums of x and of x^2 from a side's three shares: x = share 2 / 2 + share 3, x^2 = share 3."""
+"""Weights of a side's three terms in x and in x^2: x = term 2 / 2 + term 3, x^2 = term 3."""
 _MOMENTS = 9
 _DISTANCE, _RANKS, _MARGINS = _MOMENTS, _MOMENTS + 1, _MOMENTS + 2
-"""Positions in a table: the moments come first, then the summed distance, the contributions to the
-correlation of ranks, and both margins."""
+"""Number of moments, and positions of the cells after them."""
 _TINY = 1e-12
+"""Tolerance for rounding errors: a variance below it counts as 0."""
 _ALMOST_ONE = 1.0 - 1e-15
+"""Limit of correlations, so that their atanh is finite."""
 
 
 @dataclass(frozen=True)
 class MeanSquares:
-    """Mean squares (...) of units, raters and the rest, from `n` (...) units by `k` raters."""
+    """Mean squares (...) of units, raters and the residual, from `n` (...) units by `k` raters."""
 
     units: Array
     raters: Array
-    rest: Array
+    residual: Array
     n: Array
     k: int
 
     @classmethod
-    def of(cls, n: Array, columns: Array, rows: Array, squares: Array) -> MeanSquares:
-        """Return the mean squares from sums over units: `columns` (..., k) of each rater's labels,
-        `rows` (...) of the squares of each unit's sum, `squares` (...) of the labels' squares.
+    def of(cls, n: Array, rater_sums: Array, unit_squares: Array, squares: Array) -> MeanSquares:
+        """Return the mean squares from sums over units: `rater_sums` (..., k) of each rater's
+        labels, `unit_squares` (...) of each unit's squared sum, `squares` (...) of squared labels.
         """
-        k = columns.shape[-1]
+        k = rater_sums.shape[-1]
         n = np.where(n > 1, n, np.nan)
-        mean = columns.sum(axis=-1) ** 2 / (n * k)
-        of_units = rows / k - mean
-        of_raters = (columns**2).sum(axis=-1) / n - mean
-        rest = np.maximum(squares - mean - of_units - of_raters, 0.0)
-        return cls(of_units / (n - 1), of_raters / (k - 1), rest / ((n - 1) * (k - 1)), n, k)
+        correction = rater_sums.sum(axis=-1) ** 2 / (n * k)
+        of_units = unit_squares / k - correction
+        of_raters = (rater_sums**2).sum(axis=-1) / n - correction
+        residual = np.maximum(squares - correction - of_units - of_raters, 0.0)
+        return cls(of_units / (n - 1), of_raters / (k - 1), residual / ((n - 1) * (k - 1)), n, k)
 
     @property
     def agreement(self) -> Array:
         """ICC(A,1) (McGraw & Wong 1996, Table 4); NaN where nothing varies."""
-        bias = self.k / self.n * (self.raters - self.rest)
-        return ratio(self.units - self.rest, self.units + (self.k - 1) * self.rest + bias)
+        bias = self.k / self.n * (self.raters - self.residual)
+        return ratio(self.units - self.residual, self.units + (self.k - 1) * self.residual + bias)
 
     @property
     def consistency(self) -> Array:
         """ICC(C,1) (McGraw & Wong 1996, Table 4); NaN where units do not vary."""
-        return ratio(self.units - self.rest, self.units + (self.k - 1) * self.rest)
+        return ratio(self.units - self.residual, self.units + (self.k - 1) * self.residual)
 
 
 @dataclass(frozen=True)
@@ -93,29 +98,13 @@ class IntraclassCorrelation:
 def intraclass_correlation(
     values: npt.ArrayLike, *, kind: str = "agreement"
 ) -> IntraclassCorrelation:
-    """Intraclass correlation of single labels that are numbers: ICC(A,1), or ICC(C,1).
+    """Return the intraclass correlation of labels that are numbers, `values` (units, raters), from
+    units without a missing number (NaN): ICC(A,1) if `kind` is "agreement", ICC(C,1) if it is
+    "consistency".
 
-    Parameters
-    ----------
-    values : array (units, raters)
-        Only units with a number of every rater count.
-    kind : "agreement" or "consistency"
-        ICC(A,1) or ICC(C,1).
-
-    Returns
-    -------
-    IntraclassCorrelation
-        With the interval of the F distribution (McGraw & Wong 1996, Tables 4 and 7), which takes
-        units and errors as independent and normal.
-
-    Raises
-    ------
-    InputError
-        Where there are not two raters, or where `kind` is neither of the two.
-
-    Examples
-    --------
-    Six targets by four judges (Shrout & Fleiss 1979, Tables 2 and 4):
+    The interval comes from the F distribution (McGraw & Wong 1996, Tables 4 and 7) and assumes
+    independent, normal units and errors. Raises InputError if there are fewer than two raters, or
+    for any other `kind`. Six units by four raters (Shrout & Fleiss 1979, Tables 2 and 4):
 
     >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
     >>> values = [[int(cell) for cell in row.split()] for row in rows]
@@ -128,31 +117,32 @@ def intraclass_correlation(
     """
     if kind not in ("agreement", "consistency"):
         raise InputError(f"kind is {kind!r}; it must be agreement or consistency")
-    x = np.asarray(values, dtype=float)
-    if x.ndim != 2 or x.shape[1] < 2:
+    labels = np.asarray(values, dtype=float)
+    if labels.ndim != 2 or labels.shape[1] < 2:
         raise InputError("an intraclass correlation needs numbers (units, raters) of two raters")
-    x = x[~np.isnan(x).any(axis=1)]
-    n, k = x.shape
-    if n < 2 or np.ptp(x) <= 0:
+    labels = labels[~np.isnan(labels).any(axis=1)]
+    n, k = labels.shape
+    if n < 2 or np.ptp(labels) <= 0:
         return IntraclassCorrelation(np.nan, np.nan, np.nan, n, k)
-    x = x - x.mean()
-    sums = x.sum(axis=1)
-    squares = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
-    units, raters, rest = (float(part) for part in (squares.units, squares.raters, squares.rest))
-    rest_freedom, rho = (n - 1.0) * (k - 1.0), float(getattr(squares, kind))
+    labels = labels - labels.mean()
+    unit_squares = (labels.sum(axis=1) ** 2).sum()
+    n_units = np.array(float(n))
+    squares = MeanSquares.of(n_units, labels.sum(axis=0), unit_squares, (labels**2).sum())
+    units, raters, residual = map(float, (squares.units, squares.raters, squares.residual))
+    residual_df, rho = (n - 1.0) * (k - 1.0), float(getattr(squares, kind))
     low = high = rho
-    if kind == "consistency" and rest > _TINY:
-        f = units / rest
-        bounds = f / fdtri(n - 1.0, rest_freedom, 0.975), f * fdtri(rest_freedom, n - 1.0, 0.975)
+    if kind == "consistency" and residual > _TINY:
+        f = units / residual
+        bounds = f / fdtri(n - 1.0, residual_df, 0.975), f * fdtri(residual_df, n - 1.0, 0.975)
         low, high = ((bound - 1.0) / (bound + k - 1.0) for bound in bounds)
-    elif kind == "agreement" and rho < 1.0:  # a, b and v of McGraw & Wong's Table 7
+    elif kind == "agreement" and rho < 1.0:  # a, b and v (here df) of McGraw & Wong's Table 7
         a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
-        spread = (a * raters) ** 2 / (k - 1.0) + (b * rest) ** 2 / rest_freedom
-        freedom = (a * raters + b * rest) ** 2 / spread
-        lower, upper = fdtri(n - 1.0, freedom, 0.975), fdtri(freedom, n - 1.0, 0.975)
-        noise = k * raters + (k * n - k - n) * rest
-        low = n * (units - lower * rest) / (lower * noise + n * units)
-        high = n * (upper * units - rest) / (noise + n * upper * units)
+        variance = (a * raters) ** 2 / (k - 1.0) + (b * residual) ** 2 / residual_df
+        df = (a * raters + b * residual) ** 2 / variance
+        f_low, f_high = fdtri(n - 1.0, df, 0.975), fdtri(df, n - 1.0, 0.975)
+        noise = k * raters + (k * n - k - n) * residual
+        low = n * (units - f_low * residual) / (f_low * noise + n * units)
+        high = n * (f_high * units - residual) / (noise + n * f_high * units)
     return IntraclassCorrelation(rho, float(low), float(high), n, k)
 
 
@@ -162,8 +152,8 @@ def moments(tables: Array) -> Array:
 
 
 def linear_kappa(tables: Array, values: Array) -> Array:
-    """Kappa with linear weights (...) (Cohen 1968) from tables (..., cells) of numbers with these
-    `values` (points,) from 0 to 1; NaN where one number alone was given.
+    """Return kappa with linear weights (...) (Cohen 1968) from tables (..., cells) of numbers with
+    these `values` (points,) from 0 to 1; NaN if all labels are the same number.
     """
     points = len(values)
     first, second = tables[..., -2 * points : -points], tables[..., -points:]
@@ -176,13 +166,13 @@ def linear_kappa(tables: Array, values: Array) -> Array:
 def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
     """Return the contributions (pairs,) of pairs of labels to Spearman's rho on Fisher's scale.
 
-    `first` and `second` (pairs,) are codes in the order of the numbers, and `weight` (pairs,) is
-    how much each pair counts. All pairs of a table belong in one call.
+    `first` and `second` (pairs,) are codes in the order of the numbers, `weight` (pairs,) are the
+    weights of the pairs. One call takes all pairs of a table.
 
-    The weighted mean of the contributions is atanh(rho), with ties at their mean rank. The mean in
-    a resample is, to first order, atanh(rho) of that resample's own ranks: contributions are rho
-    plus its influence (Croux & Dehon 2010, section 2; here with ties). NaN where one rater's labels
-    do not vary.
+    The weighted mean of the contributions is atanh(rho), with ties at their mean rank. A
+    contribution is atanh(rho) plus its influence (Croux & Dehon 2010, section 2; here with ties),
+    so that their mean in a resample is, to first order, atanh(rho) of the ranks in that resample.
+    NaN if one rater's labels do not vary.
 
     >>> pairs = rank_contributions(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4))
     >>> np.tanh(pairs.mean()).round(4).item()
@@ -196,12 +186,12 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
         return np.asarray((np.cumsum(margin) - margin / 2.0 - 0.5)[codes])
 
     def sum_above(codes: Codes, ranks: Array) -> Array:
-        # Sum of the ranks of pairs with a higher label, and half of those with the same one.
+        # Sum of the ranks of pairs with a higher label, and half of those with the same label.
         sums = np.bincount(codes, share * ranks)
         return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[codes])
 
     x, y = centred_ranks(first), centred_ranks(second)
-    covariance, variance_x, variance_y = (float(share @ part) for part in (x * y, x * x, y * y))
+    covariance, variance_x, variance_y = (float(share @ terms) for terms in (x * y, x * x, y * y))
     if min(variance_x, variance_y) <= _TINY:
         return np.full(len(first), np.nan)
     scale = np.sqrt(variance_x * variance_y)
@@ -214,36 +204,38 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
 
 
 def rank_correlation(tables: Array) -> Array:
-    """Spearman's rho (...) of two raters, ties at their mean rank, from tables (..., cells)."""
+    """Return Spearman's rho (...), with ties at their mean rank, from tables (..., cells)."""
     return np.asarray(np.tanh(ratio(tables[..., _RANKS], moments(tables).sum((-2, -1)))))
 
 
 def squares_of_two(tables: Array) -> MeanSquares:
     """Return the mean squares of two raters from their moments (..., 3, 3)."""
     first, second = tables.sum(-1), tables.sum(-2)
-    columns = np.stack([first @ _FIRST_MOMENT, second @ _FIRST_MOMENT], axis=-1)
+    rater_sums = np.stack([first @ _FIRST_MOMENT, second @ _FIRST_MOMENT], axis=-1)
     squares = first @ _SECOND_MOMENT + second @ _SECOND_MOMENT
-    rows = squares + 2.0 * (tables @ _FIRST_MOMENT @ _FIRST_MOMENT)
-    return MeanSquares.of(first.sum(-1), columns, rows, squares)
+    unit_squares = squares + 2.0 * (tables @ _FIRST_MOMENT @ _FIRST_MOMENT)
+    return MeanSquares.of(first.sum(-1), rater_sums, unit_squares, squares)
 
 
 def mean_difference(tables: Array, span: float) -> Array:
-    """Mean (...) of second minus first labels, from moments of numbers with this `span`."""
+    """Return the mean (...) of the second rater's numbers minus the first's, from moments
+    (..., 3, 3) of numbers whose largest is `span` above the smallest.
+    """
     first, second = tables.sum(-1), tables.sum(-2)
     return span * ratio((second - first) @ _FIRST_MOMENT, first.sum(-1))
 
 
 def root_mean_square_difference(tables: Array, span: float) -> Array:
-    """Root mean square difference (...) of two raters' labels, as `mean_difference`."""
-    squared = 1.0 - ratio((tables * AGREEMENT).sum((-2, -1)), tables.sum((-2, -1)))
-    return np.asarray(span * np.sqrt(np.maximum(squared, 0.0)))
+    """Return the root mean square difference (...), with the arguments of `mean_difference`."""
+    mean_square = 1.0 - ratio((tables * AGREEMENT).sum((-2, -1)), tables.sum((-2, -1)))
+    return np.asarray(span * np.sqrt(np.maximum(mean_square, 0.0)))
 
 
 class NumberMeasurement:
     """Counts and statistics of two raters' labels that are numbers.
 
-    A table of two raters is a row of cells (..., cells), as the module says. The methods are those
-    of `analysis.agreement.pairs.CategoryMeasurement`, which counts categories.
+    A table of two raters is a row of cells (..., cells), which the module's docstring lists. The
+    methods are those of `analysis.agreement.pairs.CategoryMeasurement`, which counts categories.
     """
 
     alpha_levels = ("interval",)
@@ -279,7 +271,7 @@ class NumberMeasurement:
 
     @property
     def distances(self) -> Array:
-        """Distances (points, points) on the grid in the kappa that verdicts use, 0 to 1."""
+        """Distances (points, points) between points of the grid, 0 to 1, in the deciding kappa."""
         distance: Array = np.abs(self.point_values[:, None] - self.point_values)
         return distance**2 if self.coded.ordered == "quadratic" else distance
 
@@ -291,15 +283,15 @@ class NumberMeasurement:
         """
         n_clusters, values, n_points = len(mass), self.point_values, len(self.point_values)
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))
-        for pair, both in enumerate(((first >= 0) & (second >= 0)).T):
-            a, b = first[both, pair].astype(np.intp), second[both, pair].astype(np.intp)
-            clusters, points = cluster[both], (self.points[a], self.points[b])
-            weights = np.ones(len(a)) if weight is None else weight[both, pair]
-            sides = self.coded.sides[a][:, :, None] * self.coded.sides[b][:, None, :]
+        for pair, shared in enumerate(((first >= 0) & (second >= 0)).T):
+            a, b = first[shared, pair].astype(np.intp), second[shared, pair].astype(np.intp)
+            clusters, points = cluster[shared], (self.points[a], self.points[b])
+            weights = np.ones(len(a)) if weight is None else weight[shared, pair]
+            unit_moments = self.coded.sides[a][:, :, None] * self.coded.sides[b][:, None, :]
             distance = np.abs(values[points[0]] - values[points[1]])
             ranks = rank_contributions(a, b, mass[clusters] * weights)
-            sums = [*sides.reshape(len(a), -1).T, distance, ranks]
-            for cell, terms in enumerate(sums):
+            terms_by_cell = [*unit_moments.reshape(len(a), -1).T, distance, ranks]
+            for cell, terms in enumerate(terms_by_cell):
                 cells[:, cell, pair] = np.bincount(clusters, terms * weights, n_clusters)
             for side, point in enumerate(points):
                 counts = np.bincount(clusters * n_points + point, weights, n_clusters * n_points)
@@ -308,37 +300,36 @@ class NumberMeasurement:
         return cells
 
     def expected_cells(self, features: Numbers, shares: Array) -> Array:
-        """Return sums (clusters, cells, tables) as they would be if the second rater gave each
-        number with probability `shares` (q,), whatever the unit.
+        """Return the expected cells (clusters, cells, tables) if the second rater gave each number
+        with probability `shares` (q,), independently of the unit. `features` are the actual cells.
         """
         values = self.point_values
         point_shares = np.bincount(self.points, shares, len(values))
         first = features[:, _MARGINS : _MARGINS + len(values)]
         sides = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2]).sum(axis=2)
-        of_moments = sides[:, :, None] * (shares @ self.coded.sides)[:, None]
+        expected_moments = sides[:, :, None] * (shares @ self.coded.sides)[:, None]
         mean_distance = np.abs(values[:, None] - values) @ point_shares
         distance = np.einsum("cvt,v->ct", first, mean_distance)[:, None]
         second = first.sum(axis=1, keepdims=True) * point_shares[:, None]
-        # The ranks of a rater who labels without reading correlate with nobody's.
+        # Random ranks do not correlate with the other rater's.
         ranks = np.full_like(distance, 0.0 if (point_shares > 0).sum() > 1 else np.nan)
-        return np.concatenate(
-            [of_moments.reshape(len(first), _MOMENTS, -1), distance, ranks, first, second], axis=1
-        )
+        flat_moments = expected_moments.reshape(len(first), _MOMENTS, -1)
+        return np.concatenate([flat_moments, distance, ranks, first, second], axis=1)
 
     def kappa_sums(self, tables: Array) -> Array:
-        """Return what kappa depends on: size, distance and margins, (..., 2 + 2 points)."""
-        of_moments = moments(tables)
-        size, distance = of_moments.sum((-2, -1)), tables[..., _DISTANCE]
+        """Return the sums that kappa depends on, size, distance, margins: (..., 2 + 2 points)."""
+        table_moments = moments(tables)
+        size, distance = table_moments.sum((-2, -1)), tables[..., _DISTANCE]
         if self.coded.ordered == "quadratic":
-            distance = (of_moments * (1.0 - AGREEMENT)).sum((-2, -1))
+            distance = (table_moments * (1.0 - AGREEMENT)).sum((-2, -1))
         margins = tables[..., _MARGINS:]
         return np.concatenate([size[..., None], distance[..., None], margins], axis=-1)
 
 
 def add_number_rows(view: View) -> None:
-    """Add `mean_number` of each rater and group, and `icc_a1` and `icc_c1` of the humans as a
-    group. The correlations need units that all of the raters labelled: the raters and units of the
-    largest complete part count, and a note says which.
+    """Add `mean_number` of each rater and group, and `icc_a1` and `icc_c1` of the humans. These
+    correlations need units that all of the raters labelled. They are computed from the raters and
+    units of the largest complete block, which a note describes.
     """
     coded = view.coded
     groups = {"humans": coded.members("human"), "models": coded.members("model")}
@@ -357,11 +348,11 @@ def add_number_rows(view: View) -> None:
     raters = [humans[member] for member in members]
     is_complete = np.zeros(len(coded.codes), dtype=bool)
     is_complete[units] = True
-    # The mean squares of these raters on these units, of numbers from -1/2 to 1/2.
+    # The mean squares of these raters on these units, of numbers scaled to -1/2 to 1/2.
     values = (values - values.min()) / max(float(np.ptp(values)), 1e-300) - 0.5
-    x = np.zeros((len(coded.codes), len(raters)))
-    x[units] = values[coded.codes[units][:, raters]]
-    sums = view.sums(is_complete, x.sum(axis=1) ** 2, (x**2).sum(axis=1), x)
+    labels = np.zeros((len(coded.codes), len(raters)))
+    labels[units] = values[coded.codes[units][:, raters]]
+    sums = view.sums(is_complete, labels.sum(axis=1) ** 2, (labels**2).sum(axis=1), labels)
     squares = MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])
     names = ", ".join(coded.raters[rater] for rater in raters)
     n_units, _ = view.count(is_complete)

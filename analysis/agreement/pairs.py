@@ -4,15 +4,16 @@
 (`analysis.agreement.numbers`) labels that are numbers. `pair_tables` gives the tables of pairs of
 raters, `Overlap` those of a set of raters, and `KappaMeans` the mean kappa over them.
 
-Where not everybody labels everything, every unit counts once: a unit with m labels spreads its
-weight evenly over its m (m - 1) / 2 pairs of labels, and over its m pairs of one of them with
-another rater's label. Raters who labelled at least half of the units have a weighted table for each
-two of them; the others share tables, in which both margins are the same, as in Krippendorff's alpha
-(2004). A statistic is the mean over tables by the weight that each holds: where everybody labels
-everything the plain mean over pairs of raters (Light 1971); in a crowd, where no two raters share
-many units, that of one table of all pairs of labels. A mean over pairs with units of their own
-would compare raters on different units: where a third person labels only what two disagree on,
-pairs with the third hold nothing else.
+If raters label different units, every unit still counts once: a unit with m labels spreads its
+weight evenly over its m (m - 1) / 2 pairs of labels, or over its m pairs of a label with a further
+rater's label. Raters who labelled at least half of the units have one weighted table for each two
+of them. The other raters share tables, whose two margins are equal, as in Krippendorff's alpha
+(2004). A statistic is the mean over tables, weighted by the labels in each. If all raters label all
+units, this is the plain mean over pairs of raters (Light 1971). In a crowd, where no two raters
+share many units, it is the statistic of a single table of all pairs of labels.
+
+A plain mean over pairs would compare raters on different units. For example, if a third annotator
+labels only units on which two disagree, the pairs with the third consist of nothing else.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ PairStatistics = Mapping[str, PairStatistic]
 T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
-"""Above this many raters, pairs with a human have pooled rows only."""
+"""Most raters whose pairs have rows of their own; of more raters, only pairs of graders have."""
 MIN_SHARED_UNITS = 30
-"""On fewer units a grader is not compared with people."""
+"""Fewest units on which a grader is compared with people."""
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
 """The kappas that verdicts may use."""
 OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
@@ -51,11 +52,12 @@ OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
 CHUNK_CELLS = 1_000_000
 """Approximate number of cells of tables in memory at once."""
 OWN_TABLE_SHARE = 0.5
-"""Raters who labelled at least this share of the units have tables of their own."""
+"""Lowest share of the units that a rater with individual tables has labelled."""
 MAX_INDIVIDUAL = 150
-"""With more such raters all share one table: their number of pairs grows with its square, and the
-mean over so many pairs is that of the pooled table but for the third decimal."""
+"""Most raters with individual tables. More raters share one table: the number of pairs grows with
+the square, and the mean over so many pairs equals the pooled statistic to two decimals."""
 _LARGEST_SCALE = 5040
+"""Largest factor that makes weights whole numbers; if it would be larger, they stay fractions."""
 
 
 class CategoryMeasurement:
@@ -122,9 +124,9 @@ class CategoryMeasurement:
     ) -> Numbers:
         """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters.
 
-        `first` and `second` (units, pairs) are their codes, -1 missing, weighted by `weight`
-        (units, pairs), 1 each where it is None. `cluster` (units,) is each unit's, and `mass`
-        (clusters,) how much each cluster counts in the data.
+        `first` and `second` (units, pairs) are the raters' codes, -1 missing. `weight`
+        (units, pairs) are the weights of the pairs of labels, None if all are 1. `cluster` (units,)
+        is the cluster of each unit, `mass` (clusters,) the weight of each cluster in the data.
         """
         q, n_pairs = self.coded.q, first.shape[1]
         missing_cell = len(mass) * q * q * n_pairs
@@ -136,37 +138,38 @@ class CategoryMeasurement:
         return counts[:-1].reshape(len(mass), q * q, n_pairs)
 
     def expected_cells(self, features: Numbers, shares: Array) -> Array:
-        """Return sums (clusters, cells, tables) as they would be if the second rater chose the
-        categories with probabilities `shares` (q,), whatever the unit.
+        """Return the expected cells (clusters, cells, tables) if the second rater chose the
+        categories with probabilities `shares` (q,), independently of the unit. `features` are the
+        actual cells.
         """
         n, _, tables = features.shape
         first = features.reshape(n, self.coded.q, self.coded.q, tables).sum(axis=2)
         return np.asarray((first[:, :, None] * shares[:, None]).reshape(features.shape))
 
     def square_tables(self, tables: Array) -> Array:
-        """Return tables (..., q, q) whose cells add up to the weight of the labels: as they are."""
+        """Return square tables whose cells add up to the weight of the labels: `tables` itself."""
         return tables
 
     def kappa_sums(self, tables: Array) -> Array:
-        """Return what kappa depends on, (..., 2 + 2q), as `bounds.table_sums` does."""
+        """Return the sums (..., 2 + 2q) that kappa depends on (`bounds.table_sums`)."""
         return table_sums(tables, self.distances)
 
 
 def measurement_of(coded: Coded) -> CategoryMeasurement | NumberMeasurement:
-    """Return how labels of this view are counted and compared."""
+    """Return the measurement that counts and compares the labels of this view."""
     return NumberMeasurement(coded) if coded.is_number else CategoryMeasurement(coded)
 
 
 def deciding_kappa(coded: Coded) -> str:
-    """Return the kappa that verdicts use: unweighted for nominal data, else with linear weights, or
-    with those that the scale asks for.
+    """Return the name of the kappa that verdicts use: unweighted for nominal labels, else with the
+    weights of the scale, which are linear by default.
     """
     return "cohen_kappa" if coded.level == "nominal" else f"weighted_kappa_{coded.ordered}"
 
 
 def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
-    """Return tables (rows, pairs, q, q) of the pairs' shared units in every resample; of numbers
-    (rows, pairs, cells). Callers keep `pairs` short enough for memory.
+    """Return tables (rows, pairs, q, q) of the pairs' shared units in every resample; for numbers
+    (rows, pairs, cells). Callers pass few enough `pairs` for memory.
     """
     measurement = measurement_of(coded)
     # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
@@ -188,19 +191,19 @@ def _as_tables(shape: tuple[int, ...], totals: Numbers) -> Array:
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
     """Return the contingency table (q, q) of two raters in the data, without resamples."""
-    both = coded.labelled[:, a] & coded.labelled[:, b]
-    cell = coded.codes[both, a].astype(np.intp) * coded.q + coded.codes[both, b]
-    weights = resamples.frequency[coded.clusters[both]]
+    shared = coded.labelled[:, a] & coded.labelled[:, b]
+    cell = coded.codes[shared, a].astype(np.intp) * coded.q + coded.codes[shared, b]
+    weights = resamples.frequency[coded.clusters[shared]]
     counts = np.bincount(cell, weights, minlength=coded.q**2).astype(float)
     return counts.reshape(coded.q, coded.q)
 
 
 def listed_raters(coded: Coded) -> tuple[int, ...]:
-    """Return the raters whose pairs have rows of their own: all where they are few, else the
-    graders, which are few even where humans are many.
-    """
-    groups = tuple(range(len(coded.raters))), coded.members("model")
-    return next((raters for raters in groups if len(raters) <= MAX_LISTED_RATERS), ())
+    """Return the raters whose pairs have rows: all raters, or if these are many, the graders."""
+    all_raters, graders = tuple(range(len(coded.raters))), coded.members("model")
+    if len(all_raters) <= MAX_LISTED_RATERS:
+        return all_raters
+    return graders if len(graders) <= MAX_LISTED_RATERS else ()
 
 
 def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
@@ -210,9 +213,9 @@ def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
 
 
 class MeanOverTables:
-    """Mean of a statistic over tables of raters, added chunk by chunk, each counting by its size.
-    Tables undefined in the data are left out; `n_undefined` is their number. `pooled` is True where
-    raters share a table.
+    """Mean of a statistic over tables of raters, weighted by their sizes, added chunk by chunk.
+    Tables for which it is undefined in the data are left out; `n_undefined` is their number.
+    `pooled` is True if raters share a table.
     """
 
     def __init__(self, rows: int, *, pooled: bool = False) -> None:
@@ -220,9 +223,7 @@ class MeanOverTables:
         self.n_undefined, self.pooled = 0, pooled
 
     def add(self, values: Array, sizes: Array | None = None) -> None:
-        """Add replicates (rows, tables) of more tables, with the `sizes` (rows, tables) by which
-        they count, 1 each where it is None.
-        """
+        """Add replicates (rows, tables) of more tables, by default with equal `sizes`."""
         is_defined = ~np.isnan(values[0])
         is_empty = False if sizes is None else sizes[0] == 0
         self.n_undefined += int((~is_defined & ~np.asarray(is_empty)).sum())
@@ -251,7 +252,7 @@ class MeanOverTables:
 
     @property
     def pairs_in_words(self) -> str:
-        """The number of pairs of raters that the mean is over, in words."""
+        """Phrase with the number of pairs of raters that the mean is over; "" if pooled."""
         if self.pooled or not self.n_tables:
             return ""
         pairs = f"mean over {self.n_tables} pairs of raters"
@@ -260,11 +261,11 @@ class MeanOverTables:
     @property
     def note(self) -> Remarks:
         """Remarks on the tables that the mean is over and those for which it is undefined."""
-        n_tables, undefined = self.n_undefined + self.n_tables, ""
+        n_tables, undefined_note = self.n_undefined + self.n_tables, ""
         if self.n_undefined:
-            undefined = f"undefined for {self.n_undefined} of {n_tables} pairs of raters"
-        pooled = Remark("pooled_pairs") if self.pooled else ""
-        return join_notes(pooled, self.pairs_in_words, undefined)
+            undefined_note = f"undefined for {self.n_undefined} of {n_tables} pairs of raters"
+        pooled_note = Remark("pooled_pairs") if self.pooled else ""
+        return join_notes(pooled_note, self.pairs_in_words, undefined_note)
 
 
 def mean_over_pairs(
@@ -281,7 +282,7 @@ def mean_over_pairs(
 def _table_chunks(
     coded: Coded, pairs: Pairs, resamples: Resamples
 ) -> Iterator[tuple[Pairs, Array]]:
-    """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
+    """Yield some pairs at a time with their `pair_tables`, so that memory stays bounded."""
     n_cells = measurement_of(coded).n_cells
     for chunk in _chunks(pairs, n_cells, max(len(resamples), resamples.n_types)):
         yield chunk, pair_tables(coded, chunk, resamples)
@@ -295,17 +296,18 @@ def _chunks(items: Sequence[T], n_cells: int, rows: int) -> Iterator[Sequence[T]
 
 
 def _pair_alpha(tables: Array, level: str, values: tuple[float, ...]) -> Array:
-    """Alpha (...) of two raters: every shared unit adds its two labels once in each order."""
-    return c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
+    """Return alpha (...) of two raters from their tables (..., q, q)."""
+    coincidences = tables + np.swapaxes(tables, -1, -2)  # each pair of labels in both orders
+    return c.alpha(coincidences, level, values)
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Labels of several `raters` (columns) on some `units` (units,), and who shares a table.
+    """Labels of several `raters` (columns) on some units, a mask (units,).
 
-    `individual` are the raters with tables of their own, `pooled` those who share one. `mass`
-    (clusters,) is how much each cluster counts in the data. `label_scale` and `pair_scale` multiply
-    the weights of labels and of pairs so that they are whole numbers, whose sums are faster.
+    `individual` are the raters with individual tables, `pooled` those who share one. `mass`
+    (clusters,) is the weight of each cluster in the data. `label_scale` and `pair_scale` are
+    factors that make the weights of labels and of pairs whole numbers, whose sums are faster.
     """
 
     coded: Coded
@@ -321,31 +323,31 @@ class Overlap:
     def of(
         cls, coded: Coded, resamples: Resamples, raters: Sequence[int], units: Mask | None = None
     ) -> Overlap:
-        """Return the overlap of raters on units, or on all that one of them labelled."""
+        """Return the overlap of raters on `units`, or on all units that one of them labelled."""
         unit, column = np.nonzero(coded.labelled[:, list(raters)])
         if units is not None:
             unit, column = unit[units[unit]], column[units[unit]]
-        inside = np.zeros(len(coded.codes), dtype=bool)
-        inside[unit] = True
+        has_label = np.zeros(len(coded.codes), dtype=bool)
+        has_label[unit] = True
         unit_mass = resamples.mass[coded.clusters].astype(float)
         rater_mass = np.bincount(column, unit_mass[unit], minlength=len(raters))
-        has_labels = rater_mass > 0
-        has_own_table = rater_mass >= OWN_TABLE_SHARE * unit_mass[inside].sum()
-        if has_own_table.sum() > MAX_INDIVIDUAL:
-            has_own_table[:] = False
-        if (has_labels & ~has_own_table).sum() == 1:  # nobody to share a table with
-            has_own_table = has_labels
-        ids = np.asarray(raters, dtype=np.intp)
-        individual = tuple(ids[has_labels & has_own_table].tolist())
-        pooled = tuple(ids[has_labels & ~has_own_table].tolist())
-        n_labels = np.unique(np.bincount(unit)[inside[: unit.max(initial=-1) + 1]])
+        is_present = rater_mass > 0
+        is_individual = rater_mass >= OWN_TABLE_SHARE * unit_mass[has_label].sum()
+        if is_individual.sum() > MAX_INDIVIDUAL:
+            is_individual[:] = False
+        if (is_present & ~is_individual).sum() == 1:  # one rater alone cannot share a table
+            is_individual = is_present
+        columns = np.asarray(raters, dtype=np.intp)
+        individual = tuple(columns[is_present & is_individual].tolist())
+        pooled = tuple(columns[is_present & ~is_individual].tolist())
+        n_labels = np.unique(np.bincount(unit, minlength=len(has_label))[has_label])
         scales = _scale_to_whole(n_labels), _scale_to_whole(n_labels * (n_labels - 1) // 2)
         raters = (*individual, *pooled)
-        return cls(coded, raters, inside, individual, pooled, resamples.mass, *scales)
+        return cls(coded, raters, has_label, individual, pooled, resamples.mass, *scales)
 
     def tables_with_rater(self, codes: Integers, rows: int = 1) -> Iterator[Numbers]:
-        """Yield the tables (clusters, cells, tables) of the raters with another one, who gave these
-        `codes` (units,): some tables at a time, so that `rows` of them fit in memory.
+        """Yield the tables (clusters, cells, tables) of the raters with a further rater, whose
+        labels are `codes` (units,): some tables at a time, so that `rows` of them fit in memory.
         """
         coded, units = self.coded, np.arange(len(self.units))
         other_codes = np.where(self.units, codes, -1).astype(np.intp)[:, None]
@@ -363,11 +365,11 @@ class Overlap:
     def tables_among(self, rows: int = 1) -> Iterator[Numbers]:
         """Yield the tables of the raters with one another, as `tables_with_rater` does."""
         coded, units = self.coded, np.arange(len(self.units))
-        inside_codes = np.where(self.units[:, None], coded.codes, -1)
+        unit_codes = np.where(self.units[:, None], coded.codes, -1)
         pairs, rows = list(combinations(self.individual, 2)), max(len(self.mass), rows)
         for chunk in _chunks(pairs, self._measurement.n_cells, rows):
             first, second = (
-                inside_codes[:, list(side)].astype(np.intp) for side in zip(*chunk, strict=True)
+                unit_codes[:, list(side)].astype(np.intp) for side in zip(*chunk, strict=True)
             )
             weight = self._pair_weights(units, first, second)
             yield self._cluster_tables(units, first, second, weight)
@@ -375,16 +377,16 @@ class Overlap:
             return
         unit, codes = self._pooled_labels
         for rater in self.individual:
-            rater_codes = inside_codes[unit, rater].astype(np.intp)[:, None]
+            rater_codes = unit_codes[unit, rater].astype(np.intp)[:, None]
             weight = self._pair_weights(unit, rater_codes, codes)
             yield self._cluster_tables(unit, rater_codes, codes, weight)
-        shared = np.zeros((len(self.mass), self._measurement.n_cells, 1))
+        pooled_table = np.zeros((len(self.mass), self._measurement.n_cells, 1))
         for i, j in label_pairs(unit):
             weight = self._pair_weights(unit[i], codes[i], codes[j])
             half = np.full(codes[i].shape, 0.5) if weight is None else weight / 2.0
             for first, second in ((codes[i], codes[j]), (codes[j], codes[i])):
-                shared += self._cluster_tables(unit[i], first, second, half)
-        yield shared
+                pooled_table += self._cluster_tables(unit[i], first, second, half)
+        yield pooled_table
 
     def _cluster_tables(
         self, unit: Codes, first: Codes, second: Codes, weight: Array | None
@@ -394,48 +396,48 @@ class Overlap:
         return self._measurement.cluster_tables(clusters, first, second, self.mass, weight)
 
     def _label_weights(self, unit: Codes, codes: Codes) -> Array | None:
-        """Return the weights of labels with these units (n,) and codes (n, raters); None where all
-        are 1.
+        """Return the weights of labels with these units (n,) and codes (n, raters); None if all are
+        1.
 
-        A label of a unit with m of them weighs 1 / m. Where the third label was given because the
-        first two differ (`tie_breaks`), only the first two count, but which they were is not known:
-        each of the unit's D differing pairs is as likely. A label is in d of these, with d the
-        number of labels that differ from it, so that it weighs d / (2 D).
+        A label of a unit with m labels weighs 1 / m. If the third label was given because the first
+        two differ (`tie_breaks`), only the first two count. Which two these were is unknown: each
+        of the unit's D differing pairs is equally likely. A label that differs from d others is in
+        d of these pairs, so that it weighs d / (2 D).
         """
         per_label = (self.label_scale * one_over(self.n_labels))[unit][:, None]
         weight: Array = np.broadcast_to(per_label, codes.shape)
         if not self.coded.tie_breaks:
             return None if self._has_unit_weights else weight
-        n_labels, n_differing = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
-        differing = n_labels - self._label_counts[unit[:, None], codes]
-        share = differing / np.maximum(2.0 * n_differing, 1.0)
+        n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
+        n_differing = n_labels - self._label_counts[unit[:, None], codes]
+        share = n_differing / np.maximum(2.0 * n_pairs, 1.0)
         return np.where(n_labels > 2, weight * n_labels * share, weight)
 
     def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
-        """Return the weights of pairs of labels with these units (n,) and codes (n, pairs); None
-        where all are 1.
+        """Return the weights of pairs of labels with these units (n,) and codes (n, pairs); None if
+        all are 1.
 
-        A pair of a unit with m labels weighs 2 / (m (m - 1)). Where third labels were given because
+        A pair of a unit with m labels weighs 2 / (m (m - 1)). If third labels were given because
         the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
         """
         per_pair = (self.pair_scale * one_over(self.n_labels * (self.n_labels - 1) // 2))[unit]
         weight: Array = np.broadcast_to(per_pair[:, None], first.shape)
         if not self.coded.tie_breaks:
             return None if self._has_unit_weights else weight
-        n_labels, n_differing = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
-        share = (first != second) / np.maximum(n_differing, 1.0)
+        n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
+        share = (first != second) / np.maximum(n_pairs, 1.0)
         whole_unit = weight * (n_labels * (n_labels - 1) / 2.0)
         return np.where(n_labels > 2, whole_unit * share, weight)
 
     def sums_with_rater(self, codes: Integers) -> Array:
-        """Return the sums (clusters, tables, 2 + 2q) of the tables with another rater's `codes`
-        (units,), by which kappa is bounded (`analysis.bootstrap.bounds.table_sums`).
+        """Return the sums (clusters, tables, 2 + 2q) of the tables with a further rater's `codes`
+        (units,), from which kappa is bounded (`analysis.bootstrap.bounds.table_sums`).
         """
         return self._kappa_sums(self.tables_with_rater(codes)) / self.label_scale
 
     def sums_among(self) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
-        of each two individual raters, of each with the pooled ones, of the pooled ones.
+        each two individual raters, each individual rater with the pooled raters, the pooled raters.
         """
         return self._kappa_sums(self.tables_among()) / self.pair_scale
 
@@ -456,8 +458,8 @@ class Overlap:
         return replace(self, coded=coded, units=self.units[chosen], mass=mass)
 
     def without(self, rater: int) -> Overlap:
-        """Return the overlap without a rater's labels, on the units that keep two labels, or one
-        where units with a single label count.
+        """Return the overlap without a rater's labels, on the units that keep two labels; one label
+        is enough if there are already units with a single label.
         """
         codes = self.coded.codes.copy()
         codes[:, rater] = -1
@@ -477,7 +479,7 @@ class Overlap:
 
     @cached_property
     def _has_unit_weights(self) -> bool:
-        """True where every label and every pair has the weight 1."""
+        """True if every label and every pair has the weight 1."""
         n_labels = np.unique(self.n_labels[self.units])
         n_pairs = np.maximum(n_labels * (n_labels - 1) // 2, 1)
         scales = (self.label_scale, self.pair_scale)
@@ -502,26 +504,25 @@ class Overlap:
 
 
 def _scale_to_whole(divisors: Codes) -> float:
-    """Return a factor that makes 1 over each of the `divisors` whole; 1 where it would be large."""
+    """Return a factor that makes 1 over each of the `divisors` whole; 1 if it is too large."""
     common = math.lcm(*divisors[divisors > 0].tolist())
     return float(common) if common <= _LARGEST_SCALE else 1.0
 
 
 def label_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the positions of all pairs of labels of one unit; `unit` (labels,) ascends."""
-    step = 1
-    while True:
-        first = np.flatnonzero(unit[step:] == unit[:-step]) if step < len(unit) else unit[:0]
+    """Yield the positions of all pairs of labels of the same unit, some at a time; `unit` (labels,)
+    is the unit of each label, in ascending order.
+    """
+    for step in range(1, len(unit)):
+        first = np.flatnonzero(unit[step:] == unit[:-step])
         if not len(first):
             return
         yield first, first + step
-        step += 1
 
 
 class KappaMeans:
-    """Means of kappas over the tables of raters, computed once for each set of raters and units.
-    People's kappa with one another is needed for their own rows and for every grader's ceiling,
-    mostly on the same units.
+    """Means of kappas over the tables of raters, cached for each set of raters and units: the kappa
+    among people is used in their own rows and as the ceiling of every grader.
     """
 
     def __init__(
@@ -535,12 +536,12 @@ class KappaMeans:
     def with_rater(
         self, raters: Sequence[int], grader: int, units: Mask
     ) -> dict[str, MeanOverTables]:
-        """Return the means over raters with another one, by name."""
+        """Return the means of the kappas over raters with a grader, by name."""
         overlap = Overlap.of(self.coded, self.resamples, raters, units)
         return means_with(overlap, self.coded.codes[:, grader], self.resamples, self._statistics)
 
     def among(self, raters: Sequence[int], units: Mask | None = None) -> dict[str, MeanOverTables]:
-        """Return the means over raters with one another, by name, on `units` (units,) or all."""
+        """Return the means of the kappas among raters, by name, on `units` (units,) or all."""
         pairable = self.coded.labelled[:, list(raters)].sum(axis=1) >= 2
         units = pairable if units is None else pairable & units
         key = tuple(raters), units.tobytes()
@@ -554,7 +555,7 @@ class KappaMeans:
 def means_with(
     overlap: Overlap, codes: Integers, resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over raters with another one, who gave these `codes`
+    """Return the mean of each statistic over raters with a further rater, whose labels are `codes`
     (units,), in every resample.
     """
     chunks = overlap.tables_with_rater(codes, len(resamples))
@@ -564,8 +565,8 @@ def means_with(
 def means_of(
     overlap: Overlap, chunks: Iterator[Numbers], resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over tables, given as sums (clusters, cells, tables), some
-    at a time, in every resample.
+    """Return the mean of each statistic over tables in every resample; `chunks` yield some tables
+    at a time, as sums (clusters, cells, tables).
     """
     measurement, pooled = measurement_of(overlap.coded), bool(overlap.pooled)
     means = {name: MeanOverTables(len(resamples), pooled=pooled) for name in statistics}
@@ -580,11 +581,12 @@ def means_of(
 def compared_units(
     coded: Coded, resamples: Resamples, people: Sequence[int], grader: int, min_people: int = 2
 ) -> tuple[Mask, bool]:
-    """Return the units (units,) on which a grader is compared with people, and whether it can be
-    compared with people's agreement there.
+    """Return the mask (units,) of units on which a grader is compared with people, and True if it
+    can be compared with people's agreement there.
 
-    They have the grader's label and two people's, so that both are computed on the same units;
-    where there are fewer than 30 of them, or with `min_people` = 1, one person's is enough.
+    These units have the grader's label and labels of two people, so that both agreements are
+    computed on the same units. If there are fewer than `MIN_SHARED_UNITS` of them, or `min_people`
+    is 1, the label of one person is enough.
     """
     n_people = np.where(coded.labelled[:, grader], coded.labelled[:, list(people)].sum(axis=1), 0)
     if min_people == 2:
@@ -602,31 +604,29 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     statistics = _chosen_statistics(measurement.statistics(), prefix)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in _table_chunks(coded, pairs, view.resamples):
-        in_data = measurement.square_tables(tables[0])
-        # One of the two used a single category throughout.
-        is_constant = np.any([(in_data.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2)], axis=0)
+        data_tables = measurement.square_tables(tables[0])
+        n_used = [(data_tables.sum(axis) > 0).sum(-1) for axis in (-1, -2)]
+        is_constant = (n_used[0] == 1) | (n_used[1] == 1)  # a rater used a single category
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
             has_remark = is_constant & entry_for(name).own_margins & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if has_remark[k] else ""
-                who = About(a=raters[a], b=raters[b], note=note)
-                view.add(prefix + name, values[:, k], counts[k], **who)
+                about = About(a=raters[a], b=raters[b], note=note)
+                view.add(prefix + name, values[:, k], counts[k], **about)
 
 
 def _chosen_statistics(
     statistics: PairStatistics, prefix: str, names: Sequence[str] = ()
 ) -> dict[str, PairStatistic]:
-    """Return the statistics in `names`, or all; with a prefix only agreement and kappa. A prefix
-    marks the overall verdicts of a study, for which these two are enough.
-    """
+    """Return the statistics in `names`, or all; with a prefix, agreement and kappa only."""
     chosen = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in chosen if name in statistics}
 
 
 def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> None:
-    """Add rows of each grader with humans, means over these: all statistics, or `names`."""
+    """Add rows of each grader with humans, as means over the humans: all statistics, or `names`."""
     coded, resamples = view.coded, view.resamples
     statistics = _chosen_statistics(measurement_of(coded).statistics(), prefix, names)
     for grader in coded.members("model"):
@@ -646,5 +646,5 @@ def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> 
 
 
 def few_units_note(counts: tuple[int, int]) -> str:
-    """Return a note on fewer than 30 units, from `counts` (units, clusters)."""
+    """Return a note if there are fewer than 30 units, else ""; `counts` are (units, clusters)."""
     return f"fewer than {MIN_SHARED_UNITS} items" if counts[0] < MIN_SHARED_UNITS else ""

@@ -1,18 +1,20 @@
 """Bias audit of the graders of one rubric, and its findings in sentences.
 
-`add_bias_rows` adds the rows of every question; `expected` estimates a grader's shift beyond what
-is expected at the same score by humans. `findings` reads the rows.
+`add_bias_rows` adds the rows of every question; `findings` reads them. A grader's *shift* with a
+property, beyond what humans' scores of the same units explain, is estimated in
+`analysis.bias.expected`.
 
-A shift is *found* where its corrected p is below .05 and its interval excludes 0. Where nothing is
-found, the sentence gives the largest bias possible, the outer end of the interval. Where a shift
-may come from noise that changes with the property, the sentence names that instead.
+A shift is *found* if its corrected p is below .05 and its interval excludes 0. Otherwise the
+sentence gives the largest bias that is not excluded, the outer end of the interval, or says that
+noise which changes with the property may explain the shift.
 
-The planned questions (side, order, length, family, groups of humans) are few: Holm's correction
-covers those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over
-all of a rubric's. A row NAME of a question comes with another one, NAME_p.
+The planned questions (side, order, length, family, groups of humans) are few: Holm's correction is
+over those of one grader and rubric. Parts of the sample are screened: Benjamini & Hochberg's
+correction is over all parts of a rubric. Each row NAME of a question has a row NAME_p.
 
-Where raters' noise may change with the property, a shift is estimated in two ways. A bias must show
-in both: the interval spans the two, p is the larger (intersection-union test: Berger 1982).
+If raters' noise may change with the property, a shift is estimated under two assumptions, and a
+bias must show in both: the interval spans the two, and p is the larger one (intersection-union
+test: Berger 1982).
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ from evenhand.texts import table_of, written
 
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
+"""Statistics of the planned questions, and of the screened parts of the sample."""
 FEW_CLUSTERS = 10
+"""Number of clusters below which a row has a note, and a group has no direction."""
 MIN_KAPPA = 0.05
 """Human-human kappa below which the reliability of a group is unknown."""
 LEVEL = 0.05
@@ -84,12 +88,12 @@ class _Test:
 
 @dataclass
 class AuditRows:
-    """Adds rows and keeps their p values, so that all are corrected together at the end."""
+    """Writer of rows that keeps their p values, so that all are corrected together at the end."""
 
     out: Writer
     suffix: str = ""
     _tests: list[_Test] = field(default_factory=list)
-    called: dict[tuple[bytes | bool, ...], PeopleCalls] = field(default_factory=dict)
+    people_cache: dict[tuple[bytes | bool, ...], PeopleCalls] = field(default_factory=dict)
     """People's calls on the units that a grader called (see `Shifts`)."""
 
     def add(
@@ -106,19 +110,19 @@ class AuditRows:
         resamples: Resamples | None = None,
     ) -> None:
         """Add a row on a grader's calls compared with those of humans, or on its calls `alone`.
-        `exact_p` replaces the p of the bootstrap; `resamples` are those of other clusters.
+        `exact_p` replaces the p of the bootstrap; `resamples` replace those of the audit.
         """
         counts, resamples = shift.counts, resamples or self.out.resamples
         a, b = (grader, "") if alone else ("humans", grader)
-        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        estimates = [shift.values] if shift.if_noisy is None else [shift.values, shift.if_noisy]
-        interval, *if_noisy = (
-            resamples.interval(values, counts[1], reason=shift.reason) for values in estimates
-        )
-        if if_noisy:
-            interval = _spanning(interval, if_noisy[0])
+        few_note = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
+        estimates = [shift.values]
+        interval = resamples.interval(shift.values, counts[1], reason=shift.reason)
+        if shift.if_noisy is not None:
+            estimates.append(shift.if_noisy)
+            if_noisy = resamples.interval(shift.if_noisy, counts[1], reason=shift.reason)
+            interval = _spanning(interval, if_noisy)
         key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
-        name, full_note = statistic + self.suffix, join_notes(few, note, shift.note)
+        name, full_note = statistic + self.suffix, join_notes(few_note, note, shift.note)
         stored = self.out.rows.add(name, interval, counts, **key, note=full_note)
         if statistic in (*PLANNED, *SCREENED):
             p = max(map(significance.bootstrap_p, estimates)) if exact_p is None else exact_p
@@ -128,11 +132,10 @@ class AuditRows:
                 self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return the audit of a grader's held-out verdicts; it keeps tests that use no verdicts."""
-        of_grader = [test for test in self._tests if test.grader == grader]
-        on_verdicts = [test for test in of_grader if test.key["subset"].endswith(BINARY)]
-        tests = [test for test in self._tests if test not in on_verdicts]
-        return AuditRows(self.out, HELD_OUT, tests, self.called)
+        """Return the audit of a grader's held-out verdicts, without its other tests on verdicts."""
+        on_verdicts = [test for test in self._tests if test.key["subset"].endswith(BINARY)]
+        tests = [test for test in self._tests if test.grader != grader or test not in on_verdicts]
+        return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
 
     def add_tests(self) -> None:
         """Add the corrected p of every tested row of this audit."""
@@ -152,7 +155,7 @@ class AuditRows:
 
 
 def _spanning(first: Interval, if_noisy: Interval) -> Interval:
-    """Return the first estimate with an interval over both; a remark if only it shows a bias."""
+    """Return the first estimate with the span of both intervals; a remark if only it has a bias."""
     low = float(np.minimum(first.low, if_noisy.low))
     high = float(np.maximum(first.high, if_noisy.high))
     remarks = first.remarks or if_noisy.remarks
@@ -167,12 +170,13 @@ DIRECTION_COLUMNS = ("partisan",)
 """Units columns by whose values directions are shown separately."""
 LENGTH_COLUMNS = ("response_words",)
 PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
+"""Units columns with the lengths of single responses, and of both responses of a pair."""
 
 
 def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = None) -> None:
-    """Add rows on the sides that raters favour and on shifts of graders' calls with properties that
-    should not matter. `retuned` are the labels with a grader's held-out verdicts, by thresholds
-    tuned on other clusters: the rows on verdicts are added for these, too, as NAME_held_out.
+    """Add rows on the sides that raters favour, and on shifts of graders' calls with properties
+    that should not matter. `retuned` are, by grader, the labels with its held-out verdicts, by
+    thresholds tuned on other clusters; rows on these verdicts are added as NAME_held_out.
     """
     labels, directed, audit = view.labels, directed_calls(view.labels), AuditRows(view)
     # In a comparison, the order of the two answers in a file has no meaning.
@@ -185,11 +189,10 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
     audit.add_tests()
     for grader, held_out in (retuned or {}).items():
         held_out_audit = audit.held_out(grader)
-        verdicts, directed = (
-            calls and calls.without_graders_but(grader)
-            for calls in (verdict_calls(held_out), directed_calls(held_out))
-        )
-        if labels.scale.favours:
+        verdicts, directed = verdict_calls(held_out), directed_calls(held_out)
+        verdicts = verdicts and verdicts.without_graders_but(grader)
+        directed = directed and directed.without_graders_but(grader)
+        if labels.scale.favours:  # directed calls then use no verdict
             directed = None
         elif directed is not None:
             add_side_rows(held_out_audit, directed, view)
@@ -200,28 +203,33 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
 def _add_shifts(
     audit: AuditRows, verdicts: Calls | None, directed: Calls | None, view: RatedView
 ) -> None:
-    """Add shifts with lengths and, of verdicts, with families and parts of the sample: `bias_slice`
-    is the share of affirmative calls in the part minus that in the rest.
+    """Add shifts of calls with lengths, and shifts of verdicts with families and with parts of the
+    sample: `bias_slice` is the share of affirmative calls in a part minus that in the other parts.
     """
     for calls, length in lengths(verdicts, directed, view.facts):
         add_shift_rows(audit, calls, [length])
-    if verdicts is not None:
-        request = view.request
-        add_family_rows(audit, verdicts, request.settings.families, request.facts.ids)
-        for column in view.labels.columns(view.request.screened):
-            codes, properties = column.codes[verdicts.unit], []
-            for code, value in enumerate(column.values if len(column.values) > 1 else ()):
-                inside, subset = codes == code, verdicts.part(f"{column.name}={value}")
-                x = np.where(codes >= 0, inside, np.nan)
-                properties.append(Property("bias_slice", x, subset, inside=inside))
-            add_shift_rows(audit, verdicts, properties)
+    if verdicts is None:
+        return
+    request = view.request
+    add_family_rows(audit, verdicts, request.settings.families, request.facts.ids)
+    for column in view.labels.columns(request.screened):
+        if len(column.values) < 2:
+            continue
+        codes, properties = column.codes[verdicts.unit], []
+        for code, value in enumerate(column.values):
+            inside, subset = codes == code, verdicts.part(f"{column.name}={value}")
+            x = np.where(codes >= 0, inside, np.nan)
+            properties.append(Property("bias_slice", x, subset, inside=inside))
+        add_shift_rows(audit, verdicts, properties)
 
 
 @dataclass(frozen=True)
 class Property:
-    """A property that calls should not depend on: `x` (units,), NaN where unknown. `statistic`,
-    `subset`, `at` and `note` are those of the row of a grader's shift with it, `inside` (units,)
-    are the units that the row counts, if not all. `noisy` is that of `Shifts`.
+    """A property that calls should not depend on: `x` (units,), NaN where unknown.
+
+    `statistic`, `subset`, `at` and `note` are those of the row of a grader's shift with the
+    property. `inside` (units,) is the mask of the units that the row counts, None for all. `noisy`
+    is that of `Shifts`.
     """
 
     statistic: str
@@ -242,28 +250,31 @@ def add_shift_rows(
     """Add the shift of every grader's calls, or of these `graders`, with every property, beyond
     what humans' score of the same units explains (see `analysis.bias.expected`).
     """
-    resamples, called = audit.out.resamples, audit.called
+    resamples, cache = audit.out.resamples, audit.people_cache
     shifts = [
-        Shifts(calls, about.x, resamples, noisy=about.noisy, called=called) for about in properties
+        Shifts(calls, item.x, resamples, noisy=item.noisy, people_cache=cache)
+        for item in properties
     ]
     by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
-        for about, shifts_with in zip(properties, shifts, strict=True):
+        for item, shifts_with in zip(properties, shifts, strict=True):
             shift = shifts_with.of(grader)
-            if shift is not None and about.inside is not None:
-                units = about.inside & by_people & ~np.isnan(calls.values[:, grader])
+            if shift is not None and item.inside is not None:
+                units = item.inside & by_people & ~np.isnan(calls.values[:, grader])
                 counts = resamples.count(calls.clusters, units)
                 shift = replace(shift, counts=counts) if units.any() else None
             if shift is not None:
-                add = partial(audit.add, subset=about.subset, at=about.at, note=about.note)
-                add(about.statistic, calls.raters[grader], shift)
+                name = calls.raters[grader]
+                audit.add(
+                    item.statistic, name, shift, subset=item.subset, at=item.at, note=item.note
+                )
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
-    """Return the family of a grader or subject by its model's name, "" where it is unknown.
+    """Return the family of a grader or subject by its model's name, "" if it is unknown.
 
-    Only the model's name counts, not the provider before the colon, as many servers use another
-    provider's protocol. The first match in the name decides; `families` go before `FAMILIES`.
+    The provider before the colon is ignored, because many servers use another provider's protocol.
+    The first match in the name decides; `families` have priority over `FAMILIES`.
 
     >>> family_of("anthropic:claude-opus-5"), family_of("openai:llama-3@http://gpt.example/v1")
     ('anthropic', 'meta')
@@ -309,12 +320,13 @@ def add_family_rows(
 def lengths(
     verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
 ) -> Iterator[tuple[Calls, Property]]:
-    """Yield the lengths of texts: `bias_length` is the change of calls with every doubling of one.
+    """Yield calls with the length of a text as a property: `bias_length` is the change of calls
+    with each doubling of the length.
 
-    For responses the verdict is related to the length of the response (column `response_words`) and
-    of every other text shown (`context_words` of `context`); for pairs, the side favoured to the
-    ratio of both lengths (`response_a_words`, `response_b_words`). For verdicts the shift is also
-    estimated with noise, as labels of longer texts may be noisier.
+    Verdicts on single responses are related to the length of the response (column `response_words`)
+    and of every other text of the unit (such as `context_words` of `context`). Directed calls on
+    pairs are related to the ratio of both lengths (`response_a_words`, `response_b_words`). For
+    verdicts the shift is also estimated with noise, as labels of longer texts may be noisier.
     """
     contexts = [
         (verdicts, (f"{name}_words",), f"per doubling of the {name}")
@@ -337,32 +349,31 @@ def lengths(
 def add_rater_group_rows(
     audit: AuditRows, coded: Coded, members: Mapping[str, frozenset[str]]
 ) -> None:
-    """Add `bias_rater_group`: the grader's mean kappa with one group minus that with the others.
+    """Add `bias_rater_group`: the grader's mean kappa with one group of humans minus that with the
+    other groups of the same column, on units that humans of both labelled.
 
-    Both are over humans of the same column, on units that humans of both groups labelled. A group
-    with noisier labels has a lower kappa with everybody: a second estimate assumes equal
-    reliability.
-
-    `members` holds the humans of every `column=value`. Of two groups only the first by name has a
-    row, since the second is its mirror image; `at` is the other group, or "others".
+    A group with noisier labels has a lower kappa with all raters, so a second estimate assumes
+    equal reliability. `members` are the humans of every `column=value`. Of two groups only the
+    first by name has a row, as the second row would be its negative; `at` is the other group, or
+    "others".
     """
     kappa, resamples = deciding_kappa(coded), audit.out.resamples
     kappas = KappaMeans(coded, resamples, [kappa])
     for column, groups in sides_of(members, coded, at_least=1).items():
         for value, group in sorted(groups.items())[: 1 if len(groups) == 2 else None]:
             others = [other for other in groups if other != value]
-            rest = [rater for other in others for rater in groups[other]]
+            other_raters = [rater for other in others for rater in groups[other]]
             if not others:
                 continue
             against = others[0] if len(others) == 1 else "others"
             add = partial(audit.add, "bias_rater_group", subset=f"{column}={value}", at=against)
-            note = f"{len(group)} against {len(rest)} annotators"
-            by_both = coded.labelled_by_any(group) & coded.labelled_by_any(rest)
+            note = f"{len(group)} against {len(other_raters)} annotators"
+            by_both = coded.labelled_by_any(group) & coded.labelled_by_any(other_raters)
             for grader in coded.members("model"):
                 units = by_both & coded.labelled[:, grader]
                 if not units.any():
                     continue
-                sides = (group, rest)
+                sides = (group, other_raters)
                 with_grader = [kappas.with_rater(s, grader, units)[kappa].values for s in sides]
                 within = [kappas.among(side, units)[kappa].values for side in sides]
                 counts = resamples.count(coded.clusters, units)
@@ -373,8 +384,8 @@ def add_rater_group_rows(
 
 def _if_as_reliable(with_grader: Sequence[Array], within: Sequence[Array]) -> Array | None:
     """Return the difference of a grader's kappas with two groups if both were equally reliable:
-    each over the root of the kappa within the group (Spearman 1904), times the root of their mean.
-    None where a group is one person, or hardly agrees.
+    each kappa divided by the root of the kappa within the group (Spearman 1904), times the root of
+    the mean kappa within groups. None if a group is one person, or hardly agrees.
     """
     if min(float(np.nan_to_num(kappa[0])) for kappa in within) < MIN_KAPPA:
         return None
@@ -385,8 +396,8 @@ def _if_as_reliable(with_grader: Sequence[Array], within: Sequence[Array]) -> Ar
 
 @dataclass(frozen=True)
 class _Part:
-    """Units with a direction: `at` names the two sides; `sign` (units,) is 1 where side a is the
-    first of them, -1 where side b is, 0 where the unit is left out.
+    """Part of the units: `at` has the names of the two sides that are compared; `sign` (units,) is
+    1 where side a is the first of these, -1 where side b is, 0 where the unit is left out.
     """
 
     subset: str
@@ -395,23 +406,25 @@ class _Part:
 
 
 def add_direction_rows(view: RatedView, calls: Calls) -> None:
-    """Add `direction_net` of humans together and of every grader: the share of units that favour
-    the first side minus the share that favour the second, of all units that the rater called; on
-    everything, by the columns `DIRECTION_COLUMNS`, by subject and by group.
+    """Add `direction_net` of humans together and of every grader: the share of the rater's calls
+    that favour the first side minus the share that favour the second; on all units, by the columns
+    `DIRECTION_COLUMNS`, by subject and by group.
     """
-    people, sides = calls.people, []
+    people, favours = calls.people, []
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
     for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
         mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), n_people)
         of_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
-        sides.append(np.column_stack([mean, of_graders]))
+        favours.append(np.column_stack([mean, of_graders]))
+    favours_a, favours_b = favours
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
-        used, forward = part.sign != 0, part.sign[:, None] > 0
-        # NaN for no call.
-        first, second = np.where(forward, *sides)[used], np.where(forward, *sides[::-1])[used]
-        if not (has_call := ~np.isnan(first)).any():
+        used, a_is_first = part.sign != 0, part.sign[:, None] > 0
+        first = np.where(a_is_first, favours_a, favours_b)[used]  # NaN for a missing call
+        second = np.where(a_is_first, favours_b, favours_a)[used]
+        has_call = ~np.isnan(first)
+        if not has_call.any():
             continue
         part_clusters, clusters = np.unique(calls.clusters[used], return_inverse=True)
         resamples = view.resamples
@@ -421,10 +434,11 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
         sums = out.sums(np.nan_to_num(first), np.nan_to_num(second), has_call)
         to_first, to_second, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
         net = ratio(to_first - to_second, n)
-        for rater, values, by_rater in zip(raters, net.T, has_call.T, strict=True):
-            if (units := out.count(by_rater))[0]:
-                few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
-                out.add("direction_net", values, units, a=rater, at=part.at, note=few)
+        for rater, values, rater_has_call in zip(raters, net.T, has_call.T, strict=True):
+            units = out.count(rater_has_call)
+            if units[0]:
+                few_note = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
+                out.add("direction_net", values, units, a=rater, at=part.at, note=few_note)
 
 
 def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
@@ -438,7 +452,7 @@ def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
     """Return the orientation of each unit (units,): 1 where side a is the first of
-    `settings.sides`, -1 where side b is, 0 where it is unknown. Raise InputError where leanings are
+    `settings.sides`, -1 where side b is, 0 where it is unknown. Raises InputError if leanings are
     set and no unit of the whole table has one.
     """
     if not settings.leanings:
@@ -459,7 +473,7 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
 
 
 def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterator[_Part]:
-    """Yield the whole sample, and the values of the columns that directions are shown by."""
+    """Yield the whole sample, and its parts by the columns that directions are shown by."""
     facts, settings = view.facts, view.request.settings
     sign = orientation(facts, settings)[calls.unit]
     sides = from_to(*settings.sides)
@@ -476,7 +490,7 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
-    """Yield each group with enough clusters against its partners; of two sole partners one."""
+    """Yield each group with enough clusters against its partners; one of two sole partners."""
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
         return
@@ -493,6 +507,7 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
 
 
 _ORDERS = ("ab", "ba")
+"""Orders in which a grader reads the two sides of a pair."""
 
 
 def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
@@ -519,13 +534,13 @@ def by_orders(orders_of: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def add_order_rows(audit: AuditRows, view: RatedView) -> None:
-    """Add `bias_order_flips` of every grader that read both orders: the share of units whose label
-    differs; where options favour a side, also `bias_order_first` and `bias_order`.
+    """Add `bias_order_flips` of every grader that read pairs in both orders: the share of units
+    whose label differs. If options favour a side, also add `bias_order_first` and `bias_order`.
 
-    Labels stay in the pair's own orientation, and a grader's draws within an order are combined. Of
-    the units that move to another side, or to or from neither, `bias_order_first` is the share that
-    move to the side shown first; `bias_order` is the net gain of a side from being shown first, per
-    unit. Its p is exact, by flipping the signs of the clusters' moves.
+    A unit *moves* if the favoured side differs between the orders. `bias_order_first` is the share
+    of the moves that are to the side shown first. `bias_order` is the net gain of a side from being
+    shown first, per unit; its p is exact, by flipping the signs of the clusters' moves. Labels name
+    sides as in the units table, whatever the order, and a grader's draws in an order are combined.
     """
     request, scale = view.request, view.labels.scale
     for grader, grades in _with_order(view.ratings).groupby("rater_id", sort=True):
@@ -533,18 +548,21 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
             continue
         readings = combine_readings(grades.assign(rater_id=grades["order"], order=""), scale)
         matrix = encode(readings, scale, request.units, request.settings.cluster)
-        if (both := np.asarray((matrix.codes >= 0).all(axis=1))).any():
+        in_both_orders = np.asarray((matrix.codes >= 0).all(axis=1))
+        if in_both_orders.any():
             frequency = np.ones(matrix.n_clusters, dtype=np.int64)
             resamples = request.resampled(frequency, matrix.weight)
-            _add_grader_orders(audit, str(grader), matrix, both, resamples)
+            _add_grader_orders(audit, str(grader), matrix, in_both_orders, resamples)
 
 
 def _add_grader_orders(
-    audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask, resamples: Resamples
+    audit: AuditRows, grader: str, matrix: LabelMatrix, units: Mask, resamples: Resamples
 ) -> None:
-    """Add the rows on order of one grader, whose orders are the raters of `matrix`."""
-    codes, clusters = matrix.codes[both], matrix.clusters[both]
-    counts = resamples.count(matrix.clusters, both)
+    """Add the rows on order of one grader, whose orders are the raters of `matrix`, from the
+    `units` (a mask) that it labelled in both orders.
+    """
+    codes, clusters = matrix.codes[units], matrix.clusters[units]
+    counts = resamples.count(matrix.clusters, units)
     flipped = codes[:, 0] != codes[:, 1]
     signs = favour_signs(matrix.scale.categories, matrix.scale.favours)
     # With order ab side a comes first: a positive move is one to the side shown first.
@@ -585,7 +603,7 @@ class Finding:
 
     @property
     def grader(self) -> str:
-        """The grader that the finding is about."""
+        """Name of the grader that the finding is about."""
         return audited_grader(self.row)
 
     @property
@@ -602,28 +620,28 @@ class Finding:
     def sentence(self) -> str:
         """The finding as a sentence."""
         question, _, _ = _question_and_shifts(self.row)
-        about: dict[str, object] = {"grader": self.grader, "question": question}
+        fields: dict[str, object] = {"grader": self.grader, "question": question}
         if self.p is None:
-            return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **about)
+            return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **fields)
         if self.status == "found":
-            return written("bias.found", fault=self.fault, **about)
-        about |= {"sample": sample_of(self.row)}
+            return written("bias.found", fault=self.fault, **fields)
+        fields |= {"sample": sample_of(self.row)}
         for remark in self.row["remarks"]:
             if remark.code == "noise_may_explain":
-                about |= {"shift": self._shift, "if_noisy": remark.detail[0]}
+                fields |= {"shift": self._shift, "if_noisy": remark.detail[0]}
                 ends = {end: self.row[end] for end in ("estimate", "low", "high")}
-                return written("bias.noise", **about, **ends)
+                return written("bias.noise", **fields, **ends)
         name = "nothing_weak" if self.largest > BOUND else "nothing"
-        return written(f"bias.{name}", bound=BOUND, most=self.largest, **about)
+        return written(f"bias.{name}", bound=BOUND, most=self.largest, **fields)
 
     @property
     def largest(self) -> float:
-        """The largest bias that is not excluded."""
+        """Largest bias that is not excluded."""
         return max(abs(self.row["low"]), abs(self.row["high"]))
 
     @property
     def rows(self) -> tuple[ResultRow, ...]:
-        """The rows that the sentence is based on."""
+        """Rows that the sentence is based on."""
         return (self.row,) if self.p is None else (self.row, self.p)
 
     @property
@@ -687,37 +705,38 @@ def flagged(
     audited; findings that do not rest on verdicts stay the same.
     """
     audit, held_out_audit = (
-        [found for found in findings(rows.rows.values(), suffix) if found.grader == grader]
+        [finding for finding in findings(rows.rows.values(), suffix) if finding.grader == grader]
         for suffix in ("", HELD_OUT)
     )
     if held_out and held_out_audit:
-        audit = [found for found in audit if not found.row["subset"].endswith(BINARY)]
+        audit = [finding for finding in audit if not finding.row["subset"].endswith(BINARY)]
         audit += held_out_audit
-    return [found for found in audit if found.beyond(bound)]
+    return [finding for finding in audit if finding.beyond(bound)]
 
 
 def screening_sentence(screened: list[Finding]) -> str:
-    """Summarise in one sentence the parts of the sample in which no bias of a grader was found."""
-    nothing = [bias for bias in screened if bias.status == "nothing_found"]
-    inconclusive = sum(bias.status == "inconclusive" for bias in screened)
+    """Return a sentence on the parts of the sample in which no bias of a grader was found."""
+    unbiased = [finding for finding in screened if finding.status == "nothing_found"]
+    n_inconclusive = sum(finding.status == "inconclusive" for finding in screened)
     clauses, n = [], len(screened)
-    if nothing:
-        widest = max(nothing, key=lambda bias: bias.largest)
-        about = {"most": widest.largest, "part": _part(widest.row), "all": n}
-        clauses.append(written("bias.slices_nothing", quiet=len(nothing), **about))
-    if inconclusive:
-        clauses.append(written("bias.slices_untold", untold=inconclusive, all=n))
+    if unbiased:
+        widest = max(unbiased, key=lambda finding: finding.largest)
+        fields = {"most": widest.largest, "part": _part(widest.row), "all": n}
+        clauses.append(written("bias.slices_nothing", quiet=len(unbiased), **fields))
+    if n_inconclusive:
+        clauses.append(written("bias.slices_untold", untold=n_inconclusive, all=n))
     if not clauses:
         return ""
     return written("bias.slices", grader=screened[0].grader, found="; ".join(clauses))
 
 
 def _part(row: ResultRow) -> str:
+    """Return the part of the sample that a row is about."""
     return row["subset"].removesuffix(BINARY)
 
 
 def _question_and_shifts(row: ResultRow) -> tuple[str, str, str]:
-    """State the question of a row of the audit, and its shift if upward and if downward."""
+    """Return the question of a row in words, and the words for an upward and a downward shift."""
     part, at, affirms = _part(row), row["at"], row["subset"].endswith(BINARY)
     first, _, second = at.partition(">")
     text = at.removesuffix("_words")

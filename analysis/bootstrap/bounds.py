@@ -1,36 +1,36 @@
 """Bounds for verdicts: from clusters' influence on an estimate, or by a test at the null value.
 
 A verdict is wrong as often as its one-sided bound misses, and bootstrap quantiles miss too often in
-small or unbalanced samples, where an estimate's spread and skewness are tied to its value.
+small or unbalanced samples, where the variance and skewness of an estimate depend on its value.
 `python -m benchmarks.decisions` shows how often verdicts by the bounds here are wrong.
 
-*t bounds* (`reach`) use the influence of the jackknife: what the estimate loses without a cluster,
-times the number of the others. Skewness is taken out by Hall's monotone cubic transformation (Hall
-1992, section 3); the degrees of freedom are those that the influence's kurtosis leaves (the
-variance of the variance, matched as by Satterthwaite 1946).
+*t bounds* (`reach`) use the influence of the jackknife: the estimate minus its value without a
+cluster, times the number of the other clusters. Skewness is removed by Hall's monotone cubic
+transformation (Hall 1992, section 3). The degrees of freedom follow from the influence's kurtosis
+(the variance of the variance, matched as by Satterthwaite 1946).
 
-*Levels of interim analyses* (`level_of_look`, alpha spending). The default plan is two looks at
-equal levels: one at the labels as they are, one after as many more as the first advised. As the
-second look includes the labels of the first, both go wrong together more often than independent
-looks, and each may spend more than half of the error (Pocock 1977; Lan & DeMets 1983). At the
-second look up to four times as many labels are allowed for. A tenth of the error is kept for
-further looks, of which each may spend half of what is left. A study that declares its looks shares
-the whole error evenly among them, at equal steps, and has none beyond.
+*Levels of interim analyses* (`level_of_look`, alpha spending). An interim analysis is a *look*. The
+default plan has two looks at equal levels: at the present labels, and after as many more as the
+first look advised. The second look includes the labels of the first, so the errors of the two are
+correlated, and each look may spend more than half of the error (Pocock 1977; Lan & DeMets 1983), if
+the second look has at most four times as many labels. A tenth of the error is reserved for further
+looks, each of which may spend half of the remainder. A study that declares its looks shares the
+whole error evenly among them, at equal steps, and has no further looks.
 
-*Score bounds* (`lower_bound`) ask: could the data come from a grader at the margin? An interval
-about an estimate ignores errors that have not occurred yet: where a grader was right on every unit
-its estimate has no variance. A score test uses the variance that the estimate would have *if the
-bound's value were true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for
-differences at a margin). The sample is seen as weights on a support: the observed clusters and,
-with half a cluster between them, the same clusters with other labels by the grader. The weights are
+*Score bounds* (`lower_bound`) test whether the data could come from a grader at the margin. An
+interval about an estimate ignores errors that have not occurred yet: if a grader was right on every
+unit, its estimate has no variance. A score test uses the variance that the estimate would have *if
+the bound's value were true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for
+differences at a margin). The sample is represented by weights on a support: the observed clusters
+and, with half a cluster in all, the same clusters with other labels by the grader. The weights are
 moved along the least favourable family, exponential tilting by the statistic's influence (Efron
-1981; DiCiccio & Romano 1990), in steps small enough for a statistic that is not linear. At each
-value on the way the distance to the estimate is compared with its standard deviation there, by
-Student's quantile with the skewness taken out by Cornish & Fisher's first term (Hall 1992, section
-2.2). The bound is the first value that the data clearly contradict. The degrees of freedom are
-those of the standard deviation at the null, n / (kurtosis - 1 - skewness^2) pairs of them, no more
-than the effective number of clusters less one; none are lost where errors are of one kind only, for
-then the standard deviation follows from their share.
+1981; DiCiccio & Romano 1990), in small steps because the statistic is not linear. At each value the
+distance to the estimate is compared with the standard deviation there, by Student's quantile, with
+the skewness removed by Cornish & Fisher's first term (Hall 1992, section 2.2). The bound is the
+first value that the data clearly contradict. The degrees of freedom are those of the standard
+deviation at the null, n / (kurtosis - 1 - skewness^2) pairs of them, and at most the effective
+number of clusters less one. None are lost if errors are of one kind only, because the standard
+deviation then follows from their share.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from evenhand.analysis.types import Array
 
 ALPHA = 0.025
-"""How often a one-sided bound may miss."""
-_DRAWS = 400_000
-_SEED = 20231206
+"""Probability with which a one-sided bound may miss."""
+_DRAWS, _SEED = 400_000, 20231206
+"""Number and seed of the simulated normal variables of `level_together`."""
 
 
 def influence(values: Array) -> Array:
-    """Return each cluster's contribution, (clusters, ...), from data and jackknife (rows, ...). Row
-    0 is the estimate, every other row the estimate without one cluster (or one group of them).
+    """Return each cluster's influence, (clusters, ...), from data and jackknife (rows, ...). Row 0
+    is the estimate, every other row the estimate without one cluster (or one group of clusters).
 
     >>> influence(np.array([2.0, 2.5, 2.0, 1.5])).tolist()
     [-1.0, 0.0, 1.0]
@@ -64,9 +64,9 @@ def influence(values: Array) -> Array:
 
 
 def reach(contributions: Array, alpha: float = ALPHA) -> float:
-    """Return the distance from an estimate down to its lower bound; for the negative of the
-    influence, that up to its upper bound. `contributions` (clusters,) are the clusters' influence.
-    NaN where nothing varies, for then they give no information on further clusters.
+    """Return the distance from an estimate down to its lower bound, from the clusters' influence,
+    `contributions` (clusters,); for their negatives, the distance up to the upper bound. NaN if
+    nothing varies, because the data then give no information on further clusters.
 
     >>> round(reach(np.array([-1.0, 1.0] * 50)), 3)
     0.199
@@ -125,12 +125,12 @@ def reach_over_people(
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
-    """Return the level at which to bound each of several estimates so that all bounds hold but in
-    `alpha` of samples.
+    """Return the level of the bound of each of several estimates with which a bound misses in at
+    most `alpha` of samples.
 
-    `contributions` (clusters, estimates) come from the same clusters: the more strongly the
-    estimates are correlated, the less is lost. It is the max-t of their joint normal limit, by
-    simulation with a fixed seed (Hothorn, Bretz & Westfall 2008).
+    `contributions` (clusters, estimates) are the influence of the same clusters: the level is
+    higher, the more strongly the estimates are correlated. It is the max-t of their joint normal
+    limit, by simulation with a fixed seed (Hothorn, Bretz & Westfall 2008).
 
     >>> identical = np.array([[-1.0, -1.0], [1.0, 1.0]] * 20)
     >>> 0.024 < simultaneous_level(identical) <= 0.025
@@ -145,8 +145,8 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
 
 
 def level_together(correlation: Array, alpha: float = ALPHA) -> float:
-    """Return the level at which to bound each of several jointly normal estimates, so that all
-    bounds hold but in `alpha` of samples, from their `correlation` (estimates, estimates). By
+    """Return the level of the bound of each of several jointly normal estimates with which a bound
+    misses in at most `alpha` of samples, from their `correlation` (estimates, estimates), by
     simulation with a fixed seed.
 
     Two looks, the second at twice the labels (Pocock 1977, Table 1, has .0147 for two looks):
@@ -157,25 +157,25 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     """
     values, vectors = np.linalg.eigh(correlation)
     root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # no sign left to chance
-    drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
-    highest = (root.T @ drawn.T).max(axis=0)  # four times as fast as along short rows
+    normals = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
+    highest = (root.T @ normals.T).max(axis=0)  # four times as fast as along short rows
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
     # Sampling error must not carry it beyond one bound's level, or below Bonferroni's.
     return float(min(alpha, max(level, alpha / len(correlation))))
 
 
 LOOKS = 2
-"""Number of looks at equal levels, where none are declared."""
+"""Number of looks at equal levels if a study declares none."""
 _GROWTH = 4.0
-"""Ratio of the labels at the second look to those at the first that is allowed for."""
+"""Largest ratio of the labels at the second look to those at the first."""
 _RESERVE = 0.1
-"""Share of the error that is kept for looks beyond the default ones."""
+"""Share of the error that is reserved for looks beyond the default ones."""
 
 
 @lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
-    """Return the one-sided level of a study's `look`, from 1; 0.0 where none is left. For look 0
-    the level is 0.0, too.
+    """Return the one-sided level of a study's `look`, numbered from 1; 0.0 for look 0, and for
+    looks beyond the `declared` number.
 
     >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
     [0.0123, 0.0123, 0.0013, 0.0006]
@@ -186,8 +186,8 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
 
 
 def level_of_reading(reading: int, declared: int = 0) -> float:
-    """Return the one-sided level of the `reading`, from 1, of held-out labels; 0.0 where none is
-    left. As `level_of_look`, but readings may be of other graders and have nothing in common, so
+    """Return the one-sided level of the `reading`, numbered from 1, of held-out labels; 0.0 beyond
+    the `declared` number. Unlike looks, readings may be of different graders and uncorrelated, so
     that levels add up to the error (Bonferroni).
 
     >>> [round(level_of_reading(reading), 5) for reading in (1, 2, 3, 4)]
@@ -220,26 +220,25 @@ def _nested_level(sizes: Array, alpha: float) -> float:
 PSEUDO = 0.5
 """Total weight, in clusters, of the labels that were not observed."""
 _WHOLE = 0.15
-"""Correction for whole numbers of errors. Where errors are few and of one kind, a quantile between
-two counts is exceeded too often. Half an error (about half the skewness, in standard errors) would
-keep every such sample within the level, at the price of most of the power where raters agree nearly
-always; this value keeps the worst of them near it (`benchmarks.decisions`)."""
+"""Correction for whole numbers of errors. If errors are few and of one kind, a quantile between two
+counts is exceeded too often. Half an error (about half the skewness, in standard errors) would keep
+every such sample within the level, but would cost most of the power if raters agree nearly always;
+this value keeps the worst samples near the level (`benchmarks.decisions`)."""
 _MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
-"""Beyond these the expansion does not hold. A value that implies so little error, less than half a
-cluster in all, is never contradicted, so that no bound is found there."""
-_TOO_SURE = 0.2
+"""Limits of the expansion. A value that implies less error than this, under half a cluster in all,
+is never contradicted, so that no bound is found there."""
+_OPTIMISM = 0.2
 """Standard errors by which a level read as a probability is too optimistic, in simulation with true
 differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
-_STEP = 0.25
-"""Step of the null, in standard errors."""
-_MAX_STEPS = 80
-_MAX_TILT = 3.0
+_STEP, _MAX_STEPS, _MAX_TILT = 0.25, 80, 3.0
+"""Step of the null in standard errors, largest number of steps, largest exponent of a tilt."""
 _TINY, _STUCK = 1e-12, 1e-4
+"""Tolerance for rounding errors, and standard error below which no step leads further."""
 
 
 class Statistic(Protocol):
-    """A function of the weights of a support: the observed clusters, and the same clusters with
-    other labels. `base` (..., support) are the weights of the data.
+    """A function of weights (..., support). The points of the support are the observed clusters,
+    and the same clusters with other labels; `base` (..., support) are the weights of the data.
     """
 
     @property
@@ -251,15 +250,15 @@ class Statistic(Protocol):
 
 @dataclass(frozen=True)
 class Kappas:
-    """Mean kappa of tables of two raters, each counting by its size, plus a term linear in the
-    weights, as a function of the weights.
+    """Mean kappa of tables of two raters, weighted by their sizes, plus a term linear in the
+    weights of the support, as a function of these weights.
 
     `sums` (support, tables, 2 + 2q) are what each point of the support adds to each table
-    (`table_sums`), `distance` (q, q) the distances of labels, from 0 to 1. With two `groups` of as
-    many tables, the mean of the second is subtracted; `sign` (...) is 1, or -1 for a negative.
-    `linear` (..., support) adds its mean under the weights: the part of the statistic that no label
-    of the grader can change. `base` (..., support) are the weights of the data, with those of
-    labels not observed.
+    (`table_sums`), `distance` (q, q) are the distances of labels, from 0 to 1. With two `groups` of
+    equally many tables, the mean of the second is subtracted. `sign` (...) is 1, or -1 for the
+    negative of the statistic. `linear` (..., support) adds its mean under the weights: the part of
+    the statistic that no label of the grader can change. `base` (..., support) are the weights of
+    the data, with those of labels that were not observed.
     """
 
     sums: Array
@@ -271,7 +270,7 @@ class Kappas:
 
     @property
     def is_empty(self) -> bool:
-        """True where there is no table."""
+        """True if there is no table."""
         return not self.sums.size
 
     def at(self, weights: Array) -> tuple[Array, Array]:
@@ -290,12 +289,12 @@ class Kappas:
 
 
 def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Array]:
-    """Return the mean kappa (...) of tables, each counting by its size, and its gradient
-    (..., tables, 2 + 2q), from `sums` (..., tables, 2 + 2q) as `table_sums` gives them.
+    """Return the mean kappa (...) of tables, weighted by their sizes, and its gradient
+    (..., tables, 2 + 2q), from the `sums` (..., tables, 2 + 2q) of `table_sums`.
 
     kappa is 1 - d S / (f' D s) with the size S, the summed distance d, the distances D and the
-    margins f and s. Of two `groups` of as many tables, the mean of the second is subtracted. Tables
-    without disagreement expected by chance are left out; NaN where none is left.
+    margins f and s. With two `groups` of equally many tables, the mean of the second is subtracted.
+    Tables without disagreement expected by chance are left out; NaN if all are.
     """
     q = len(distance)
     size, d = sums[..., 0], sums[..., 1]
@@ -348,9 +347,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Null:
-    """Distribution of the estimate if the statistic has the value that it has under the weights.
-
-    `weights` and `influence` are (..., support), `value` and what is computed of them (...).
+    """Distribution of the estimate if the true weights are `weights` (..., support), under which
+    the statistic has this `value` (...) and `influence` (..., support).
     """
 
     weights: Array
@@ -370,7 +368,7 @@ class _Null:
         return error
 
     def quantile(self, alpha: float) -> Array:
-        """Return the standard errors that the estimate exceeds in `alpha` of samples."""
+        """Return the standard errors by which estimates exceed the value in `alpha` of samples."""
         skewness, freedom, uniformity = self.shape()
         normal = -float(ndtri(alpha))
         t_factor = stdtrit(freedom, 1.0 - alpha) / normal
@@ -385,18 +383,18 @@ class _Null:
 
     def shape(self) -> tuple[Array, Array, Array]:
         """Return the estimate's skewness, the degrees of freedom of its standard deviation, and the
-        uniformity of errors: 1 where a cluster either errs or not, for then skewness and kurtosis
-        determine each other (Pearson's inequality), and less where it errs in many ways.
+        uniformity of errors: 1 if clusters err in one way only, because skewness and kurtosis then
+        determine each other (Pearson's inequality), and less if they err in several ways.
         """
         variance, n = np.maximum(self.variance, _TINY), self.sample.clusters
         squared = self.influence * self.influence  # powers above the second are slow
-        part = self.weights * squared
-        third = (part * self.influence).sum(axis=-1) / variance**1.5
-        fourth = (part * squared).sum(axis=-1) / variance**2
-        freedom = 2.0 * n / np.maximum(fourth - 1.0 - third**2, 1e-9)
+        weighted = self.weights * squared
+        cluster_skewness = (weighted * self.influence).sum(axis=-1) / variance**1.5
+        kurtosis = (weighted * squared).sum(axis=-1) / variance**2
+        freedom = 2.0 * n / np.maximum(kurtosis - 1.0 - cluster_skewness**2, 1e-9)
         max_freedom = max(self.sample.effective_clusters - 1.0, 1.0)
-        uniformity = (1.0 + third**2) / np.maximum(fourth, 1.0)
-        skewness = np.maximum(third / math.sqrt(n), _MIN_SKEWNESS)
+        uniformity = (1.0 + cluster_skewness**2) / np.maximum(kurtosis, 1.0)
+        skewness = np.maximum(cluster_skewness / math.sqrt(n), _MIN_SKEWNESS)
         freedom = np.clip(freedom, min(_MIN_FREEDOM, max_freedom), max_freedom)
         return skewness, freedom, uniformity
 
@@ -422,8 +420,8 @@ def _null_at_data(statistic: Statistic, sample: Sample) -> _Null:
 
 
 def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
-    """Return the lower bound (...) that fails in `alpha` of samples. Thirty units on which two
-    raters agree throughout, half of them yes: as many as one in ten may still be different, so that
+    """Return the lower bound (...) that misses in `alpha` of samples. In the example two raters
+    agree on 30 units, half of them yes: they may still differ on one in ten of all units, so that
     kappa may be as low as .79.
 
     >>> agreeing = np.zeros((2, 1, 2, 2)); agreeing[0, 0, 0, 0] = agreeing[1, 0, 1, 1] = 1.0
@@ -449,15 +447,15 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
             break
         previous_value, previous_excess = null.value, excess
         null = null.moved(statistic, -_STEP * null.standard_error)
-    # Either no labels lead any further, and the truth may lie as far as this; or nothing is ruled
-    # out, as where the data themselves are at a saddle point, from which no step leads.
+    # Without a crossing, either no labels lead further, and the bound is the last value; or no
+    # value is excluded, for example because no step leads away from the data (a saddle point).
     last = np.minimum(null.value, sample.estimate)
     is_end = (null.standard_error < _STUCK) & (start.standard_error >= _STUCK)
     return np.where(np.isnan(bound), np.where(is_end, last, last - 2.0), bound)
 
 
 def both_bounds(statistic: Kappas, sample: Sample, alpha: float) -> Array:
-    """Return the lower and the upper bound (2, ...), each of which fails in `alpha` of samples."""
+    """Return the lower and the upper bound (2, ...), each of which misses in `alpha` of samples."""
     signs = np.array([1.0, -1.0]).reshape(2, *[1] * np.ndim(sample.estimate))
     linear, estimate = signs[..., None] * statistic.linear, signs * sample.estimate
     signed = replace(statistic, sign=signs * statistic.sign, linear=linear)
@@ -473,15 +471,15 @@ def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
         at_null = at_null.moved(statistic, (null - at_null.value) / steps_left)
     skewness, freedom, uniformity = at_null.shape()
     distance = at_null.distance - _skewness_correction(at_null.distance, skewness, uniformity)
-    return np.asarray(stdtr(freedom, distance - _TOO_SURE))
+    return np.asarray(stdtr(freedom, distance - _OPTIMISM))
 
 
 def first_contradicted(
     weights: Array, value: Array, influence: Array, sample: Sample, alpha: float
 ) -> Array:
-    """Return the first value (...) on a path of nulls that `alpha` of samples would contradict.
-    `weights` and `influence` (..., steps, support) are those of the nulls, `value` (..., steps)
-    falls from the estimate, which is (..., 1). The last value, where none is contradicted.
+    """Return the first value (...) on a path of nulls that the data contradict at level `alpha`, or
+    the last value if there is none. `weights` and `influence` (..., steps, support) are those of
+    the nulls, `value` (..., steps) falls from the estimate of the `sample`, which is (..., 1).
     """
     null = _Null(weights, value, influence, sample)
     excess = null.distance - null.quantile(alpha)

@@ -1,27 +1,27 @@
 """95% intervals from the replicates of a statistic, and of shares from sums over clusters.
 
-`interval` gives percentile intervals: the 2.5% and 97.5% quantiles of the resamples (Efron 1979).
-Resamples of n clusters spread too little, by sqrt((n - 1) / n), and ignore Student's t: quantiles
-are therefore taken further out, so that the interval of a mean is as wide as Student's (Hesterberg
+`interval` returns percentile intervals: the 2.5% and 97.5% quantiles of the resamples (Efron 1979).
+Resamples of n clusters vary too little, by sqrt((n - 1) / n), and ignore Student's t. Quantiles are
+therefore taken further out, so that the interval of a mean is as wide as Student's (Hesterberg
 2015, section 5.3). At 5 clusters the tail is 0.1% instead of 2.5%, at 250 it is 2.4%.
 
-`widened` applies where resamples do not vary, as where all raters agree. n identical clusters rule
-out, at 97.5%, only that more than 1 - .025^(1/n) of all clusters differ from them: the bound of
-Clopper & Pearson (1934) for none of n. The interval lets a statistic move as far as that share of
-clusters, each at an end of the statistic's range, could move it: a kappa of 1 falls by that share
+`widened` applies if resamples do not vary, for example because all raters agree. n identical
+clusters exclude, at 97.5%, only that more than 1 - .025^(1/n) of all clusters differ from them: the
+bound of Clopper & Pearson (1934) for 0 of n. The interval extends as far as that share of clusters,
+each at an end of the statistic's range, could move the statistic: a kappa of 1 falls by that share
 over the disagreement expected by chance, to 1 - share / (1 - pe).
 
-`share_interval` and `share_bounds` give every share of units in clusters Wilson's interval (1927)
-on the effective sample size, p (1 - p) over the variance that the clusters give p, with Student's t
-in place of the normal quantile (Korn & Graubard 1998). Few clusters may carry all of the rarer
-outcome, and then its variance is hardly known: the degrees of freedom are the effective number of
-clusters that carry it, (sum y)^2 / sum y^2, less one, and at least two. With so few degrees of
-freedom Wilson's interval is needlessly wide, so that it never goes beyond the score bound of the
-share (`analysis.bootstrap.bounds`). Both need the share, its variance, and the numbers of units and
-clusters alone: `two_kinds_of_clusters` makes equal clusters with the same share and variance.
+`share_interval` and `share_bounds` return Wilson's interval (1927) of a share of units in clusters,
+on the effective sample size, p (1 - p) over the variance of p between samples of clusters, with
+Student's t in place of the normal quantile (Korn & Graubard 1998). If few clusters have all of the
+rarer outcome, its variance is hardly known: the degrees of freedom are the effective number of
+clusters with the outcome, (sum y)^2 / sum y^2, less one, and at least two. With so few degrees of
+freedom Wilson's interval is needlessly wide, so it is limited by the score bound of the share
+(`analysis.bootstrap.bounds`). Both need only the share, its variance, and the numbers of units and
+clusters: `two_kinds_of_clusters` makes equal clusters with the same share and variance.
 
-`python -m benchmarks.corrected_rates` shows how often the truth lies outside. Open: where rates
-rise with the size of very unequal clusters, it lies above too often.
+`python -m benchmarks.corrected_rates` shows how often the truth lies outside. Known limitation: if
+rates rise with the size of very unequal clusters, the truth lies above the interval too often.
 """
 
 from __future__ import annotations
@@ -54,21 +54,24 @@ Z = 1.959963984540054
 MIN_CLUSTERS = 5
 """Fewer clusters than this give no interval: their resamples do not show the spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
+"""Shares of undefined resamples above which there is a warning, and no interval."""
 
 _NO_WIDTH = 1e-12
+"""Largest width that counts as none, because of rounding errors."""
 _TAIL = (1.0 - LEVEL) / 2.0
 
 
 @dataclass(frozen=True)
 class Deciding:
-    """Level of the bounds that decide a verdict, and the margin that they are held against.
+    """Level of the bounds that decide a verdict, and the margin that they are compared with.
 
-    `alpha` is their one-sided level at this `look` (0 where no look is left, NaN where there are
-    no bounds), `next_alpha` that at the next; the bounds of all `comparisons` hold together. Kappa
-    may lie below people's by the `margin`, NaN without one, which is `margin_share` of
-    people's kappa, 0 where the margin is a fixed number. Where a bound is for a population of
-    people, `people` is how many labelled, and `from_people` the share of its variance that comes
-    from the choice of people. `bar` is the value that the figure itself must clear, NaN for none.
+    `alpha` is the one-sided level of the bounds at this `look` (0 if no look is left, NaN if there
+    are no bounds), `next_alpha` that at the next look; the bounds of all `comparisons` hold
+    together. Kappa may lie below people's by the `margin`, NaN without one; `margin_share` is the
+    margin as a share of people's kappa, 0 if it is a fixed number. If a bound is for a population
+    of people, `people` is the number who labelled, and `from_people` the share of its variance that
+    comes from the choice of people. `bar` is the value that the statistic itself must clear, NaN
+    for none.
     """
 
     alpha: float = math.nan
@@ -83,14 +86,14 @@ class Deciding:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The values that a decision holds the bounds against."""
+        """Values that the bounds are compared with in a decision."""
         if not math.isnan(self.margin):
             return (-self.margin, 0.0)
         return () if math.isnan(self.bar) else (self.bar,)
 
     @property
     def remarks(self) -> Remarks:
-        """The remarks for a note."""
+        """Remarks for the row's note."""
         level = (self.alpha, self.look, self.comparisons, self.next_alpha)
         applies = {
             Remark("decided_at", level): not math.isnan(self.alpha),
@@ -103,9 +106,9 @@ class Deciding:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95% interval; NaN where undefined, with the reasons in `remarks`.
+    """An estimate with its 95% interval; NaN if undefined, with the reasons in `remarks`.
 
-    Where it is `deciding`, `low` and `high` are one-sided bounds at the level of a verdict.
+    If it is `deciding`, `low` and `high` are one-sided bounds at the level of a verdict.
     """
 
     estimate: float
@@ -131,7 +134,7 @@ class Interval:
 
     @property
     def note(self) -> str:
-        """The remarks as text."""
+        """Text of the remarks."""
         return text_of(self.remarks)
 
 
@@ -142,10 +145,10 @@ def interval(
     undefined: float | None = None,
     reason: Reason = "no_variation",
 ) -> Interval:
-    """Return estimate and 95% interval from replicates (rows,), row 0 the data.
+    """Return the estimate and its 95% interval from replicates (rows,), of which row 0 is the data.
 
-    `undefined` is the share of resampled values that were undefined, where `values` cannot show it
-    (means over pairs of raters); `reason` explains an undefined estimate.
+    `undefined` is the share of resampled values that were undefined, if it is more than the share
+    of NaN in `values` (means over pairs of raters); `reason` explains an undefined estimate.
     """
     estimate = float(values[0])
     if np.isnan(estimate):
@@ -156,23 +159,25 @@ def interval(
     if len(replicates) == 0:
         return Interval.point(estimate, Remark("not_resampled"))
     defined = replicates[~np.isnan(replicates)]
-    lost = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
+    degenerate = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
     code = "resamples_undefined"
-    if lost > WARN_DEGENERATE:
-        code = "most_resamples_undefined" if lost > MAX_DEGENERATE else "many_resamples_undefined"
-    # A mean over pairs of raters loses parts of a resample: a part counts as one.
-    number = math.ceil(lost * len(replicates) - 1e-9)
-    remarks: Remarks = (Remark(code, (number, len(replicates))),) if lost else ()
-    if lost > MAX_DEGENERATE:
+    if degenerate > MAX_DEGENERATE:
+        code = "most_resamples_undefined"
+    elif degenerate > WARN_DEGENERATE:
+        code = "many_resamples_undefined"
+    # A mean over pairs of raters is undefined in parts of a resample: a part counts as one.
+    number = math.ceil(degenerate * len(replicates) - 1e-9)
+    remarks: Remarks = (Remark(code, (number, len(replicates))),) if degenerate else ()
+    if degenerate > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
     return Interval(estimate, *percentile_bounds(defined, expanded_tail(n_clusters)), remarks)
 
 
 @lru_cache(maxsize=4096)
 def expanded_tail(n_clusters: int) -> float:
-    """Return the share of resamples beyond each bound: 2.5%, or less for few clusters. Phi(-sqrt(n
-    / (n - 1)) t), with t the 97.5% quantile of Student's distribution on n - 1 degrees of freedom
-    (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
+    """Return the share of resamples beyond each bound: 2.5%, or less for few clusters (Hesterberg
+    2015). It is Phi(-sqrt(n / (n - 1)) t), with t the 97.5% quantile of Student's distribution on
+    n - 1 degrees of freedom, like `ExpandProbs(0.025, n)` of the R package resample.
 
     >>> [round(expanded_tail(n), 4) for n in (5, 10, 20, 50, 250)]
     [0.001, 0.0086, 0.0159, 0.0212, 0.0242]
@@ -181,16 +186,16 @@ def expanded_tail(n_clusters: int) -> float:
     return float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
 
 
-def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
-    """Return the quantiles of resampled values (resamples,) that leave `tail` beyond each.
-    Interpolated as by `np.quantile`, which takes four times as long.
+def percentile_bounds(replicates: Array, tail: float = _TAIL) -> tuple[float, float]:
+    """Return the lower and upper quantile of resampled values (resamples,), with the share `tail`
+    beyond each; interpolated like those of `np.quantile`, which takes four times as long.
 
     >>> [round(bound, 3) for bound in percentile_bounds(np.arange(101.0))]
     [2.5, 97.5]
     """
-    positions = [share * (len(drawn) - 1) for share in (tail, 1.0 - tail)]
+    positions = [share * (len(replicates) - 1) for share in (tail, 1.0 - tail)]
     neighbours = [(math.floor(position), math.ceil(position)) for position in positions]
-    values = np.partition(drawn, sorted({*neighbours[0], *neighbours[1]}))
+    values = np.partition(replicates, sorted({*neighbours[0], *neighbours[1]}))
     low, high = (
         float(values[below]) + (position % 1.0) * float(values[above] - values[below])
         for position, (below, above) in zip(positions, neighbours, strict=True)
@@ -200,9 +205,9 @@ def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Chance:
-    """Disagreement that coefficients expect by chance, from the `shares` (q,) of the categories in
-    the humans' labels. `ordered` are the weights of the deciding kappa, None for labels without an
-    order, and `values` those of numbers.
+    """Shares of the categories (q,) in the humans' labels, from which the disagreement expected by
+    chance is computed. `ordered` are the weights of the deciding kappa, None for labels without an
+    order; `values` are the categories' values if labels are numbers.
     """
 
     shares: Array
@@ -210,17 +215,17 @@ class Chance:
     values: tuple[float, ...] = ()
 
     def disagreement(self, name: str) -> float:
-        """Return 1 - pe for a statistic, by the raters' pooled shares; AC and Brennan-Prediger by
-        equal ones, which is the most that they ever take. Weights are the statistic's own, else
-        those of the deciding kappa.
+        """Return 1 - pe for a statistic, from the raters' pooled shares; for AC and
+        Brennan-Prediger from equal shares, with which it is largest. Weights are those of the
+        statistic, else those of the deciding kappa.
         """
         entry = entry_for(name)
         if self.values:
-            x = np.asarray(self.values)
-            x = x / max(float(np.ptp(x)), 1e-300)
+            values = np.asarray(self.values)
+            values = values / max(float(np.ptp(values)), 1e-300)
             if (entry.weights or self.ordered) == "linear":
-                return float(self.shares @ np.abs(x[:, None] - x) @ self.shares)
-            return float(2.0 * self.shares @ (x - self.shares @ x) ** 2)
+                return float(self.shares @ np.abs(values[:, None] - values) @ self.shares)
+            return float(2.0 * self.shares @ (values - self.shares @ values) ** 2)
         q = len(self.shares)
         steps = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
         weights = entry.weights or (self.ordered or "identity")
@@ -231,8 +236,8 @@ class Chance:
 
 
 def unseen(n_clusters: float, tail: float = _TAIL) -> float:
-    """Return the largest share of all clusters that may differ from the observed ones, all of which
-    are alike, at the one-sided level 1 - `tail`.
+    """Return the largest share of all clusters that may differ from the observed ones, if these are
+    identical, at the one-sided level 1 - `tail`.
 
     >>> round(unseen(60), 4)
     0.0596
@@ -243,9 +248,9 @@ def unseen(n_clusters: float, tail: float = _TAIL) -> float:
 def widened(
     interval: Interval, n_clusters: int, kind: Kind | None, chance_disagreement: float = 1.0
 ) -> Interval:
-    """Widen an interval without width as far as the number of clusters allows; return any other
-    unchanged. `chance_disagreement` is that expected by chance, for coefficients and their
-    differences. Where the statistic's range is not known (`kind` None) there is no interval.
+    """Return an interval without width, widened as far as the number of clusters allows; any other
+    is returned unchanged. `chance_disagreement` is that expected by chance, for coefficients and
+    their differences. If the statistic's range is not known (`kind` None) there are no bounds.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
@@ -272,24 +277,26 @@ def widened(
 
 
 _NO_VARIANCE = 1e-12
+"""Largest variance that counts as none, because of rounding errors."""
 _MIN_FREEDOM = 2.0
+"""Fewest degrees of freedom of Student's quantile."""
 _MANY_CARRIERS = 30.0
-"""With so many clusters that carry the rarer outcome, the score bound lies within Wilson's by at
-most a twenty-fifth of the interval, and is not computed."""
+"""Number of clusters with the rarer outcome from which the score bound is not computed: it differs
+from Wilson's by at most a twenty-fifth of the interval."""
 _PATH = np.geomspace(0.02, 60.0, 32)
 """Tilts of the sample at which nulls are tested, in standard errors to the first order."""
 
 
 def share_interval(
-    interval: Interval, drawn: Array, n_units: int, n_clusters: int, reach: Reach | None = None
+    interval: Interval, replicates: Array, n_units: int, n_clusters: int, reach: Reach | None = None
 ) -> Interval:
-    """Return the interval with the bounds of a share, whose resampled values (resamples,) are
-    `drawn`; unchanged where it has no bounds, or where nothing varies (see `widened`). With a
-    `reach` the share is one that is corrected by prediction-powered inference.
+    """Return the interval with the bounds of a share, from its resampled values, `replicates`
+    (resamples,); unchanged if it has no bounds, or if nothing varies (see `widened`). `reach` is
+    for a share that is corrected by prediction-powered inference.
     """
     if math.isnan(interval.low) or n_clusters < 2:
         return interval
-    variance = float(drawn[~np.isnan(drawn)].var()) * n_clusters / (n_clusters - 1)
+    variance = float(replicates[~np.isnan(replicates)].var()) * n_clusters / (n_clusters - 1)
     if variance < _NO_VARIANCE:
         return interval
     low, high = bounds(interval.estimate, variance, n_units, n_clusters, reach=reach)
@@ -297,9 +304,8 @@ def share_interval(
 
 
 def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
-    """Return a share and its bounds, each of which fails in `alpha` of samples. `part` and `whole`
-    (clusters,) are sums over clusters, weighted where clusters are. (NaN, NaN, NaN) where the whole
-    is 0.
+    """Return a share and its bounds, each of which misses in `alpha` of samples. `part` and `whole`
+    (clusters,) are sums over clusters, weighted if clusters are. All are NaN if the whole is 0.
 
     >>> [round(value, 4) for value in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
     [0.9667, 0.832, 0.9984]
@@ -333,8 +339,8 @@ def bounds(
     alpha: float = ALPHA,
     reach: Reach | None = None,
 ) -> tuple[float, float]:
-    """Return both bounds of a share, each of which fails in `alpha` of samples. `variance` is that
-    of the share between samples of clusters. A corrected share that is moved back to 0 or 1 still
+    """Return both bounds of a share, each of which misses in `alpha` of samples. `variance` is that
+    of the share between samples of clusters. A corrected share that was clipped to 0 or 1 still
     varies: it is taken to lie one unit inside.
     """
     if variance < _NO_VARIANCE:
@@ -356,13 +362,13 @@ def bounds(
 
 
 def two_kinds_of_clusters(share: float, variance: float, n_clusters: float) -> tuple[Array, Array]:
-    """Return equal clusters of two kinds whose share has this variance.
+    """Return equal clusters of two kinds whose share has this variance: the share of a cluster that
+    has the outcome, `cases` (2,), and the number of such clusters, `times` (2,).
 
-    `cases` (2,) is the part of a cluster that has the outcome and `times` (2,) the number of such
-    clusters. Their skewness is that of a binomial share with this variance. Where clusters cannot
-    vary as much, since some are larger than others, they are fewer.
+    Their skewness is that of a binomial share with this variance. If equal clusters cannot vary as
+    much, because the real ones differ in size, there are fewer of them.
 
-    Five of fifty clusters have cases only; or clusters of ten units have one or two:
+    Five of fifty clusters consist of cases; or about a third of the clusters have more cases:
 
     >>> [part.round(2).tolist() for part in two_kinds_of_clusters(0.1, 0.09 / 49, 50)]
     [[1.0, 0.0], [5.0, 45.0]]
@@ -385,9 +391,9 @@ def two_kinds_of_clusters(share: float, variance: float, n_clusters: float) -> t
 def wilson(
     share: float, n: float, alpha: float = ALPHA, carriers: float = math.inf
 ) -> tuple[float, float]:
-    """Return Wilson's bounds (1927) of a share of n, each of which fails in `alpha` of samples.
+    """Return Wilson's bounds (1927) of a share of n, each of which misses in `alpha` of samples.
 
-    n need not be whole. With the number of clusters that carry the rarer outcome, `carriers`, the
+    n need not be whole. With the number of clusters that have the rarer outcome, `carriers`, the
     quantile is Student's. Newcombe (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to
     0.1611 for 0 of 20.
 
@@ -405,13 +411,13 @@ def wilson(
 def ratio_bounds(
     cases: Array, sizes: Array, times: Array, alpha: float = ALPHA, less: Array | float = 0.0
 ) -> tuple[float, float]:
-    """Return both score bounds of sum (cases - less) / sum sizes, each failing in `alpha` of
-    samples.
+    """Return both score bounds of sum (cases - less) / sum sizes, each of which misses in `alpha`
+    of samples.
 
-    `cases`, `sizes` and what is subtracted, `less`, are by kind of cluster (kinds,), of which there
-    are `times` (kinds,). Half a cluster is added that consists of cases or has none. The weights
-    are tilted by the influence at the estimate in both directions, and the bounds are the first
-    nulls on the way that the data contradict.
+    `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
+    is the number of clusters of each kind. Half a cluster is added that consists of cases or has
+    none. The weights are tilted by the influence at the estimate in both directions, and the bounds
+    are the first nulls that the data contradict.
     """
     clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)
@@ -435,9 +441,8 @@ def ratio_bounds(
 
 
 def carriers(cases: Array, sizes: Array, times: Array) -> float:
-    """Return the effective number of clusters that carry the rarer outcome. `cases` and `sizes` are
-    by kind of cluster (kinds,), of which there are `times`. 0 where there is no case, or nothing
-    else.
+    """Return the effective number of clusters with the rarer outcome; 0 if there is only one
+    outcome. `cases` and `sizes` are by kind of cluster (kinds,), `times` (kinds,) their numbers.
     """
     numbers = []
     for values in (cases, sizes - cases, sizes):
@@ -451,10 +456,10 @@ def powered_reach(
 ) -> Reach:
     """Return the reach of a share that is corrected by prediction-powered inference.
 
-    By kind of labelled cluster (kinds,), of which there are `times`: people's `cases`, the
-    grader's times the weight of the correction, `graded`, and the `sizes`. The part of the
-    standard error that lies in units without a label, `unlabelled`, is independent of them and adds
-    in squares (Donner & Zou 2012).
+    By kind of labelled cluster (kinds,), of which there are `times`: people's `cases`, the grader's
+    cases times the weight of the correction (`graded`), and the `sizes`. `unlabelled` is the part
+    of the standard error that comes from units without a label; it is independent of the labelled
+    part, so that their squares add up (Donner & Zou 2012).
     """
     labelled_part = float(times @ (cases - graded)) / float(times @ sizes)
     low, high = ratio_bounds(cases, sizes, times, less=graded)

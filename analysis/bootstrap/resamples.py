@@ -1,21 +1,21 @@
 """The bootstrap of clusters: one set of weights that every statistic of a rubric shares.
 
-A resample draws as many clusters as there are, with replacement, and is fully described by how
-often each cluster was drawn. Every statistic is a function of sums over clusters, so that
-resampling is one product *weights x per-cluster sums* (`Resamples.totals`), and differences between
-statistics are paired. Row 0 of every result is the data themselves, and the jackknife's rows are
-the data without one cluster each: all go through the same code.
+A resample draws as many clusters as there are, with replacement, and is fully described by its
+*weights*: the number of times that each cluster was drawn. Every statistic is a function of sums
+over clusters, so that resampling is one product *weights x per-cluster sums* (`Resamples.totals`),
+and differences between statistics are paired. Row 0 of every result is the data; rows of the
+jackknife are the data without one cluster each. All rows are computed by the same code.
 
-`PatternResamples` resamples distinct rows of labels, with how often each occurs, so that a million
-labels cost what their few hundred patterns cost. A resample of clusters is determined by how often
-each pattern occurs in it: the clusters' weights times their counts of patterns, a product that is
-taken once, in exact whole numbers. The draws of clusters are the same, so the numbers are, too.
+`PatternResamples` resamples distinct rows of labels, *patterns*, so that a million labels take no
+longer than their few hundred patterns. A resample of clusters determines the number of times that
+each pattern occurs: the clusters' weights times their counts of patterns, a product that is
+computed once, in exact whole numbers. The results are the same as those of resampling clusters.
 
-With more than a million clusters 2,000 resamples would take hours. Clusters are then assigned to
+With more than a million clusters, 2,000 resamples would take hours. Clusters are then assigned to
 10,000 random groups, by a hash of their names and the seed, and whole groups are resampled: the
 random groups of survey sampling (Wolter 2007, chapter 2). The variance of sums over groups of
-independent clusters is that of all clusters; with 10,000 groups a standard error is off by .7% of
-itself, where 2,000 resamples have it off by 1.6% already (`python -m benchmarks.scale`).
+independent clusters is that of all clusters. With 10,000 groups the relative error of a standard
+error is .7%; with 2,000 resamples it is 1.6% in any case (`python -m benchmarks.scale`).
 """
 
 from __future__ import annotations
@@ -38,42 +38,43 @@ Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 T = TypeVar("T")
 
 MAX_LEFT_OUT = 1000
-"""Above this many clusters the jackknife leaves out random groups of them instead of single ones:
-skewness adds up over groups, and 1,000 of them pin it down."""
+"""Number of clusters above which the jackknife leaves out this many random groups of clusters, not
+single ones: skewness adds up over groups, and 1,000 of them determine it well."""
 
 _BLOCK = 250
-"""Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
+"""Resamples drawn together: limits memory and fixes the random stream of each resample."""
 _KEEP_BYTES = 1_000_000_000
-"""Weights up to this size are kept in memory."""
+"""Largest size of the weights that are kept in memory."""
 _READY_CELLS = 5_000_000
-"""Up to this many weights (rows x clusters; 20 MB, and 40 MB more for sums that are not whole
-numbers) are kept as floating point: converting them for every product takes longer than a small
-product."""
+"""Largest number of weights (rows x clusters; 20 MB, and 40 MB more for sums that are not whole
+numbers) that are kept as floating point: to convert them takes longer than a small product."""
 _DRAWN_TOGETHER = 32_768
+"""Clusters drawn at a time."""
 _CACHED_CELLS = 500_000
-"""Weights turned into floating point at a time: they stay in the processor's cache."""
+"""Weights converted to floating point at a time: they stay in the processor's cache."""
 _WIDE = 17
-"""Sums of this many columns are quicker in one product for all resamples, of fewer in blocks."""
+"""Number of columns from which one product for all resamples is faster than one for each block."""
 _WORTH_THREADS = 20_000_000
+"""Number of operations from which threads are faster."""
 _MULTINOMIAL_COST = 8
-"""Numpy's multinomial takes this many times as long for a category as a plain draw of a unit."""
+"""Time of numpy's multinomial for a category, as a multiple of the time to draw a unit."""
 _EXACT_FLOAT32 = 2**24
-_COUNTABLE = 4_000_000
-_LARGEST_KEY = 2**62
-MANY_CLUSTERS = 1_000_000
-"""More clusters than this are resampled in groups."""
-GROUPS = 10_000
+"""Limit below which all whole numbers are exact in float32."""
+_COUNTABLE, _LARGEST_KEY = 4_000_000, 2**62
+"""Largest number of possible patterns that are counted by position, and by a whole-number key."""
+MANY_CLUSTERS, GROUPS = 1_000_000, 10_000
+"""Number of clusters above which they are resampled in groups, and the number of groups."""
 _MULTIPLIED = 5_000
-"""Clusters multiplied at a time: bounds memory."""
+"""Clusters multiplied at a time: limits memory."""
 
 
 class Resamples:
-    """Weights of clusters in the data, in every resample or in the jackknife.
+    """Weights of clusters in the data, in every resample and in the jackknife.
 
-    `frequency` (clusters,) is how often each cluster occurs in the data: 1, or more where identical
-    ones have been folded into one. `weight` (clusters,) is how much each counts where clusters were
-    not equally likely to be picked: constants that go into every sum. `rng` is used for seeds only,
-    so that a block can be drawn again instead of kept: where it would be large, or without `keep`.
+    `frequency` (clusters,) is the number of times that each cluster occurs in the data: 1, or more
+    if identical clusters were merged. `weight` (clusters,) are sampling weights, constants in every
+    sum, None if clusters were equally likely to be selected. `rng` is used for seeds only, so that
+    a block can be drawn again if it is not kept in memory: if it is large, or `keep` is False.
 
     >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -120,7 +121,7 @@ class Resamples:
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters). Integers
+        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters): integers,
         unless clusters have sampling weights.
         """
         yield self.mass[None, :]
@@ -129,7 +130,7 @@ class Resamples:
             yield counts if self.weight is None else counts * self.weight
 
     def only(self, clusters: Codes) -> Resamples:
-        """Restrict the resamples to some clusters, so that a slice costs only its share of time."""
+        """Return the resamples of some clusters only, on which a slice is faster to compute."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
@@ -139,9 +140,9 @@ class Resamples:
         return part
 
     def totals(self, features: Numbers) -> Array:
-        """Sum features (clusters, ...) over clusters in every resample: (rows, ...). Rows are last
-        in memory: what is computed from a row's few cells, such as a table's marginals, then runs
-        along contiguous rows.
+        """Return the sums of features (clusters, ...) over clusters in every resample, (rows, ...).
+        Rows are last in memory, so that computations on the cells of a row, such as a table's
+        marginals, run along contiguous rows.
         """
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
@@ -172,15 +173,15 @@ class Resamples:
         return out.reshape(len(self), *shape)
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
-        """Return estimate and 95% interval from replicates (rows,), as `interval` does."""
+        """Return the estimate and its 95% interval from replicates (rows,) (see `interval`)."""
         return interval(values, n_clusters, **options)
 
     def sums(self, clusters: Codes, *features: Numbers) -> Array:
-        """Sum features of units (units,) or (units, k) in every resample: (rows, columns)."""
+        """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
         return self.totals(self.cluster_sums(clusters, np.column_stack(features)))
 
     def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
-        """Sum features of units (units, k) over their clusters: (clusters, k)."""
+        """Return the sums of features (units, k) over distinct clusters, (n_types, k)."""
         out = np.empty((self.n_types, units.shape[1]))
         for column, values in enumerate(units.T):
             out[:, column] = np.bincount(clusters, values, self.n_types)
@@ -191,19 +192,19 @@ class Resamples:
         return np.repeat(sums, self.frequency, axis=0)
 
     def by_cluster(self, clusters: Codes, units: Numbers) -> Array:
-        """Sum features of units (units, k) over each cluster, weighted: (clusters, k)."""
+        """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
         sums = self.cluster_sums(clusters, units)
         return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
-        """Return sums over clusters whose signs can be flipped, (kinds, k), and how often each kind
-        of cluster occurs in the data, (kinds,).
+        """Return sums over clusters whose signs can be flipped, (kinds, k), and the frequency of
+        each kind of cluster in the data, (kinds,).
         """
         return sums, self.frequency
 
     def each_row(self, sums: Array) -> Array:
-        """Return sums over distinct clusters (n_types, ...) summed over the clusters that each row
-        of the jackknife leaves out, (jackknife rows, ...).
+        """Return the totals of sums over distinct clusters (n_types, ...), for the clusters that
+        each row of the jackknife leaves out: (jackknife rows, ...).
         """
         flat = self._left_out @ sums.reshape(len(sums), -1)
         return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
@@ -219,27 +220,26 @@ class Resamples:
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
-        """Return the data, and the data without each cluster in turn. Clusters that are not among
-        those given do not count.
+        """Return the data, and the data without each cluster in turn, with the clusters of the
+        units in `clusters` (units,) only.
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
         return Resamples(counted, 0, np.random.default_rng(0), self.weight, jackknife=True)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """Count (units, clusters) in the data among the chosen units, ignoring weights."""
-        inside = clusters[chosen]
-        present = np.bincount(inside, minlength=self.n_types)
-        return int(present @ self.frequency), int(self.frequency[present > 0].sum())
+        """Return the numbers of chosen units and of their clusters in the data, without weights."""
+        n_chosen = np.bincount(clusters[chosen], minlength=self.n_types)
+        return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return the positions of the rows, each row's cluster, and how many units of the data it
-        represents, from the rows' `clusters` (rows,).
+        """Return the positions of the rows, each row's cluster, and the number of units of the data
+        that it represents, from the rows' `clusters` (rows,).
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
     def _keep(self, blocks: list[Counts] | None) -> None:
-        """Keep the weights in memory, and where they are few in floating point, by its type."""
+        """Keep the weights in memory; if they are few, also as floating point, by its type."""
         self._kept: list[Counts] | None = blocks
         self._ready: dict[type[np.floating[Any]], Any] | None = None
         if blocks is not None and self.resamples * self.n_types <= _READY_CELLS:
@@ -251,8 +251,8 @@ class Resamples:
         return self._kept[block] if self._kept is not None else self._draw(block)
 
     def _each_block(self, work: Callable[[int], T], cost: int) -> list[T]:
-        """Run `work` on every block, in threads where that pays off: numpy releases the lock. Each
-        block has its own random stream, so the number of threads changes no result.
+        """Return the results of `work` on every block, in threads if that is faster (numpy releases
+        the lock). Each block has its own random stream, so threads do not change results.
         """
         blocks = range(len(self._block_sizes))
         threads = min(os.cpu_count() or 1, len(blocks))
@@ -262,7 +262,7 @@ class Resamples:
             return list(pool.map(work, blocks))
 
     def _draw(self, block: int) -> Counts:
-        """Draw a block of multinomial counts; by single clusters if that is faster."""
+        """Return a block of multinomial counts (rows, clusters); by single draws if faster."""
         rng = np.random.default_rng(self._seeds[block])
         size, total = self._block_sizes[block], int(self.frequency.sum())
         if total > _MULTINOMIAL_COST * self.n_types:
@@ -273,30 +273,30 @@ class Resamples:
         parts = []
         for start in range(0, size, step):
             rows = min(step, size - start)
-            drawn = rng.integers(0, total, size=(rows, total))
+            positions = rng.integers(0, total, size=(rows, total))
             if types is not None:
-                drawn = types[drawn]
+                positions = types[positions]
             if rows > 1:
-                drawn += np.arange(rows)[:, None] * self.n_types
-            counts = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
+                positions += np.arange(rows)[:, None] * self.n_types
+            counts = np.bincount(positions.ravel(), minlength=rows * self.n_types)
             parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Number of resamples and seed. With no `resamples` there is an estimate without interval."""
+    """Number of resamples and seed; with 0 `resamples` estimates have no interval."""
 
     resamples: int = 2000
     seed: int = 20231206
 
     def draw(self, frequency: npt.ArrayLike) -> Resamples:
-        """Draw resamples of clusters that occur `frequency` (clusters,) times in the data."""
+        """Return resamples of clusters that occur `frequency` (clusters,) times in the data."""
         return Resamples(frequency, self.resamples, np.random.default_rng(self.seed))
 
 
 def ratio(part: Array, whole: Array) -> Array:
-    """Return part / whole, NaN where whole is 0 but for rounding; shapes broadcast.
+    """Return part / whole, NaN where whole is 0, up to rounding errors; shapes broadcast.
 
     >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
     [0.25, nan]
@@ -317,7 +317,7 @@ def _product(
 
 
 def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any:
-    """Sparse matrix (rows, clusters) of the clusters that each row of the jackknife leaves out."""
+    """Return the clusters that each row of the jackknife leaves out, sparse (rows, clusters)."""
     from scipy.sparse import csr_array
 
     clusters = np.repeat(np.arange(len(frequency)), frequency)
@@ -329,14 +329,14 @@ def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any
 
 
 def count_labels(codes: Integers, q: int) -> Array:
-    """Count raters by category, (units, q), from codes (units, raters), -1 missing."""
+    """Return the numbers of raters by category, (units, q), from codes (units, raters)."""
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 
 def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
-    """Return distinct counts of the categories (patterns, q) over units, and how often each occurs.
-    `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters need no
-    more: five raters on five categories have at most 126 patterns if nothing is missing.
+    """Return the distinct counts of the categories, (patterns, q), and their frequencies over
+    units. `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters
+    depend on these only: five raters on five categories have at most 126 patterns without gaps.
 
     >>> counts, frequency = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)
     >>> counts.tolist(), frequency.tolist()
@@ -352,51 +352,52 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
         key += digit[np.ascontiguousarray(codes[:, rater])]
     if base**q <= _COUNTABLE:
         counts = np.bincount(key, minlength=1)
-        used = np.flatnonzero(counts)
-        frequency = counts[used]
+        used_keys = np.flatnonzero(counts)
+        frequency = counts[used_keys]
     else:
-        used, frequency = np.unique(key, return_counts=True)
-    return (used[:, None] // digit[:q] % base).astype(float), frequency
+        used_keys, frequency = np.unique(key, return_counts=True)
+    return (used_keys[:, None] // digit[:q] % base).astype(float), frequency
 
 
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
-    `cells` (clusters, patterns) counts each cluster's units of each pattern. `drawn` are resamples
-    of clusters or of groups of them, and `members` (drawn, patterns) counts their units likewise.
+    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. `draws`
+    are resamples of clusters, or of groups of clusters, and `members` (draws, patterns) are the
+    numbers of units of these.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
-    >>> drawn = Resamples(np.ones(2), 1, np.random.default_rng(7))
-    >>> PatternResamples(cells, cells, drawn).totals(np.ones((2, 1))).tolist()
+    >>> draws = Resamples(np.ones(2), 1, np.random.default_rng(7))
+    >>> PatternResamples(cells, cells, draws).totals(np.ones((2, 1))).tolist()
     [[4.0], [4.0]]
     """
 
-    def __init__(self, cells: Sparse, members: Sparse, drawn: Resamples) -> None:
-        self._cells, self._members, self._drawn = cells, members, drawn
-        self.frequency: Frequency = np.asarray(members.T @ drawn.frequency, dtype=np.int64)
-        self.weight, self.resamples, self._block_sizes = None, drawn.resamples, drawn._block_sizes
-        self._seeds = drawn._seeds
-        left_out = drawn._left_out
+    def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
+        self._cells, self._members, self._draws = cells, members, draws
+        self.frequency: Frequency = np.asarray(members.T @ draws.frequency, dtype=np.int64)
+        self.weight, self.resamples, self._block_sizes = None, draws.resamples, draws._block_sizes
+        self._seeds = draws._seeds
+        left_out = draws._left_out
         self._left_out = None if left_out is None else (left_out @ members).tocsr()
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keep(None)
-        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= drawn.n_types:
-            self._keep(self._each_block(self._draw, drawn.n_types))
+        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= draws.n_types:
+            self._keep(self._each_block(self._draw, draws.n_types))
         else:
-            drawn.hold()
+            draws.hold()
 
     @property
     def is_pooled(self) -> bool:
-        """True if groups of clusters were drawn."""
+        """True if groups of clusters are drawn."""
         return bool(self._members.shape[0] < self._cells.shape[0])
 
     def totals(self, features: Numbers) -> Array:
-        """Sum as in `Resamples`; via the clusters where there are more patterns than clusters."""
+        """Return sums as in `Resamples`, through the clusters if there are more patterns."""
         if self._kept is not None or not self.resamples:
             return super().totals(features)
         flat = features.reshape(self.n_types, -1)
-        summed = self._drawn.totals(np.asarray(self._members @ flat))
+        summed = self._draws.totals(np.asarray(self._members @ flat))
         return summed.reshape(len(self), *features.shape[1:])
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
@@ -422,11 +423,11 @@ class PatternResamples(Resamples):
         return float(self._cells.shape[0] / self._left_out.shape[0])
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """Count the clusters in the data that have one of the chosen units."""
+        """Return the number of clusters in the data that have one of the chosen units."""
         return self.count(clusters, chosen)[1]
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """Count (units, clusters) in the data among the chosen patterns."""
+        """Return the numbers of units and clusters in the data with the chosen patterns."""
         is_chosen = np.zeros(self.n_types, dtype=np.int64)
         is_chosen[clusters[chosen]] = 1
         key = np.packbits(is_chosen.astype(bool)).tobytes()
@@ -451,17 +452,17 @@ class PatternResamples(Resamples):
         return PatternResamples(cells, members, data)
 
     def only(self, clusters: Codes) -> PatternResamples:
-        """Restrict the resamples to some of the patterns."""
+        """Return the resamples of some of the patterns only."""
         chosen = self._cells[:, clusters], self._members[:, clusters]
-        return PatternResamples(*chosen, self._drawn)
+        return PatternResamples(*chosen, self._draws)
 
     def _draw(self, block: int) -> Counts:
-        """Count how often each pattern comes up in a block of resamples (rows, patterns)."""
-        drawn, patterns = self._drawn._block(block), self._members.T.tocsc()
-        out = np.zeros((self.n_types, len(drawn)), dtype=np.int64)
-        for start in range(0, drawn.shape[1], _MULTIPLIED):
+        """Return the frequency of each pattern in a block of resamples, (rows, patterns)."""
+        weights, patterns = self._draws._block(block), self._members.T.tocsc()
+        out = np.zeros((self.n_types, len(weights)), dtype=np.int64)
+        for start in range(0, weights.shape[1], _MULTIPLIED):
             part = slice(start, start + _MULTIPLIED)
-            out += patterns[:, part] @ drawn[:, part].T.astype(np.int64)
+            out += patterns[:, part] @ weights[:, part].T.astype(np.int64)
         return np.ascontiguousarray(out.T).astype(np.min_scalar_type(int(out.max(initial=0))))
 
 
@@ -474,9 +475,9 @@ def resamples_of_patterns(
 ) -> PatternResamples:
     """Return resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
 
-    `keys` (clusters,) are hashes of the clusters' names: with the seed they determine each
-    cluster's group where there are more than `many`. `draw` makes resamples of clusters or groups
-    from the frequency of each, without keeping them.
+    `keys` (clusters,) are hashes of the clusters' names, which with the seed determine each
+    cluster's group if there are more than `many` clusters. `draw` makes resamples of clusters or
+    groups from their frequencies.
     """
     from scipy.sparse import csr_array
 
@@ -491,7 +492,7 @@ def resamples_of_patterns(
 
 
 def _mixed_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Mix the bits of the keys by the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
+    """Return keys with mixed bits, by the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
     mixed = keys + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

@@ -1,11 +1,12 @@
-"""Significance tests and corrections for several tests, without loading a large library for them.
+"""Significance tests, and corrections for several tests.
 
-The corrections and tests at the beginning give the same results as statsmodels; the tests compare
-the two. `max_t` tests parts of a sample by permutation, adjusted for all of them (studentised
-max-T): under the null hypothesis clusters could as well lie in other parts. The statistic of a part
-is its mean outcome minus that of the rest, in standard errors, so that parts may differ in spread
-(Chung & Romano 2013). The largest |t| of all parts in a permutation adjusts for their number
-(Westfall & Young 1993). A bootstrap cannot do this: a part without an error varies in no resample.
+The corrections and the first tests give the same results as statsmodels, without the time to load
+it. `max_t` tests parts of a sample by permutation, adjusted for all of them (studentised max-T):
+under the null hypothesis clusters are exchangeable between parts. The statistic of a part is its
+mean outcome minus that of the other parts, in standard errors, so that variances may differ between
+parts (Chung & Romano 2013). The largest |t| of all parts in a permutation adjusts for their number
+(Westfall & Young 1993). A bootstrap cannot do this: a part without an error has the same value in
+every resample.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FLIPS = 9_999
 
 
 def holm(p: npt.ArrayLike) -> Array:
-    """Return Holm's adjusted p values (1979); NaN is no test, stays NaN and does not count.
+    """Return Holm's adjusted p values (1979). NaN stands for a test that was not made.
 
     >>> holm([0.01, 0.04, np.nan, 0.03]).round(3).tolist()
     [0.03, 0.06, nan, 0.06]
@@ -36,8 +37,7 @@ def holm(p: npt.ArrayLike) -> Array:
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
     """Return Benjamini & Hochberg's adjusted p values (1995), which bound the false discovery rate.
-
-    NaN is no test, as in `holm`. The three smallest of the 15 p values of their section 4.1:
+    NaN stands for a test that was not made. The three smallest of 15 p values, from section 4.1:
 
     >>> p = [.0001, .0004, .0019, .0095, .0201, .0278, .0298, .0344, .0459, .324, .4262, .5719]
     >>> benjamini_hochberg([*p, .6528, .759, 1])[:3].round(4).tolist()
@@ -73,7 +73,7 @@ def benjamini_yekutieli(p: npt.ArrayLike) -> Array:
 
 
 def mcnemar_exact(b: int, c: int) -> float:
-    """Return McNemar's exact two-sided p from the two discordant counts; 1 where there are none.
+    """Return McNemar's exact two-sided p from the two discordant counts; 1 if both are 0.
 
     >>> mcnemar_exact(9, 1).__round__(4)
     0.0215
@@ -85,12 +85,13 @@ def sign_flip(differences: npt.ArrayLike) -> float:
     """Return McNemar's two-sided p for units that depend on each other in clusters, by sign flips.
 
     `differences` (clusters,) are whole numbers: a cluster's discordant units of one kind minus
-    those of the other. Under no difference each cluster could as well have come out the other way
-    round; all 2^clusters ways are counted, through the distribution of the sum. Where every cluster
-    has one discordant unit this is `mcnemar_exact`. The squared sum over the sum of the squares is
-    the score statistic of Obuchowski (1998); flips change only its numerator.
+    those of the other. If there is no difference, either sign of a cluster is equally likely; all
+    2^clusters combinations are counted, through the distribution of the sum. If every cluster has
+    one discordant unit, this is `mcnemar_exact`. The squared sum over the sum of the squares is the
+    score statistic of Obuchowski (1998), of which flips change only the numerator.
 
-    Five clusters, 2 + 1 + 1 + 1 - 1 = 4. Of 32 ways 4 give 4 and 1 gives 6; as many -4 and -6:
+    Five clusters with the sum 2 + 1 + 1 + 1 - 1 = 4. Of 32 combinations, 4 have the sum 4, 1 has 6,
+    4 have -4, and 1 has -6, so p is 10 / 32:
 
     >>> round(sign_flip([2, 1, 1, 1, -1]), 4)
     0.3125
@@ -129,24 +130,23 @@ def sign_flip_above(differences: npt.ArrayLike) -> float:
 
 def _flipped_sums(sizes: Codes, times: Codes) -> Array:
     """Return the probability of each sum of randomly signed numbers, from the lowest sum to the
-    highest. `times` (n,) is how often each of the distinct `sizes` (n,) is among the numbers.
-    Numbers of one size are binomial; sizes are convolved.
+    highest. `sizes` (n,) are the distinct numbers, `times` (n,) their frequencies. The sum of
+    numbers of one size is binomial; the distributions of different sizes are convolved.
     """
     probability = np.ones(1)
     for size, n in zip(sizes.tolist(), times.tolist(), strict=True):
-        k = np.arange(n + 1)
-        of_size = np.zeros(2 * size * n + 1)
-        of_size[:: 2 * size] = np.exp(
-            gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2.0)
-        )
-        probability = np.convolve(probability, of_size)
+        n_positive = np.arange(n + 1)
+        log_ways = gammaln(n + 1) - gammaln(n_positive + 1) - gammaln(n - n_positive + 1)
+        size_probability = np.zeros(2 * size * n + 1)
+        size_probability[:: 2 * size] = np.exp(log_ways - n * np.log(2.0))
+        probability = np.convolve(probability, size_probability)
     return probability
 
 
 def bootstrap_p(values: Array) -> float:
-    """Return the two-sided p of no difference: the share of resamples as far from the data as 0 is.
-    `values` (rows,) are the data first, then the resamples; NaN where a tenth of them or more is
-    undefined. Davison & Hinkley 1997, section 4.4: centred resamples represent the null hypothesis.
+    """Return the two-sided p of no difference: the share of resamples as far from the data as 0 is
+    (Davison & Hinkley 1997, section 4.4: centred resamples represent the null hypothesis).
+    `values` (rows,) are the data, then the resamples; NaN if more than a tenth is undefined.
     """
     defined = values[1:][~np.isnan(values[1:])]
     if np.isnan(values[0]) or len(defined) < 0.9 * (len(values) - 1) or len(defined) == 0:
@@ -156,7 +156,7 @@ def bootstrap_p(values: Array) -> float:
 
 
 class Homogeneity(NamedTuple):
-    """A chi square statistic, its degrees of freedom and its p."""
+    """Result of a test of homogeneity: a chi square statistic, its degrees of freedom, and p."""
 
     statistic: float
     degrees: int
@@ -164,11 +164,11 @@ class Homogeneity(NamedTuple):
 
 
 def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
-    """Stuart and Maxwell's test of marginal homogeneity (1955, 1970).
+    """Test marginal homogeneity (Stuart 1955; Maxwell 1970).
 
-    `table` (q, q) of counts of independent units; categories never confused take no part. With two
-    categories it is McNemar's test without correction. p is 1 where the margins are equal, NaN
-    where the test is undefined: categories confused within separate groups only.
+    `table` (q, q) are counts of independent units; categories that are never confused are left out.
+    With two categories this is McNemar's test without correction. p is 1 if the margins are equal,
+    and NaN if categories are only confused within separate groups.
 
     Stuart (1955), distance vision of 7477 women, right eye by left eye: 11.96 on 3 degrees.
 
@@ -186,12 +186,12 @@ def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
 
 
 def clustered_homogeneity(differences: npt.ArrayLike) -> Homogeneity:
-    """Test marginal homogeneity as Stuart and Maxwell, for units that depend within clusters.
+    """Test marginal homogeneity for units that depend on each other within clusters.
 
     `differences` (clusters, q) is each cluster's number of labels of each category by the first
-    rater minus that by the second. The covariance of their sum is that between clusters under the
-    null hypothesis, the sum of their outer products; Obuchowski (1998) has it for two categories.
-    Where every unit is its own cluster this is `stuart_maxwell`.
+    rater minus that by the second. The covariance of their sum under the null hypothesis is the sum
+    of their outer products (Obuchowski 1998, for two categories). If every unit is its own cluster,
+    this is `stuart_maxwell`.
 
     >>> clustered_homogeneity([[2, -2], [1, -1], [1, -1], [0, 0], [-1, 1]]).statistic.__round__(4)
     1.2857
@@ -213,23 +213,24 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
 
 
 PRIOR = 20.0
-"""Number of clusters with the common variance by which a part's variance is shrunk to it."""
+"""Weight of the common variance in a part's variance, as a number of clusters."""
 _DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
+"""Number of permutations, and their number if there are more than this many rows."""
 _TOLERANCE = 1e-9
-"""Room for rounding: permutations whose |t| equals that of the data count as equally large."""
+"""Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
 _SUMS = 6
 """Number of sums that `_t` needs: those of clusters, sizes, totals, squared totals, products of
-both, and squared sizes."""
+sizes and totals, and squared sizes."""
 
 
 @dataclass(frozen=True)
 class Parts:
     """Outcomes of units in the parts of a sample.
 
-    `outcome` and `mass` (units, tests) are a unit's outcome and how much it counts in each test,
-    such as that of one grader; mass 0 leaves it out. `part` (units,) is -1 where a unit is in none.
-    `times` (units,) is how many identical units, each its own cluster, a row stands for. Where all
-    clusters are single units, only units of the same `stratum` (units,) change places.
+    `outcome` and `mass` (units, tests) are a unit's outcome and weight in each test, such as the
+    test of one grader; a unit with mass 0 is left out. `part` (units,) is the part, -1 for none.
+    `times` (units,) is the number of identical units, each its own cluster, that a row represents.
+    If all clusters are single units, only units of the same `stratum` (units,) are exchanged.
     """
 
     outcome: Array
@@ -241,20 +242,21 @@ class Parts:
 
 
 class MaxT(NamedTuple):
-    """P values (parts, tests): of each part alone, and adjusted for all. NaN is no test."""
+    """P values (parts, tests) of each part alone, and adjusted for all; NaN without a test."""
 
     p: Array
     adjusted: Array
 
 
 def max_t(columns: Sequence[Parts]) -> list[MaxT]:
-    """Test whether each part's mean outcome differs from the rest's, adjusted over all columns.
+    """Test whether each part's mean outcome differs from that of the other parts, adjusted over all
+    columns.
 
-    Clusters change parts at random. Where at least half of every part shares its clusters with
-    other parts, units change parts within clusters instead, and their outcomes are taken from the
-    cluster's mean; where less does, a cluster's units in one part move together. The data count as
-    one permutation (Phipson & Smyth 2010) of 1,000; of 200 above 20,000 rows. NaN where a part or
-    the rest has no unit.
+    Clusters are permuted between parts. If at least half of every part shares its clusters with
+    other parts, units are permuted within clusters instead, and their outcomes are centred on the
+    cluster's mean; if less does, a cluster's units in one part are permuted together. The data
+    count as one permutation (Phipson & Smyth 2010) of 1,000, or of 200 above 20,000 rows. NaN if a
+    part, or all others together, has no unit.
 
     Four parts of 20 units; one error in each of three, five in the last:
 
@@ -311,27 +313,32 @@ def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
 
 
 def _t(sums: Array) -> Array:
-    """Return |t| (..., parts, tests) from sums (..., parts, tests, 6); NaN without a rest."""
-    number, size, total, squares, products, sizes = np.moveaxis(sums, -1, 0)
+    """Return |t| (..., parts, tests) from sums (..., parts, tests, 6); NaN without other parts."""
+    number, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
-    spread = squares - 2.0 * mean * products + mean**2 * sizes
-    # Variances are those of one unit of size; a mean's is that over its size. What is common is
-    # the variance of totals over their squared sizes: large clusters and weights vary by as much.
-    common = ratio(squares.sum(axis=-2, keepdims=True), sizes.sum(axis=-2, keepdims=True))
-    variance = np.nan_to_num(ratio(number * spread + PRIOR * common * sizes, size))
+    deviations = squared_totals - 2.0 * mean * products + mean**2 * squared_sizes
+    # `variance` is that of one unit of size: divided by a part's size it is that of the mean. The
+    # common value is the variance of totals over squared sizes, equal for all clusters and weights.
+    common = ratio(_sum_of_parts(squared_totals), _sum_of_parts(squared_sizes))
+    variance = np.nan_to_num(ratio(number * deviations + PRIOR * common * squared_sizes, size))
     variance = variance / (number + PRIOR)
-    rest = size.sum(axis=-2, keepdims=True) - size
-    rest_mean = ratio(total.sum(axis=-2, keepdims=True) - total, rest)
+    other_size = _sum_of_parts(size) - size
+    other_mean = ratio(_sum_of_parts(total) - total, other_size)
     weighted = variance * size
-    rest_variance = ratio(weighted.sum(axis=-2, keepdims=True) - weighted, rest)
-    difference = np.abs(ratio(total, size) - rest_mean)
-    error = np.sqrt(ratio(variance, size) + ratio(rest_variance, rest))
+    other_variance = ratio(_sum_of_parts(weighted) - weighted, other_size)
+    difference = np.abs(ratio(total, size) - other_mean)
+    error = np.sqrt(ratio(variance, size) + ratio(other_variance, other_size))
     return np.where(difference < _TOLERANCE, 0.0 * difference, ratio(difference, error))
+
+
+def _sum_of_parts(values: Array) -> Array:
+    """Return the sums over parts, (..., 1, tests), of values (..., parts, tests)."""
+    return np.asarray(values.sum(axis=-2, keepdims=True))
 
 
 @dataclass(frozen=True)
 class _PermutationRows:
-    """Rows that are permuted within blocks: features (rows, 6 tests), the others (rows,)."""
+    """Rows that are permuted within blocks: `features` (rows, 6 x tests), other arrays (rows,)."""
 
     features: Array
     part: Codes
@@ -339,7 +346,7 @@ class _PermutationRows:
     times: Frequency
 
     def sums(self, draws: int) -> Iterator[Array]:
-        """Yield the present parts' sums (parts, 6 tests): of the data, then of permutations."""
+        """Yield the sums (parts, 6 x tests) of the data, and then those of each permutation."""
         rng = np.random.default_rng(_DRAWS)
         if self.times.max() > 1 and self.times.sum() > _MANY_UNITS:
             yield from self._sums_of_tables(draws, rng)
@@ -375,14 +382,14 @@ class _PermutationRows:
             sums = np.zeros((table.shape[1], self.features.shape[1]))
             for kinds, remaining, sizes in blocks:
                 for part_at, size in enumerate(sizes):
-                    drawn = rng.multivariate_hypergeometric(remaining, size, method="marginals")
-                    sums[part_at] += drawn @ kinds
-                    remaining = remaining - drawn
+                    counts = rng.multivariate_hypergeometric(remaining, size, method="marginals")
+                    sums[part_at] += counts @ kinds
+                    remaining = remaining - counts
             yield sums
 
 
 def _permutation_rows(column: Parts) -> _PermutationRows:
-    """Return what is permuted: clusters, their pieces in each part, or units in clusters."""
+    """Return the rows that are permuted: clusters, their pieces in each part, or single units."""
     rows = np.flatnonzero((column.part >= 0) & (column.mass > 0).any(axis=1))
     # Sorted by their contents, so that p values do not depend on the order of rows.
     order = np.lexsort((*column.outcome[rows].T, column.part[rows], column.cluster[rows]))
@@ -395,17 +402,18 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     key = cluster * n_parts + part
     pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
-    within = is_split.any() and (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
-    if within:
+    is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
+    within_clusters = is_split.any() and is_mostly_split
+    if within_clusters:
         mass, outcome, part = mass[is_split], outcome[is_split], part[is_split]
         block, times = cluster[is_split], times[is_split]
     elif len(distinct) == len(part) and column.stratum is not None:
         block = column.stratum[rows]
-    centre = block if within else np.zeros_like(block)
+    centre = block if within_clusters else np.zeros_like(block)
     weighted = mass * outcome, mass
     means = ratio(*(_group_sums(values * times[:, None], centre) for values in weighted))
     size, total = mass, mass * (outcome - np.nan_to_num(means)[centre])
-    if not within and len(distinct) < len(part):
+    if not within_clusters and len(distinct) < len(part):
         size, total = _group_sums(size, piece), _group_sums(total, piece)
         part, block, times = part[first], block[first], times[first]
     sums = size > 0, size, total, total**2, total * size, size**2
@@ -414,6 +422,6 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
 
 
 def _group_sums(values: Array, groups: Codes) -> Array:
-    """Sum values (units, tests) over groups: (groups, tests)."""
+    """Return the sums of values (units, tests) over groups, (groups, tests)."""
     n_groups = int(groups.max(initial=-1)) + 1
     return np.column_stack([np.bincount(groups, column, n_groups) for column in values.T])

@@ -1,25 +1,21 @@
-"""Labels as arrays, from the rows of ratings or from plain labels.
+"""Labels as arrays: from ratings, from tables of plain labels, and from very many ratings.
 
-From ratings (`combine_readings`, `encode`): `Readings` are one label and one probability per rater
-and unit, combined from repeated draws and both orders; `LabelMatrix` has them in arrays.
+*Ratings.* `combine_readings` combines repeated draws and both orders into one label and one
+probability per rater and unit (`Readings`); `encode` puts them into arrays (`LabelMatrix`). Draws
+are combined within an order, then the orders: probabilities by their mean, labels by majority. A
+tied majority gives no label (`draw_tie`); labels that differ between the two orders leave the unit
+unscored (`order_disagreement`). The ratings come from one version of a rubric, without excluded
+raters. Ratings under different wordings of a rubric are never pooled.
 
-Draws are combined within an order, then the orders: probabilities by their mean, labels by
-majority. A tied majority gives no label (`draw_tie`); labels that differ between the two orders
-leave the unit unscored (`order_disagreement`).
+*Pairs* (`pair_verdicts`). A rubric on single responses gives each pair and subject two units, side
+a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative label,
+0 for another), and the verdict is affirmative from the threshold up (Shen et al. 2025).
 
-The ratings come from one version of a rubric, without excluded raters. Ratings under different
-wordings of a rubric are different measurements and are never pooled.
+*Plain labels* are encoded by `encode_labels`.
 
-Pair rule of a study (`pair_verdicts`): a rubric on responses gives each pair and subject two units,
-side a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative
-label, 0 for another), and the verdict is affirmative from the threshold up (Shen et al. 2025).
-
-From plain labels: `encode_labels`.
-
-From many ratings: `Reduced` are distinct rows of labels, patterns, with their counts in each
-cluster. Any number of units of five raters on five categories has at most 7,776 patterns. Tables of
-parts of the ratings can be `merged` in any order if no unit is in two parts; the result is always
-the same.
+*Very many ratings* are reduced to the distinct rows of labels, *patterns*, with their counts in
+each cluster (`Reduced`). Five raters on five categories have at most 7,776 patterns. Tables of
+parts of the ratings can be `merged` in any order, if no unit is in two parts, with the same result.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,18 +59,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NO_LABEL = "no_label"
+"""Reason for a missing label if the ratings give none."""
 
 
 @dataclass(frozen=True)
 class Readings:
     """Combined labels, one row per (unit, rater), sorted by rater, then unit.
 
-    `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
-    the probability of the affirmative categories or NaN, `probabilities` (rows, q) those of all
-    categories or NaN, `confidence` that of the likeliest category or NaN, `reason` the reason for
-    neither label nor probability, else "". Of each rater, `methods` is the source of probabilities,
-    "" if unknown, and `draws` the median number of draws per unit and order, 0 if probabilities are
-    not shares of draws.
+    By row, `unit` and `rater` index `units` and `raters`. `code` is the label's category or -1,
+    `positive` the probability of the affirmative categories or NaN, `probabilities` (rows, q) are
+    those of all categories or NaN, `confidence` is that of the likeliest category or NaN. `reason`
+    is the reason why there is neither label nor probability, else "". By rater, `methods` is the
+    source of probabilities, "" if unknown, and `draws` the median number of draws per unit and
+    order, 0 if probabilities are not shares of draws.
     """
 
     units: tuple[str, ...]
@@ -121,12 +118,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     """
     import pandas as pd
 
-    # A human's repeated labels are for intra-rater agreement only: the first one counts. A grader's
-    # draws are from one distribution, and are combined.
-    is_repeat = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
-    if is_repeat.any():
-        earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
-        ratings = ratings[~is_repeat | (ratings["draw"] == earliest)]
+    ratings = _without_human_repeats(ratings)
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     id_of = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
     raters, _ = pd.factorize(ratings["rater_id"].map(id_of), sort=True)
@@ -144,61 +136,42 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     probabilities[~is_usable] = np.nan
 
     entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
-    if scale.is_number:  # the median over draws and orders, the lower one of two
-        reading, entry_of_reading, has_label = entry, np.arange(len(entries)), labels >= 0
-        by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
-        medians = by_entry.quantile(interpolation="lower")
-        label, tied = np.full(len(entries), -1), np.zeros(len(entries), dtype=bool)
-        label[medians.index] = medians
-    else:
-        key = entry * (orders.max(initial=0) + 1) + orders
-        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
-        entry_of_reading = entry[first_row]
-        label, tied = _majority(labels, reading, len(first_row), len(scale.categories))
-    # Orders with different labels give no label.
-    labelled = label >= 0
-    lowest, highest = np.full(len(entries), np.iinfo(np.intp).max), np.full(len(entries), -1)
-    np.minimum.at(lowest, entry_of_reading[labelled], label[labelled])
-    np.maximum.at(highest, entry_of_reading[labelled], label[labelled])
-    lowest = np.where(highest < 0, -1, lowest)
-    code = np.where(lowest == highest, lowest, -1)
+    combined = _combined_labels(labels, entry, orders, scale)
+    code = combined.code
 
     def mean(values: Array) -> Array:
         # Over draws within an order, then over orders, so that both orders have the same weight.
-        by_reading = _group_mean(values, reading, len(entry_of_reading))
-        return _group_mean(by_reading, entry_of_reading, len(entries))
+        by_reading = _group_mean(values, combined.reading, len(combined.entry_of_reading))
+        return _group_mean(by_reading, combined.entry_of_reading, len(entries))
 
     positive, distribution = mean(positive[:, None])[:, 0], mean(probabilities)
     is_repeated = np.bincount(entry, minlength=len(entries)) > 1
     untuned = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
     threshold = untuned[entries // len(unit_names)]
     # Confidence is the probability of the likeliest category, or else of the likelier verdict.
-    full = ~np.isnan(distribution.sum(axis=1))
-    shares = np.where(full[:, None], distribution, 0.0)
-    confidence = np.where(full, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
+    is_complete = ~np.isnan(distribution.sum(axis=1))
+    shares = np.where(is_complete[:, None], distribution, 0.0)
+    confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
         # Without a label, the verdict by a threshold that was not tuned gives the category.
         affirmative = scale.affirmative_codes[0]
         verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
-    # Of several rows, or without a label, the most probable category.
-    code = np.where(full & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
+    # With several rows, or without a label, the most probable category is the label.
+    code = np.where(is_complete & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
 
-    unscored = (code < 0) & np.isnan(positive)
+    is_unscored = (code < 0) & np.isnan(positive)
     reason = np.full(len(entries), "", dtype=object)
     first_reason = np.full(len(entries), _NO_LABEL, dtype=object)
-    with_reason = np.flatnonzero(reasons != "")[::-1]
+    with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
     first_reason[entry[with_reason]] = reasons[with_reason]
-    reason[unscored] = first_reason[unscored]
-    has_tie = np.bincount(entry_of_reading[tied], minlength=len(entries)) > 0
-    reason[unscored & has_tie] = "draw_tie"
-    reason[unscored & (lowest != highest)] = "order_disagreement"
+    reason[is_unscored] = first_reason[is_unscored]
+    tied_entries = combined.entry_of_reading[combined.is_tied]
+    has_tie = np.bincount(tied_entries, minlength=len(entries)) > 0
+    reason[is_unscored & has_tie] = "draw_tie"
+    reason[is_unscored & combined.orders_differ] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
-    with_method = ratings[ratings["prob_method"] != ""]
-    methods = with_method.groupby("rater_id")["prob_method"].first()
-    by_draws = with_method[with_method["prob_method"] == "draws"]
-    counts = by_draws.groupby(["rater_id", "unit_id", "order"], sort=False).size()
-    draws = counts.groupby("rater_id").median().astype(int)
+    methods, draws = _methods_and_draws(ratings)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names),
@@ -215,8 +188,67 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     )
 
 
+class _CombinedLabels(NamedTuple):
+    """Labels combined over draws and orders (see `combine_readings`). `reading` (rows,) is the
+    reading of each row, `entry_of_reading` and the ties `is_tied` are (readings,), `code` and
+    `orders_differ` (entries,).
+    """
+
+    reading: Codes
+    entry_of_reading: Codes
+    is_tied: Mask
+    code: Codes
+    orders_differ: Mask
+
+
+def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
+    """Return the combined labels of rows with these codes, entries and orders, (rows,) each."""
+    import pandas as pd
+
+    n_entries = int(entry.max(initial=-1)) + 1
+    if scale.is_number:  # the median over draws and orders, the lower one of two
+        reading, entry_of_reading, has_label = entry, np.arange(n_entries), labels >= 0
+        by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
+        medians = by_entry.quantile(interpolation="lower")
+        label, is_tied = np.full(n_entries, -1), np.zeros(n_entries, dtype=bool)
+        label[medians.index] = medians
+    else:
+        key = entry * (orders.max(initial=0) + 1) + orders
+        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
+        entry_of_reading = entry[first_row]
+        label, is_tied = _majority(labels, reading, len(first_row), len(scale.categories))
+    labelled = label >= 0
+    lowest, highest = np.full(n_entries, np.iinfo(np.intp).max), np.full(n_entries, -1)
+    np.minimum.at(lowest, entry_of_reading[labelled], label[labelled])
+    np.maximum.at(highest, entry_of_reading[labelled], label[labelled])
+    lowest = np.where(highest < 0, -1, lowest)
+    orders_differ = lowest != highest
+    code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
+    return _CombinedLabels(reading, entry_of_reading, is_tied, code, orders_differ)
+
+
+def _without_human_repeats(ratings: DataFrame) -> DataFrame:
+    """Return the ratings with the first label of a human for each unit; repeated ones are for
+    intra-rater agreement only. A grader's draws are from one distribution, and all stay.
+    """
+    is_repeat = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
+    if not is_repeat.any():
+        return ratings
+    earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
+    return ratings[~is_repeat | (ratings["draw"] == earliest)]
+
+
+def _methods_and_draws(ratings: DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Return `Readings.methods` and `Readings.draws` by rater, for those with probabilities."""
+    with_method = ratings[ratings["prob_method"] != ""]
+    by_draws = with_method[with_method["prob_method"] == "draws"]
+    counts = by_draws.groupby(["rater_id", "unit_id", "order"], sort=False).size()
+    draws = counts.groupby("rater_id").median().astype(int)
+    return with_method.groupby("rater_id")["prob_method"].first(), draws
+
+
 def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
-    """Return the code of each row's label, -1 for none."""
+    """Return the code of each row's label, -1 for a missing label."""
     codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
     mapped = ratings["label"].map(codes)
     if mapped.isna().any():
@@ -232,7 +264,7 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
 
 
 def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
-    """Return rows' probabilities of categories (rows, q), NaN for none; (rows, 1) for numbers."""
+    """Return the probabilities of categories (rows, q), NaN if missing; (rows, 1) for numbers."""
     if scale.is_number:
         return np.full((len(ratings), 1), np.nan)
     probabilities = np.full((len(ratings), len(scale.categories)), np.nan)
@@ -255,17 +287,17 @@ def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
 
 
 def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:
-    """Return the most frequent label of each group, -1 for none or a tie; and the ties."""
+    """Return the most frequent label of each group, -1 if tied or missing, and the mask of ties."""
     labelled = labels >= 0
     counts = np.bincount(group[labelled] * q + labels[labelled], minlength=n_groups * q)
     counts = counts.reshape(n_groups, q)
     largest = counts.max(axis=1, initial=0)
-    tied = ((counts == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
-    return np.where((largest > 0) & ~tied, counts.argmax(axis=1), -1), tied
+    is_tied = ((counts == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
+    return np.where((largest > 0) & ~is_tied, counts.argmax(axis=1), -1), is_tied
 
 
 def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
-    """Return the mean of values (rows, k) by group, (groups, k), without NaN."""
+    """Return the mean of values (rows, k) by group, (groups, k), leaving out NaN."""
     means = np.empty((n_groups, values.shape[1]))
     for column, column_values in enumerate(values.T):
         defined = ~np.isnan(column_values)
@@ -279,7 +311,7 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
 
 
 MAX_CELLS_OF_LABELS = 100_000_000
-"""Most units times raters in a table of labels."""
+"""Largest number of cells, units times raters, in a table of labels."""
 
 
 def encode(
@@ -349,10 +381,10 @@ def encode(
 
 
 def _reason_counts(readings: Readings, column: Codes, raters: int) -> tuple[Counter[str], ...]:
-    """Return the counts of each rater's reasons; `column` is the rater's number of each reading."""
+    """Return the counts of each rater's reasons; `column` is the rater's column of each reading."""
     has_reason = readings.reason != ""
-    reasons, rater = readings.reason[has_reason], column[has_reason]
-    return tuple(Counter(reasons[rater == at]) for at in range(raters))
+    reasons, rater_of_reason = readings.reason[has_reason], column[has_reason]
+    return tuple(Counter(reasons[rater_of_reason == rater]) for rater in range(raters))
 
 
 def _as_table(values: Array, cells: tuple[Codes, Codes], shape: tuple[int, int]) -> Array:
@@ -396,10 +428,10 @@ def one_version(
             )
         return ratings, []
     is_accepted = hashes.isin(["", *accepted])
-    set_aside = hashes[~is_accepted].value_counts().sort_index()
+    left_out = hashes[~is_accepted].value_counts().sort_index()
     notes = [
         f"{rubric}: {written('note.version', count=count, version=version)}"
-        for version, count in set_aside.items()
+        for version, count in left_out.items()
     ]
     return ratings[is_accepted], notes
 
@@ -422,9 +454,9 @@ def without_excluded(
 
 
 def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
-    """Return the labels with one row per pair and subject, `positive` by the pair rule. A rater has
-    a verdict on a pair if they have one on both responses. Pairs with one response are left out.
-    All codes are missing, as a pair has a verdict but no category.
+    """Return the labels with one row per pair and subject, `positive` by the pair rule (see the
+    module). A rater has a verdict on a pair if they have one on both responses; pairs with one
+    response are left out. All codes are missing, as a pair has a verdict but no category.
     """
     verdicts = labels.verdicts
     probability = np.where(np.isnan(labels.positive), verdicts.astype(float), labels.positive)
@@ -506,7 +538,7 @@ def _category_list(categories: Column[Hashable]) -> str:
 
 
 def _label_table(labels: Any) -> npt.NDArray[Any]:
-    """Return labels (units, raters) as objects, or an array of whole numbers unchanged."""
+    """Return labels (units, raters) as an array of objects, or of whole numbers if they are one."""
     table = list(labels) if isinstance(labels, str) else labels
     is_integer = isinstance(table, np.ndarray) and table.dtype.kind in "iu"
     try:
@@ -554,11 +586,11 @@ def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
 
 
 MAX_CELLS = 500_000_000
-"""Most patterns times columns of a reduced table."""
+"""Largest number of cells, patterns times columns, in a reduced table."""
 
 
 def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
-    """Return raters, {name: kind}, in order: humans, adjudicators, models, each by name.
+    """Return raters, {name: kind}, in the order humans, adjudicators, models, then by name.
 
     >>> list(by_kind({"gpt": "model", "ben": "human", "ann": "human"}))
     ['ann', 'ben', 'gpt']
@@ -668,28 +700,29 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
 
 @dataclass(frozen=True)
 class PatternMatrix(LabelMatrix):
-    """Labels as patterns, each a row and a cluster of its own. `given` (patterns, raters) are the
-    verdicts from probabilities, which are not kept themselves; -1 for none.
+    """Labels as patterns, each a row and a cluster of its own. `by_probability` (patterns, raters)
+    are the verdicts from probabilities, -1 for none; the probabilities themselves are not stored.
     """
 
-    given: Labels = None  # type: ignore[assignment]
+    by_probability: Labels = None  # type: ignore[assignment]
 
     @property
     def verdicts(self) -> Labels:
         """Binary verdicts (patterns, raters): 1 affirmative, 0 not, -1 missing."""
-        return np.where(self.given < 0, super().verdicts, self.given).astype(np.int8)
+        verdicts = np.where(self.by_probability < 0, super().verdicts, self.by_probability)
+        return verdicts.astype(np.int8)
 
     @property
     def scored(self) -> Mask:
         """Mask (patterns, raters) of usable labels or probabilities."""
-        return (self.codes >= 0) | (self.given >= 0)
+        return (self.codes >= 0) | (self.by_probability >= 0)
 
 
 def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
     """Return the patterns of one rubric as a matrix of labels."""
     n, r = len(reduced.patterns), len(reduced.raters)
     names, kinds = tuple(reduced.raters), tuple(reduced.raters.values())
-    codes, assigned, given = (reduced.patterns[:, k * r : (k + 1) * r] for k in range(3))
+    codes, assigned, by_probability = np.split(reduced.patterns, 3, axis=1)
     humans = [rater for rater in range(r) if kinds[rater] == "human"]
     models = [rater for rater in range(r) if kinds[rater] == "model"]
     no_probabilities: Array = np.broadcast_to(np.nan, (n, r))
@@ -714,7 +747,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         methods=("",) * r,
         draws=(0,) * r,
         copies=copies_among(codes, humans, models, reduced.times),
-        given=np.ascontiguousarray(given),
+        by_probability=np.ascontiguousarray(by_probability),
     )
 
 

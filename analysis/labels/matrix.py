@@ -2,19 +2,18 @@
 the units table: clusters, subjects, slices, groups, lengths.
 
 `LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
-categories, or the binary label) in the form that coefficients take. `UnitFacts` looks up columns of
-the units table.
+categories, or the binary label), which coefficients are computed from. `UnitFacts` looks up columns
+of the units table.
 
-*Copies.* Labels may be duplicates, such as one file under two names. A grader that repeats one
-human's labels agrees with that human without any merit. As two raters who are nearly always right
-agree as often, agreement is not enough to suspect a copy: the grader must also have the human's
-label where no other human has it. Humans with identical labels never differ from all others, so
-that a copy cannot be told from its source: this is reported, and changes nothing.
+*Copies.* Labels may be duplicates, such as one file under two names. The agreement of a grader with
+a human whose labels it repeats says nothing about the grader. But two raters who are nearly always
+right also agree nearly always. So a grader is taken for a copy only if it also has the human's
+label where no other human has it. Two humans with identical labels are reported, and both kept.
 
 *Weights.* Units are weighted if pairs had unequal probabilities p of being selected for humans. A
 unit that humans labelled represents 1 / p units (Horvitz & Thompson 1952), and every estimate is a
 ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected, with
-probability 1 - p, and represents 1 / (1 - p): both parts represent all units, alone and together.
+probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     `inclusion_probability`; unchanged without this column, or if all weights are equal.
 
     Weights are 1 on average over the clusters that humans labelled, and over the others. Raises
-    InputError where a rated unit has no probability above 0 and up to 1.
+    InputError if the probability of a rated unit is not above 0 and up to 1.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "inclusion_probability": [0.2, 0.6]})
@@ -65,10 +64,10 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     chance = pd.to_numeric(table[INCLUSION], errors="coerce").to_numpy(dtype=float)
     is_wrong = ~((chance > 0) & (chance <= 1))
     if (is_wrong & rated).any():
-        at = int((is_wrong & rated).argmax())
-        cell = str(table[INCLUSION].iloc[at])
+        row = int((is_wrong & rated).argmax())
+        cell = str(table[INCLUSION].iloc[row])
         raise InputError(
-            f"units: {INCLUSION} of item {table.index[at]!r} is {cell!r}; "
+            f"units: {INCLUSION} of item {table.index[row]!r} is {cell!r}; "
             "give every rated item a number above 0 and up to 1, or leave the column out"
         )
     chance = np.where(is_wrong, np.nan, chance)
@@ -76,10 +75,10 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
     labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
-    first = ~cluster.where(rated).duplicated().to_numpy() & rated
+    is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
     for part in (labelled, ~labelled):
-        if (part & first).any():
-            weight[part] /= weight[part & first].mean()
+        if (part & is_first_of_cluster).any():
+            weight[part] /= weight[part & is_first_of_cluster].mean()
     if np.allclose(weight[rated], 1.0):
         return units
     by_unit = dict(zip(table.index, weight, strict=True))
@@ -97,9 +96,9 @@ def effective_size(weight: Array) -> float:
 
 
 MAX_VALUES = 50
-"""Most values of a column to slice by: with more, a column identifies units."""
+"""Largest number of values of a column to slice by: with more, a column identifies units."""
 MOST_SIDES = 12
-"""Most values of a column of annotators that is analysed without a request."""
+"""Largest number of values of a column of annotators that is analysed without a request."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class UnitColumn:
 
 class UnitFacts:
     """Rated units, in the order of `unit_ids`, with their rows of a `units` table, if there is one.
-    Methods that look up a column raise InputError where a unit is not in the table.
+    Methods that look up a column raise InputError if a unit is not in the table.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "response_words": ["12", ""]})
@@ -157,7 +156,7 @@ class UnitFacts:
 
         rows = self.table.index.get_indexer(pd.Index(self.ids))
         if (rows < 0).any():
-            missing = [self.ids[at] for at in np.flatnonzero(rows < 0)]
+            missing = [self.ids[row] for row in np.flatnonzero(rows < 0)]
             raise InputError(
                 f"the units table has no row for item {missing[0]!r}, which is rated "
                 f"({len(missing)} such items); add it or leave the units table out"
@@ -208,10 +207,11 @@ class UnitFacts:
         """
         if self.table is None or WEIGHT not in self.table:
             return None
-        of_units = self.numbers(WEIGHT)
+        unit_weights = self.numbers(WEIGHT)
         weight = np.zeros(len(clusters.values))
-        weight[clusters.codes] = of_units
-        if (is_mixed := weight[clusters.codes] != of_units).any():
+        weight[clusters.codes] = unit_weights
+        is_mixed = weight[clusters.codes] != unit_weights
+        if is_mixed.any():
             cluster = clusters.values[clusters.codes[int(is_mixed.argmax())]]
             raise InputError(
                 f"units: the pairs of {clusters.name} {cluster!r} were not equally likely to be "
@@ -244,7 +244,7 @@ MIN_EQUAL = 0.98
 """Lowest share of units with the same label at which a grader may be a copy."""
 MIN_FOLLOWED = 0.9
 """Lowest share of units with the human's label among those on which this label is unique."""
-MIN_UNITS, MIN_ALONE = 30, 5
+MIN_UNITS, MIN_UNIQUE = 30, 5
 """Fewest units that both labelled, and fewest units on which the human's label is unique (or on
 which two identical humans chose another than their most frequent category), to suspect a copy."""
 
@@ -262,8 +262,7 @@ def copies_among(
     codes: Labels, people: Sequence[int], graders: Sequence[int], times: Frequency | None = None
 ) -> tuple[Copy, ...]:
     """Return the graders that repeat a human's labels, and identical graders or humans. `codes`
-    (units, raters) are -1 for no label; `times` (units,) is the frequency of each unit, by default
-    1.
+    (units, raters) are -1 if missing; `times` (units,) is the frequency of each unit, 1 by default.
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
@@ -274,14 +273,15 @@ def copies_among(
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
     copies = []
     for grader, person in product(graders, people):
-        if (share := _share_equal(codes, times, grader, person, MIN_UNITS)) >= MIN_EQUAL:
-            # The grader has to give the human's label where no other human does.
+        share = _share_equal(codes, times, grader, person, MIN_UNITS)
+        if share >= MIN_EQUAL:
+            # The grader must give the human's label where no other human does.
             others = codes[:, [human for human in people if human != person]]
-            alone = (others >= 0).any(axis=1) & (others != codes[:, [person]]).all(axis=1)
-            followed = _share_equal(codes[alone], times[alone], grader, person, MIN_ALONE)
+            is_unique = (others >= 0).any(axis=1) & (others != codes[:, [person]]).all(axis=1)
+            followed = _share_equal(codes[is_unique], times[is_unique], grader, person, MIN_UNIQUE)
             if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
-    for raters, fewest_varied in ((graders, 1), (people, MIN_ALONE)):
+    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):
         labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
         shared = (labelled.T @ (labelled * times[:, None])).tocoo()
         is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
@@ -310,7 +310,7 @@ def identical_people(
         if first not in repeaters:
             groups.setdefault(first, [first]).append(rater)
     return [
-        written("note.same_people", names=listed([raters[at] for at in group]))
+        written("note.same_people", names=listed([raters[column] for column in group]))
         for group in groups.values()
     ]
 
@@ -325,7 +325,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_least: int) -> float:
-    """Return the share of units with equal labels; 0 if fewer than `at_least` have both."""
+    """Return the share of units with equal labels; 0 if fewer than `at_least` have two labels."""
     shared = (codes[:, first] >= 0) & (codes[:, second] >= 0)
     if times[shared].sum() < at_least:
         return 0.0
@@ -409,8 +409,8 @@ class Coded:
 
     @cached_property
     def sides(self) -> Array:
-        """Terms that each category adds to a side of a table, (q, width): an indicator, or for a
-        number the three terms of `number_sides`.
+        """Terms that each category adds to a side of a table of two raters, (q, width): an
+        indicator, or for a number the three terms of `number_sides`.
         """
         return number_sides(self.values) if self.is_number else np.eye(self.q)
 
@@ -449,7 +449,7 @@ class Coded:
 
     def members(self, kind: str) -> tuple[int, ...]:
         """Return the columns of the raters of one kind."""
-        return tuple(at for at, other in enumerate(self.kinds) if other == kind)
+        return tuple(column for column, other in enumerate(self.kinds) if other == kind)
 
     def people_beside(self, grader: int) -> tuple[int, ...]:
         """Return the columns of the humans to compare a grader with: those it does not copy."""
@@ -462,18 +462,19 @@ class LabelMatrix:
     """All labels of one rubric, one row per unit and one column per rater: humans first, then
     adjudicators, then models, each by name.
 
-    Of units, (units,): `clusters` index the resampling clusters; `subject`, `pair` and `side` are
-    codes, -1 where the units table has none. `slices` are the requested units columns. `weight`
+    By unit, (units,): `clusters` index the resampling clusters; `subject`, `pair` and `side` are
+    codes, -1 if the units table has none. `slices` are the requested units columns. `weight`
     (clusters,) are sampling weights, None if pairs had equal probabilities.
 
-    Of labels, (units, raters): `codes` are categories, -1 missing; `positive` are probabilities of
-    the affirmative categories and `confidence` those of the likeliest category, NaN where unknown;
-    `thresholds` turn the former into verdicts. `assigned` is True where the unit was assigned to
-    the rater, `withheld` where a grader's labels do not count (`Scale.withheld`; None: nowhere),
-    `counted` for labels in agreement (None: all). `distributions` are the probabilities of all
-    categories, (units, q), NaN where unknown, by the column of each rater who gave them.
+    By label, (units, raters): `codes` are categories, -1 missing. `positive` are probabilities of
+    the affirmative categories and `confidence` those of the likeliest category, NaN if unknown;
+    verdicts are affirmative if `positive` is at least `thresholds`. `assigned` is the mask of the
+    units assigned to each rater, `withheld` that of graders' labels that do not count
+    (`Scale.withheld`; None for none), `counted` that of the labels in agreement (None for all).
+    `distributions` are the probabilities of all categories, (units, q), NaN if unknown, by the
+    column of each rater with probabilities.
 
-    Of raters, (raters,): `reasons` count the reasons for missing labels; `methods` and `draws`
+    By rater, (raters,): `reasons` count the reasons for missing labels; `methods` and `draws`
     describe how probabilities were obtained (see `Readings`). `copies` lists duplicates, and
     `tie_breaks` is True if third labels were given where the first two differ.
     """
@@ -595,12 +596,12 @@ class LabelMatrix:
     @property
     def humans(self) -> tuple[int, ...]:
         """Columns of the human raters."""
-        return tuple(at for at, kind in enumerate(self.kinds) if kind == "human")
+        return tuple(column for column, kind in enumerate(self.kinds) if kind == "human")
 
     @property
     def models(self) -> tuple[int, ...]:
         """Columns of the model graders."""
-        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+        return tuple(column for column, kind in enumerate(self.kinds) if kind == "model")
 
     @property
     def views(self) -> list[Coded]:
@@ -638,8 +639,12 @@ class LabelMatrix:
 
     def on_collapsed(self) -> Coded:
         """Return the labels on the rubric's coarser categories; unclear labels are missing."""
-        names, groups = tuple(self.scale.collapse), enumerate(self.scale.collapse.values())
-        position = {category: at for at, categories in groups for category in categories}
+        names = tuple(self.scale.collapse)
+        position = {
+            category: code
+            for code, categories in enumerate(self.scale.collapse.values())
+            for category in categories
+        }
         new_codes = [*(position.get(category, -1) for category in self.scale.categories), -1]
         codes = np.array(new_codes, dtype=np.int8)[self.codes]
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
@@ -774,7 +779,9 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class Public:
-    """A column of annotators that explains labels: p, and kappa within and across its sides."""
+    """A column of annotators that explains their labels: p, and the mean kappa of annotators with
+    the same value (`within`) and with different values (`across`).
+    """
 
     p: float
     within: float
@@ -784,14 +791,15 @@ class Public:
 def sides_of(
     people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, at_least: int = 2
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the columns of the humans of each side of each column of annotators, from the people
-    of every "column=value". Sides have `at_least` humans, columns two or more such sides.
+    """Return the sides (values) of each column of annotators, with the positions of their humans in
+    the arrays of `raters`. `people` are the humans with each "column=value". Sides have at least
+    `at_least` humans, and columns at least two such sides.
     """
     columns: dict[str, dict[str, tuple[int, ...]]] = {}
+    humans = [rater for rater, kind in enumerate(raters.kinds) if kind == "human"]
     for part, members in people.items():
         column, _, value = part.partition("=")
-        humans = [at for at, kind in enumerate(raters.kinds) if kind == "human"]
-        of_side = tuple(at for at in humans if raters.raters[at] in members)
-        if len(of_side) >= at_least:
-            columns.setdefault(column, {})[value] = of_side
+        side = tuple(human for human in humans if raters.raters[human] in members)
+        if len(side) >= at_least:
+            columns.setdefault(column, {})[value] = side
     return {column: sides for column, sides in columns.items() if len(sides) > 1}

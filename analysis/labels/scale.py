@@ -19,21 +19,24 @@ Origin = Literal["default", "declared", "tuned"]
 """Source of a threshold: the rubric, a declaration, or tuning on labels."""
 
 MAX_CATEGORIES = 100
+"""Largest number of categories of a scale."""
 MOST_POINTS = 11
-"""Most points of an interval scale that are categories: labels on more points are numbers."""
+"""Largest number of points of an interval scale that are categories; else labels are numbers."""
 MAX_NUMBERS = 2001
-"""Most different numbers that labels may be."""
+"""Largest number of different labels that are numbers."""
 
 
 def category_values(categories: Column[Hashable], level: Level = "ordinal") -> tuple[float, ...]:
-    """Return the categories as numbers, or ranks; the interval level requires numbers."""
+    """Return the categories as numbers, or their ranks from 1 if they are not numbers. Raises
+    InputError at the interval level, which needs numbers.
+    """
     try:
         return tuple(float(str(category)) for category in categories)
     except ValueError:
         if level == "interval":
-            named = ", ".join(map(str, categories))
+            names = ", ".join(map(str, categories))
             raise InputError(
-                f"the interval level needs categories that are numbers, not {named}"
+                f"the interval level needs categories that are numbers, not {names}"
             ) from None
         return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
@@ -54,17 +57,21 @@ class Tuning:
 class Scale:
     """A declared scale; no part of it is inferred from the labels.
 
-    `categories` are in their order; `affirmative` are those that count as a positive verdict
-    (without any, there is no binary label); `unclear` ones mean that no decision is possible;
-    `collapse` are coarser categories of the others; `favours` is the side of a pair, "a" or "b",
-    that a category favours. `threshold` is the probability from which a verdict is affirmative,
-    `thresholds` are exceptions by grader, `tunings` the basis of tuned ones. `unit` is "pair",
-    "comparison", "response", or "" if not known. `variant_of` names the rubric of which this is
-    another wording; `part_of` the labels that are sets of options, of which this is yes or no to
-    one. `withheld` are units, by grader, where its labels do not count, as the grader was made from
-    people's labels of them (`evenhand improve`). `number` is True if labels are numbers even with
-    few points; `ordered` are the weights of the deciding kappa for ordered labels. Raters are
-    sorted by their ids, which `ids` has for those with display names.
+    - `categories`: in their order. `level`: the level of measurement.
+    - `affirmative`: categories that count as a positive verdict; if none, there is no binary label.
+    - `unclear`: categories that mean that no decision is possible.
+    - `collapse`: the other categories in each coarser category.
+    - `favours`: by category, the side of a pair that it favours, "a" or "b".
+    - `threshold`: probability from which a verdict is affirmative. `thresholds`: exceptions by
+      grader. `tunings`: basis of those that were tuned, by grader.
+    - `unit`: "pair", "comparison", "response", or "" if not known.
+    - `variant_of`: rubric of which this is another wording.
+    - `part_of`: rubric whose labels are sets of options, if this scale is yes/no for one option.
+    - `withheld`: by grader, units whose labels do not count, because the grader was made from
+      people's labels of them (`evenhand improve`).
+    - `number`: True if labels are numbers even with few points.
+    - `ordered`: weights of the deciding kappa for ordered labels.
+    - `ids`: ids of raters with display names, by display name; raters are sorted by id.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -97,15 +104,15 @@ class Scale:
         keys = ", ".join(self.categories)
         if not self.categories or len(set(self.categories)) < len(self.categories):
             yield f"the categories must be at least one and all different, not {keys or 'none'}"
-        number = len(self.categories)
-        if self.is_number and number > MAX_NUMBERS:
+        n_categories = len(self.categories)
+        if self.is_number and n_categories > MAX_NUMBERS:
             yield (
-                f"{number} different numbers, more than {MAX_NUMBERS}; round them, "
+                f"{n_categories} different numbers, more than {MAX_NUMBERS}; round them, "
                 "for example to two places"
             )
-        if number > MAX_CATEGORIES and not self.is_number:
+        if n_categories > MAX_CATEGORIES and not self.is_number:
             yield (
-                f"{number} categories, more than {MAX_CATEGORIES}: labels that "
+                f"{n_categories} categories, more than {MAX_CATEGORIES}: labels that "
                 "differ from item to item are no categories of a scale"
             )
         if self.level not in get_args(Level):

@@ -243,9 +243,9 @@ def human_ceiling(
     coded = replace(coded, clusters=cluster_codes(clusters, len(grades)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
-    rows.know_chance(coded, resamples)
+    rows.record_chance(coded, resamples)
     view = View.of(rows, coded, resamples)
-    view.known[KappaMeans] = KappaMeans(coded, resamples, [deciding_kappa(coded)])
+    view.cache[KappaMeans] = KappaMeans(coded, resamples, [deciding_kappa(coded)])
     add_ceiling_rows(view)
     row = rows.get(CEILING, "humans", coded.raters[-1])
     if row is None:

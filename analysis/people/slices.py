@@ -69,7 +69,7 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
     rows = ResultRows(view.rows.rubric, chance=view.rows.chance)
     main_view = View.of(rows, coded, view.resamples)
-    main_view.known[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
+    main_view.cache[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
     add_humans_rows(main_view, names=main_names[:2])
     add_ceiling_rows(main_view)

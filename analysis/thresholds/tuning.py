@@ -762,7 +762,7 @@ def threshold_results(
         request = Request(units, settings, seed=seed)
         resamples = request.resampled(np.ones(labels.n_clusters, dtype=np.int64), labels.weight)
         *_, view = RubricView.of_labels(rows, labels, resamples, request)
-        rows.know_chance(view.coded, resamples)
+        rows.record_chance(view.coded, resamples)
         rows.heaviest = float(labels.people_weight.max(initial=1.0))
         add_threshold_rows(view, references)
         clusters = {

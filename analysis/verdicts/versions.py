@@ -164,7 +164,7 @@ def drift_rows(
     paired = VersionComparison.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
         return rows, answers, None
-    rows.know_chance(paired.coded, paired.jackknife)
+    rows.record_chance(paired.coded, paired.jackknife)
     evidence = paired.add_deciding_rows(rows)
     rng = np.random.default_rng(seed)
     resamples = Resamples(frequency, settings.resamples, rng, labels.weight)

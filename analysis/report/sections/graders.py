@@ -19,7 +19,7 @@ from evenhand.analysis.bias.audit import (
     findings,
     screening_sentence,
 )
-from evenhand.analysis.injection import UNSCORED, audits, named
+from evenhand.analysis.injection import UNSCORED, audits, name_in_words
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.raters import PRICE
@@ -414,7 +414,7 @@ def injection_part(figures: RubricFigures) -> Part:
         return Part()
 
     def title(figure: Figure) -> str:
-        attack = _PLACEBOS.get(figure.at) or named(figure.at)
+        attack = _PLACEBOS.get(figure.at) or name_in_words(figure.at)
         return written("injection.row", grader=figure.rater, attack=attack)
 
     answers, lines = [], []

@@ -91,7 +91,7 @@ def audited(sample, scale=PAIR, *, slices=(), settings=None, members=None, resam
         seed=1,
     )
     labels = encode(readings, scale, sample.units, "pair", slices)
-    rated = {"ratings": ratings, "given": ratings, "readings": readings}
+    rated = {"ratings": ratings, "all_ratings": ratings, "readings": readings}
     add_bias_rows(RatedView.on_units(rows, labels, request, **rated))
     return rows
 

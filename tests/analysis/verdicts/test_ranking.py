@@ -131,7 +131,7 @@ class OfGraders:
 
     p: Sequence[float]
     error: float = ALPHA
-    judging: bool = True
+    view_to_judge: bool = True
     verdicts: list[dict] = field(default_factory=list)
 
     def __post_init__(self):
