@@ -16,7 +16,14 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, reply_text, text_in, texts_of
+from evenhand.exchange.readers.source import (
+    PROMPT_KEYS,
+    RESPONSE_KEYS,
+    Numeral,
+    reply_text,
+    text_in,
+    texts_of,
+)
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 from tests.exchange.conftest import written
@@ -415,16 +422,16 @@ def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> Non
     ],
 )
 def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
-    assert text_in(given, ASKED) == text
+    assert text_in(given, PROMPT_KEYS) == text
 
 
 def test_what_only_the_model_saw_is_not_rated_and_context_is_found_within() -> None:
     parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "So."}]
-    assert text_in([message("assistant", parts)], ANSWERED) == "So."
+    assert text_in([message("assistant", parts)], RESPONSE_KEYS) == "So."
     said = {"type": "message", "role": "assistant"}
     said["content"] = [{"type": "output_text", "text": "So."}]
     output = [{"type": "reasoning", "summary": []}, said]
-    assert text_in({"object": "response", "model": "m", "output": output}, ANSWERED) == "So."
+    assert text_in({"object": "response", "model": "m", "output": output}, RESPONSE_KEYS) == "So."
     given = {"inputs": {"question": "Why?", "documents": ["a", {"text": "b"}], "target": "So."}}
     assert texts_of(given, {"output": "Hm."}) == {
         "prompt": "Why?", "context": "a\n\nb", "reference": "So.", "response": "Hm."
