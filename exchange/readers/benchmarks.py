@@ -257,9 +257,8 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     sample_fields = TOOLS["lm_eval"]["sample_fields"]
     for sample in source.records():
         about = {name: sample[name] for name in sample if name not in sample_fields}
-        document_id, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
-        texts = _generated_texts(sample)
-        _add_texts(rows, document_id, texts, prompt, sample.get("target"), about)
+        doc_id, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
+        _add_texts(rows, doc_id, _generated_texts(sample), prompt, sample.get("target"), about)
 
 
 def _lm_eval_choice(sample: Record) -> tuple[object, object]:
@@ -644,9 +643,7 @@ def _calls_model(span_id: str, children: Mapping[str, list[Record]]) -> bool:
 READERS = {
     "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
     "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
-    "lighteval": Reader(
-        has_fields("lighteval", in_parquet=True), _read_lighteval, _lighteval_items
-    ),
+    "lighteval": Reader(has_fields("lighteval", parquet=True), _read_lighteval, _lighteval_items),
     "openai_evals": Reader(
         lambda source: (
             has_fields("openai_evals")(source)

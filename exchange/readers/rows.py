@@ -424,15 +424,13 @@ class Reader(NamedTuple):
 
 
 def has_fields(
-    tool: str, kind: str = "ratings", *, in_parquet: bool = False
+    tool: str, kind: str = "ratings", *, parquet: bool = False
 ) -> Callable[[Source], bool]:
     """Return a function that recognises files by the fields of their first record, those of this
-    `kind` of the tool in `TOOLS`; with `in_parquet` also by the columns of a Parquet file.
+    `kind` of the tool in `TOOLS`; with `parquet` also by the columns of a Parquet file.
     """
     names = {*TOOLS[tool][kind]}
-    return lambda source: (
-        names <= {*((in_parquet and source.parquet_columns) or source.first_record)}
-    )
+    return lambda source: names <= {*((parquet and source.parquet_columns) or source.first_record)}
 
 
 def user_texts(fields: object) -> dict[str, Text]:

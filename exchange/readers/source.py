@@ -386,13 +386,8 @@ PROMPT_KEYS, RESPONSE_KEYS = _KEYS["prompt"], _KEYS["response"]
 CONTEXT_KEYS, REFERENCE_KEYS = _KEYS["context"], _KEYS["reference"]
 """Keys of inputs and outputs by what they hold, the plainest first."""
 _REPLY_KEYS, _REPLY_SIGNATURE = set(_KEYS["reply_fields"]), set(_KEYS["reply_signature"])
-"""Keys of a provider's reply in addition to its text, and those that only such replies have."""
 _TEXT_PARTS, _THOUGHT_PARTS = set(_KEYS["text_parts"]), set(_KEYS["thought_parts"])
-"""Types of a message's parts that are text, and of those that only the model saw."""
-_REPLY_LISTS = ("choices", "generations", "candidates")
-"""Keys of the list of replies in the results of OpenAI, LangChain and Google."""
-_POSSIBLE_REPLY_LISTS = ("results", "outputs")
-"""Keys of a list of replies in the results of Amazon Bedrock, which other data have too."""
+_REPLY_LISTS, _BEDROCK_REPLY_LISTS = _KEYS["reply_lists"], _KEYS["bedrock_reply_lists"]
 _BEDROCK_REPLY_KEYS = {"outputText", "stop_reason"}
 _LANGUAGE_MODEL = pattern("texts", "language_model")
 _MOST_LAYERS = 8  # how many layers of lists and objects around a text are removed
@@ -472,8 +467,7 @@ def value_at(record: object, path: str) -> Any:
         if key in record and (value := value_at(record[key], inner_path)) is not None:
             return value
     prefix = f"{path}."
-    inner = {key.removeprefix(prefix): record[key] for key in record if key.startswith(prefix)}
-    return inner or None
+    return {key[len(prefix) :]: record[key] for key in record if key.startswith(prefix)} or None
 
 
 def first_at(record: object, paths: Iterable[str]) -> Any:
@@ -610,7 +604,7 @@ def _reply_in(value: object) -> object:
     parts = objects(value.get("output"))
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
         return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT_PARTS]
-    for name in (*_REPLY_LISTS, *_POSSIBLE_REPLY_LISTS):
+    for name in (*_REPLY_LISTS, *_BEDROCK_REPLY_LISTS):
         reply = value.get(name)
         while isinstance(reply, list) and reply:
             reply = reply[0]

@@ -113,10 +113,8 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
             rows.leave_out(written("left_out.no_answer"))
         for span in uppermost_answers:
             subtree = [span, *chain.from_iterable(_levels(span.id, children))]
-            documents = dict.fromkeys(
-                step.retrieved_text for step in subtree if step.retrieved_text
-            )
-            context = "\n\n".join(documents) or None
+            documents = filter(None, (step.retrieved_text for step in subtree))
+            context = "\n\n".join(dict.fromkeys(documents)) or None
             models = ["", *(step.model for step in subtree if step.model)]
             texts = texts_of(span.inputs, span.outputs, context=context, expected=span.expected)
             item_id, subject = span.item_id or span.id, span.model or models[-1]
@@ -151,8 +149,7 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
     """
     paths, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
     origin = name_at(record, [paths["origin"]])
-    stored_columns = rating_columns(from_json(value_at(record, paths["metadata"])))
-    columns = stored_columns | columns
+    columns = rating_columns(from_json(value_at(record, paths["metadata"]))) | columns
     columns.pop("rubric", None)
     rater_paths = paths["raters"].get(origin, paths["raters"]["other"])
     rows.add(
@@ -541,12 +538,9 @@ def _phoenix_span(record: Record) -> Span:
     attributes = fields_in(from_json(record.get("attributes")))
     names = [name for name in record if name.startswith(_PREFIX)]
     attributes |= {name.removeprefix(_PREFIX): record[name] for name in names}
-    known_fields, prefixes = (
-        {*_PHOENIX["span_fields"], *REFERENCE_KEYS},
-        _PHOENIX["column_prefixes"],
-    )
-    others = [name for name in record if not name.startswith(tuple(prefixes))]
-    other_fields = {name: record[name] for name in others if name not in known_fields}
+    phoenix_fields = {*_PHOENIX["span_fields"], *REFERENCE_KEYS}
+    others = [name for name in record if not name.startswith(tuple(_PHOENIX["column_prefixes"]))]
+    other_fields = {name: record[name] for name in others if name not in phoenix_fields}
     metadata = fields_in(from_json(value_at(attributes, "metadata")))
     documents = _listed_objects(value_at(attributes, "retrieval.documents"))
     span_id = _hexadecimal_id(value_at(record, "context.span_id"))
@@ -627,7 +621,7 @@ READERS = {
         has_fields("langsmith"),
         _read_langsmith,
         partial(_add_records, "langsmith", _feedback_facts),
-        has_fields("langsmith", "items", in_parquet=True),
+        has_fields("langsmith", "items", parquet=True),
     ),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
     "weave": Reader(
