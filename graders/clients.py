@@ -608,7 +608,7 @@ def refuses_constraint(complaint: str) -> bool:
 _CLAUDE_TOKENS = 16_000
 _LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
-_TOOL_DESCRIPTION = "Takes the answer."
+_TOOL_PURPOSE = "Takes the answer."
 _UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
     **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
@@ -650,9 +650,7 @@ def build_claude_request(
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
         elif constraint == "tool":
-            common["tools"] = [
-                {"name": TOOL, "description": _TOOL_DESCRIPTION, "input_schema": schema}
-            ]
+            common["tools"] = [{"name": TOOL, "description": _TOOL_PURPOSE, "input_schema": schema}]
             common["tool_choice"] = {"type": "tool", "name": TOOL}
     if settings.effort:
         output["effort"] = settings.effort

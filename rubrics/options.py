@@ -294,9 +294,7 @@ def listed_texts(text: str) -> list[str] | None:
             return None
     if not isinstance(values, list):
         return None
-    texts = [
-        plain_number(str(value)) if isinstance(value, (int, float)) else value for value in values
-    ]
+    texts = [plain_number(str(item)) if isinstance(item, (int, float)) else item for item in values]
     return texts if all(isinstance(text, str) for text in texts) else None
 
 
