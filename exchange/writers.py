@@ -1,7 +1,7 @@
-"""Writers of ratings in the formats of other tools: each makes the files (`Made`) of a `Material`.
+"""Writers of ratings in the formats of other tools: each turns a `Material` into files (`Output`).
 
-First what writers share, then a section for each tool; `FORMATS`, near the end, has the writers by
-name, and `save` writes their files.
+First come functions that writers share, then a section for each tool. `FORMATS`, near the end, has
+the writers by name, and `save` writes their files.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TEXTS = {
     "prompt_b": "Prompt B", "response_b": "Response B",
 }  # fmt: skip
 """Columns of units with the rated texts, and their headings where they are shown."""
-_COMBINED = ("draw", "order")
-_METADATA = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
-_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
+_COMBINED_COLUMNS = ("draw", "order")
+_METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
+_ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Scale:
 
 @dataclass(frozen=True)
 class Material:
-    """Ratings on their way to another tool.
+    """Ratings to be written for another tool.
 
-    `ratings` is the table of this name, validated. `combined` has its columns too, but one row for
-    each rater, unit and rubric: repeated draws and both orders as the analysis takes them. `units`
-    has a row for each `unit_id`, the `TEXTS` among its columns where they are known, and perhaps
-    the ids by which the tool knows the unit, such as `trace_id` or `item_id`. `scales` are by
-    rubric. `notes` hold the assumptions made about a file.
+    `ratings` is the table of this name, validated. `combined` has the same columns, with one row
+    for each rater, unit and rubric: repeated draws and both orders are combined as in the analysis.
+    `units` has a row for each `unit_id`, with the `TEXTS` if they are known, and perhaps the tool's
+    own ids of the unit, such as `trace_id` or `item_id`. `scales` are by rubric. `notes` are the
+    assumptions made about a file.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Made:
-    """Output of a writer: contents of `files` by name, the `count` of records that the tool will
-    see, and sentences on what was left out.
+class Output:
+    """The output of a writer: contents of `files` by name, the `count` of records in them, and
+    sentences on what was left out.
 
-    For a format that is a folder, names are those in the folder. For others "" is the file itself,
-    and any other name is the ending of the name of a file next to it.
+    If the format is a folder, the names are paths in it. Otherwise "" is the file itself, and any
+    other name is the ending of the name of a file next to it.
     """
 
     files: Mapping[str, bytes]
@@ -79,11 +79,11 @@ class Made:
 
 
 def rubric_name(rubric: str) -> str:
-    """Return the name of a question; tools want a name where a ratings file needs none."""
+    """Return the name of a rubric for a tool, in which it must have one."""
     return rubric or "label"
 
 
-def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def labelled_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows that have a label, and a sentence on the number of others, if any."""
     has_label = rows["label"] != ""
     n_unscored = int((~has_label).sum())
@@ -91,9 +91,9 @@ def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return rows[has_label], notes
 
 
-def not_carried(material: Material, tool: str, carried: Collection[str]) -> list[str]:
-    """Return a sentence on filled columns that are not `carried` into a tool's format, if any."""
-    names = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED, *carried}
+def lost_note(material: Material, tool: str, carried: Collection[str]) -> list[str]:
+    """Return a sentence on filled columns that are not `carried` in a tool's format, if any."""
+    names = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED_COLUMNS, *carried}
     rows = material.ratings
     others = [name for name in rows if name not in names]
     lost = [name for name in others if (rows[name].notna() & (rows[name] != "")).any()]
@@ -113,8 +113,7 @@ def facts_of(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 
 def tool_id(row: Mapping[Any, Any], unit: Mapping[str, Any], column: str) -> str:
-    """Return the id of a unit in a tool: the cell of its `column` of the units, the item's own id,
-    or the unit's.
+    """Return the id of a unit in a tool: its cell in this column, else the item's or the unit's id.
 
     >>> tool_id({"unit_id": "p1|m|a"}, {"item_id": "tr-1"}, "trace_id")
     'tr-1'
@@ -122,18 +121,18 @@ def tool_id(row: Mapping[Any, Any], unit: Mapping[str, Any], column: str) -> str
     return str(unit.get(column, unit.get("item_id", row["unit_id"])))
 
 
-def about_rating(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the rater of a rating, and other columns that a tool keeps as metadata."""
-    facts = facts_of(row, ("rater_id", "rater_kind", *_METADATA))
+def rating_metadata(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the columns of a rating, with the rater, that a tool stores as metadata."""
+    facts = facts_of(row, ("rater_id", "rater_kind", *_METADATA_COLUMNS))
     if row["probabilities"]:
         facts["probabilities"] = json.loads(row["probabilities"])
     return facts
 
 
-def always_same_id(row: Mapping[Any, Any]) -> str:
-    """Return an id of a rating, the same each time it is written."""
+def stable_rating_id(row: Mapping[Any, Any]) -> str:
+    """Return an id of a rating that is the same each time the rating is written."""
     key = [row[name] for name in ("unit_id", "rubric", "rater_id", "order", "draw")]
-    return str(uuid.uuid5(_NAMESPACE, json.dumps(key)))
+    return str(uuid.uuid5(_ID_NAMESPACE, json.dumps(key)))
 
 
 def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -163,7 +162,7 @@ def unit_text(cells: Mapping[str, Any]) -> str:
 
 
 def utc_time(created_at: str) -> str:
-    """Return a time in UTC, as other tools read it; the current time if it is none.
+    """Return a time in UTC in ISO 8601; the current time if the text is not a time.
 
     >>> utc_time("2026-11-22T13:24:39.123456+01:00")
     '2026-11-22T12:24:39.123Z'
@@ -177,14 +176,14 @@ def utc_time(created_at: str) -> str:
 # ---- Argilla ------------------------------------------------------------------------------------
 # https://docs.argilla.io/latest/how_to_guides/import_export/
 TEXT = "text"
-_ARGILLA = files("evenhand.exchange").joinpath("argilla.json")
+_ARGILLA_SETTINGS = files("evenhand.exchange").joinpath("argilla.json")
 
 
-def argilla(material: Material) -> Made:
-    """Make `records.json` with a record for each unit, its text and a suggestion for every rubric;
-    the settings in `.argilla` have a label question for each rubric.
+def argilla(material: Material) -> Output:
+    """Make `records.json`, in which each unit has its text and a suggestion for every rubric, and
+    settings in `.argilla` with a label question for each rubric.
 
-    Raises InputError where there are several graders: Argilla holds one suggestion a question.
+    Raises InputError if there are several graders: Argilla has one suggestion for each question.
     """
     models = material.combined["rater_kind"] == "model"
     raters = sorted(material.combined[models]["rater_id"].unique())
@@ -195,7 +194,7 @@ def argilla(material: Material) -> Made:
         )
     grades, left_out = _grades(material, "Argilla")
     records = []
-    for unit, rows in _by_unit(material, grades):
+    for unit, rows in _rows_by_unit(material, grades):
         suggestions = {
             rubric_name(row["rubric"]): {
                 "value": row["label"],
@@ -204,10 +203,10 @@ def argilla(material: Material) -> Made:
             }
             for row in rows.to_dict("records")
         }
-        texts, about = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
-        record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": about}
+        texts, metadata = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
+        record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": metadata}
         records.append({**record, "suggestions": suggestions, "responses": {}, "vectors": {}})
-    settings = json.loads(_ARGILLA.read_text("utf-8"))
+    settings = json.loads(_ARGILLA_SETTINGS.read_text("utf-8"))
     for rubric in sorted(grades["rubric"].unique()):
         labels, kind = material.scales[rubric].labels, "label_selection"
         options = [{"value": key, "text": name} for key, name in labels.items()]
@@ -225,10 +224,10 @@ def argilla(material: Material) -> Made:
         "records.json": records,
     }
     contents = {name: json.dumps(content, ensure_ascii=False) for name, content in files.items()}
-    return Made({name: text.encode() for name, text in contents.items()}, len(grades), left_out)
+    return Output({name: text.encode() for name, text in contents.items()}, len(grades), left_out)
 
 
-def _by_unit(
+def _rows_by_unit(
     material: Material, rows: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     units = unit_rows(material.units)
@@ -240,7 +239,7 @@ def _by_unit(
 # https://labelstud.io/guide/predictions
 
 
-def label_studio(material: Material) -> Made:
+def label_studio(material: Material) -> Output:
     """Make a JSON list of tasks to import, and `NAME.config.xml` for the project next to it.
 
     A task's `text` is the rated text; an item that came from Label Studio keeps its task's `id`. A
@@ -249,9 +248,9 @@ def label_studio(material: Material) -> Made:
     """
     grades, left_out = _grades(material, "Label Studio")
     tasks = []
-    for about, rows in _by_unit(material, grades):
-        data = about | {TEXT: unit_text(about)}
-        task_id = {"id": about["task_id"]} if "task_id" in about else {}
+    for unit, rows in _rows_by_unit(material, grades):
+        data = unit | {TEXT: unit_text(unit)}
+        task_id = {"id": unit["task_id"]} if "task_id" in unit else {}
         tasks.append({**task_id, "data": data, "predictions": _predictions(rows)})
     count = sum(len(task["predictions"]) for task in tasks)
     lines = ["<View>", f'  <Text name="{TEXT}" value="${TEXT}"/>']
@@ -270,27 +269,27 @@ def label_studio(material: Material) -> Made:
         "": json.dumps(tasks, ensure_ascii=False, indent=1).encode(),
         ".config.xml": "\n".join([*lines, "</View>", ""]).encode(),
     }
-    return Made(files, count, left_out)
+    return Output(files, count, left_out)
 
 
 def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return models' labels and notes on what is left out. Raises InputError if there are none."""
+    """Return the rows of models' labels, and notes on the others. Raises InputError without any."""
     rows = material.combined
     models = rows["rater_kind"] == "model"
     if not models.any():
         raise InputError(f"{tool} is given what models said, and there are no grades yet")
     n_others = int((~models).sum())
     people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
-    grades, unscored = with_label(rows[models])
-    lost = not_carried(material, tool, ("unscored_reason",))
+    grades, unscored = labelled_rows(rows[models])
+    lost = lost_note(material, tool, ("unscored_reason",))
     return grades, [*combined_note(material), *people, *unscored, *lost]
 
 
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
     predictions = []
     for rater, labels in rows.groupby("rater_id", sort=True):
-        first = labels.iloc[0]
-        probabilities = json.loads(first["probabilities"] or "{}") if len(labels) == 1 else {}
+        first_row = labels.iloc[0]
+        probabilities = json.loads(first_row["probabilities"] or "{}") if len(labels) == 1 else {}
         results = [
             {
                 "from_name": rubric_name(rubric),
@@ -300,7 +299,7 @@ def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
             }
             for rubric, label in zip(labels["rubric"], labels["label"], strict=True)
         ]
-        score = {"score": probabilities[first["label"]]} if probabilities else {}
+        score = {"score": probabilities[first_row["label"]]} if probabilities else {}
         predictions.append({"model_version": rater, **score, "result": results})
     return predictions
 
@@ -310,14 +309,14 @@ def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
 _TABLES = ("ratings", "units")
 
 
-def hugging_face(material: Material) -> Made:
+def hugging_face(material: Material) -> Output:
     """Make a dataset of both tables in full, as Parquet files with a `README.md`."""
     files = {
         "README.md": _card(material).encode(),
         "ratings.parquet": parquet_bytes(material.ratings),
         "units.parquet": parquet_bytes(material.units),
     }
-    return Made(files, len(material.ratings), [written("writers.agreed")])
+    return Output(files, len(material.ratings), [written("writers.agreed")])
 
 
 def _card(material: Material) -> str:
@@ -329,8 +328,8 @@ def _card(material: Material) -> str:
     counts = {"ratings": len(ratings), "units": units, "people": people, "models": len(models)}
     rubrics = []
     for rubric, scale in sorted(material.scales.items()):
-        labels = ", ".join(f"`{_line(key)}` {_line(name)}" for key, name in scale.labels.items())
-        rubrics.append(f"- **{_line(scale.title)}** (`{_line(rubric)}`): {labels}")
+        labels = ", ".join(f"`{_flat(key)}` {_flat(name)}" for key, name in scale.labels.items())
+        rubrics.append(f"- **{_flat(scale.title)}** (`{_flat(rubric)}`): {labels}")
     tags = ["evenhand", *(["synthetic"] if material.synthetic else [])]
     head = [
         "---",
@@ -341,12 +340,12 @@ def _card(material: Material) -> str:
         "---",
     ]
     body = [
-        f"# {_line(material.name)}",
+        f"# {_flat(material.name)}",
         written("writers.card", **counts),
         *([written("writers.card_synthetic")] if material.synthetic else []),
         "## Rubrics",
         "\n".join(rubrics),
-        *(["## Models", "\n".join(f"- `{_line(model)}`" for model in models)] if models else []),
+        *(["## Models", "\n".join(f"- `{_flat(model)}`" for model in models)] if models else []),
         "## Tables",
         written("writers.card_ratings"),
         written("writers.card_units"),
@@ -355,7 +354,7 @@ def _card(material: Material) -> str:
     return "\n".join(head) + "\n\n" + "\n\n".join(body) + "\n"
 
 
-def _line(text: str) -> str:
+def _flat(text: str) -> str:
     """Return a text on one line, without backticks, which would end its field."""
     return " ".join(text.replace("`", "'").split())
 
@@ -365,20 +364,19 @@ def _line(text: str) -> str:
 _INSPECT_FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 
-def inspect_scores(material: Material) -> Made:
-    """Make a JSON list with a record for each unit: `value` has the label of every rater, or None,
-    and `metadata` describes each rater.
+def inspect_scores(material: Material) -> Output:
+    """Make a JSON list with a record for each unit: `value` has every rater's label or None, and
+    `metadata` describes each rater.
 
-    Where there are several rubrics a rater is named RUBRIC/RATER. The sample's `id` and `epoch`
-    are the units' columns `sample_id` and `epoch`, else the item's own id, or the unit's, and every
-    epoch.
+    If there are several rubrics, a rater is named RUBRIC/RATER. The sample's id is `tool_id`
+    (column `sample_id`). A record without `epoch`, a column of the units, is for every epoch.
     """
     rows = material.combined
     has_rubrics = rows["rubric"].nunique() > 1
     names = (rows["rubric"].map(rubric_name) + "/" if has_rubrics else "") + rows["rater_id"]
     no_labels = dict.fromkeys(sorted(names.unique()))
     records = []
-    for unit, unit_ratings in _by_unit(material, rows.assign(name=names)):
+    for unit, unit_ratings in _rows_by_unit(material, rows.assign(name=names)):
         unit_labels: list[dict[Any, Any]] = unit_ratings.to_dict("records")
         raters = []
         for row in unit_labels:
@@ -391,21 +389,21 @@ def inspect_scores(material: Material) -> Made:
         }
         records.append(record | ({"epoch": int(unit["epoch"])} if "epoch" in unit else {}))
     content = json.dumps(records, ensure_ascii=False, indent=1)
-    lost = not_carried(material, "Inspect", _INSPECT_FACTS)
-    return Made({"": content.encode()}, len(records), [*combined_note(material), *lost])
+    lost = lost_note(material, "Inspect", _INSPECT_FACTS)
+    return Output({"": content.encode()}, len(records), [*combined_note(material), *lost])
 
 
 def _lines(
     record: Callable[[dict[Any, Any], dict[str, Any]], dict[str, Any]], *, labelled: bool = True
-) -> Callable[[Material], Made]:
-    """Return a writer of JSON lines: a `record` of each row, or of each with a label, and unit."""
+) -> Callable[[Material], Output]:
+    """Return a writer of JSON lines: `record` makes one of a row (with a label) and its unit."""
 
-    def make(material: Material) -> Made:
-        rows, left_out = with_label(material.ratings) if labelled else (material.ratings, [])
+    def make(material: Material) -> Output:
+        rows, left_out = labelled_rows(material.ratings) if labelled else (material.ratings, [])
         units = unit_rows(material.units)
         records = [record(row, units.get(row["unit_id"], {})) for row in rows.to_dict("records")]
         lines = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in records)
-        return Made({"": lines.encode()}, len(records), left_out)
+        return Output({"": lines.encode()}, len(records), left_out)
 
     return make
 
@@ -413,21 +411,21 @@ def _lines(
 # ---- Langfuse -----------------------------------------------------------------------------------
 # https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
 _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": "sessionId"}
-"""Columns of the units with the ids of the scored object; without any, it is the trace with the
-item's id, or the unit's.
+"""Langfuse's fields with the id of the scored object, by the units' columns. Without any of these
+columns, the trace is scored whose id is `tool_id`.
 """
 
 
 def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Return a categorical score named by the rubric, whose id is always that of the rating."""
-    ids = {theirs: str(unit[ours]) for ours, theirs in _IDS.items() if ours in unit}
+    """Return a categorical score, named after the rubric, with `stable_rating_id` as its id."""
+    ids = {name: str(unit[column]) for column, name in _IDS.items() if column in unit}
     score = {
-        "id": always_same_id(row),
+        "id": stable_rating_id(row),
         **(ids or {"traceId": tool_id(row, unit, "trace_id")}),
         "name": rubric_name(row["rubric"]),
         "value": row["label"],
         "dataType": "CATEGORICAL",
-        "metadata": about_rating(row),
+        "metadata": rating_metadata(row),
     }
     return score | ({"timestamp": utc_time(row["created_at"])} if row["created_at"] else {})
 
@@ -437,17 +435,17 @@ def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 
 
 def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Return feedback, with the rubric as its key and the rater in the source's metadata, on the
-    run in the column `run_id` of the units, else the item's own id. A rating always has the same
-    feedback id: sent twice, it is one piece of feedback.
+    """Return feedback on the run whose id is `tool_id` (column `run_id`), with the rubric as its
+    key and the rater in the source's metadata. A rating always has the same feedback id: one that
+    is sent twice is one piece of feedback.
     """
-    metadata = {name: str(value) for name, value in about_rating(row).items()}
+    metadata = {name: str(value) for name, value in rating_metadata(row).items()}
     kind = "model" if row["rater_kind"] == "model" else "api"
     run = tool_id(row, unit, "run_id")
     feedback = {
-        "id": always_same_id(row),
+        "id": stable_rating_id(row),
         "run_id": run,
-        "trace_id": str(unit.get("trace_id", run)),  # of an uppermost run its own id
+        "trace_id": str(unit.get("trace_id", run)),  # an uppermost run is its own trace
         "key": rubric_name(row["rubric"]),
         "value": row["label"],
         "feedback_source": {"type": kind, "metadata": metadata},
@@ -461,9 +459,9 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 
 
 def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Return an annotation, named by the rubric, with the rater in the metadata, on the span in the
-    column `span_id` of the units, else the item's own id. A rating always has the same identifier:
-    sent twice, it is one annotation.
+    """Return an annotation of the span whose id is `tool_id` (column `span_id`). It is named after
+    the rubric, with the rater in its metadata. A rating always has the same identifier: one that is
+    sent twice is one annotation.
     """
     order_and_draw = [str(row[name]) for name in ("order", "draw") if row[name]]
     return {
@@ -471,7 +469,7 @@ def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
         "name": rubric_name(row["rubric"]),
         "annotator_kind": "LLM" if row["rater_kind"] == "model" else "HUMAN",
         "result": {"label": row["label"]},
-        "metadata": about_rating(row),
+        "metadata": rating_metadata(row),
         "identifier": "/".join([row["rater_id"], *order_and_draw]),
     }
 
@@ -485,8 +483,8 @@ _MLFLOW_FACTS = (
 
 
 def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Return feedback, named by the rubric, on the trace (and span) in the columns `trace_id` and
-    `span_id` of the units, else the item's own id, or the unit's. A rating without a label is
+    """Return feedback, named after the rubric, on the trace whose id is `tool_id` (column
+    `trace_id`), and on the span in the column `span_id`, if any. A rating without a label is
     feedback with an error, whose code is the reason.
     """
     source = "HUMAN"
@@ -511,42 +509,42 @@ def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, An
 
 # ---- R and spreadsheets -------------------------------------------------------------------------
 MISSING = "NA"
-_ORDER = ("human", "adjudicator", "model")
+_ORDER_OF_KINDS = ("human", "adjudicator", "model")
 
 
-def wide(material: Material) -> Made:
-    """Make a CSV file: `unit_id`, `rubric` if there are several, the units' columns without the
-    rated texts, then a column for each rater, people first. Cells that a spreadsheet would run are
-    guarded. In R it is read with `read.csv(FILE, check.names = FALSE)`.
+def wide(material: Material) -> Output:
+    """Make a CSV file with `unit_id`, `rubric` if there are several, the units' columns without the
+    rated texts, and a column for each rater, people first. Cells that a spreadsheet would run are
+    guarded. In R, read it with `read.csv(FILE, check.names = FALSE)`.
     """
     rows = material.combined
     if (rows["label"] == MISSING).any():
         raise InputError(f"a label is {MISSING!r}, which R reads as missing; rename it before")
     keys = ["unit_id", "rubric"] if rows["rubric"].nunique() > 1 else ["unit_id"]
     kinds = rows.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"].to_dict()
-    raters = sorted(map(str, kinds), key=lambda rater: (_ORDER.index(kinds[rater]), rater))
-    about = material.units.drop(columns=[name for name in TEXTS if name in material.units])
-    if repeated := [name for name in (*about.columns, "rubric") if name in raters]:
+    raters = sorted(map(str, kinds), key=lambda rater: (_ORDER_OF_KINDS.index(kinds[rater]), rater))
+    units = material.units.drop(columns=[name for name in TEXTS if name in material.units])
+    if repeated := [name for name in (*units.columns, "rubric") if name in raters]:
         raise InputError(f"a rater and a column of the units are both called {repeated[0]!r}")
     table = rows.pivot(index=keys, columns="rater_id", values="label")[raters].reset_index()
-    table = about.merge(table, on="unit_id", how="right")
+    table = units.merge(table, on="unit_id", how="right")
     table = table[[*keys, *(name for name in table if name not in keys)]]
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
     table.columns = pd.Index([guarded(str(name)) for name in table])
-    lost = not_carried(material, "A wide table", ())
-    return Made({"": csv_bytes(table)}, len(table), [*combined_note(material), *lost])
+    lost = lost_note(material, "A wide table", ())
+    return Output({"": csv_bytes(table)}, len(table), [*combined_note(material), *lost])
 
 
 # ---- the formats by name, and writing their files -----------------------------------------------
 
 
 class Format(NamedTuple):
-    """A format: words for the tool and its records, and a writer; without a suffix, a folder."""
+    """A format: names of the tool and its records, the file's suffix ("": a folder), the writer."""
 
     tool: str
     rows: str
     suffix: str
-    make: Callable[[Material], Made]
+    make: Callable[[Material], Output]
 
 
 FORMATS = {
@@ -564,7 +562,7 @@ FORMATS = {
 
 
 def format_of(name: str) -> Format:
-    """Return the format of a name. Raises InputError, which suggests the nearest, if it is none."""
+    """Return the format of this name. Raises InputError with the nearest name if there is none."""
     plain = name.casefold().replace("_", "-")
     for format_name, export_format in FORMATS.items():
         if plain.replace("-", "") == format_name.replace("-", ""):
@@ -575,7 +573,7 @@ def format_of(name: str) -> Format:
 
 
 def check_out(out: Path, target: Format) -> None:
-    """Raise InputError where a format cannot be written to this path."""
+    """Raise InputError if a format cannot be written to this path."""
     if target.suffix:
         if out.suffix.casefold() != target.suffix:
             raise InputError(f"{out.name}: the extension must be {target.suffix} for {target.tool}")
@@ -583,11 +581,11 @@ def check_out(out: Path, target: Format) -> None:
         raise InputError(f"{out} is there already; name a new folder for {target.tool}")
 
 
-def save(made: Made, out: Path, target: Format) -> list[Path]:
-    """Write a writer's files for the owner alone, a folder at once, and return their paths."""
+def save(output: Output, out: Path, target: Format) -> list[Path]:
+    """Write a writer's files, readable by their owner alone, and return their paths."""
     if target.suffix:
         paths = []
-        for ending, content in made.files.items():
+        for ending, content in output.files.items():
             paths.append(out.with_name(out.stem + ending) if ending else out)
             atomic_write(paths[-1], content)
         return paths
@@ -596,7 +594,7 @@ def save(made: Made, out: Path, target: Format) -> list[Path]:
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as temporary:
         folder = Path(temporary) / out.name
         new_folder(folder)
-        for name, content in made.files.items():
+        for name, content in output.files.items():
             new_folder((folder / name).parent)
             atomic_write(folder / name, content)
         os.replace(folder, out)  # which may be an empty folder

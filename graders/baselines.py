@@ -1,8 +1,8 @@
-"""`baseline:lexical`: an offline grader that counts words, which are named in the rubric's file.
+"""`baseline:lexical`: an offline grader that counts words, which are listed in the rubric's file.
 
 It is the lower limit of a comparison with annotators: a grader that agrees with them no better than
-this one measures little. `CueReader` reads weighted cues, `PolarityReader` lists of words for and
-against.
+this one measures little. `LexicalGrader` reads a response by weighted cues (`CueReader`) or by
+lists of words for and against (`PolarityReader`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from evenhand.errors import InputError
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
 
-_NORMAL = NormalDist()
+_STANDARD_NORMAL = NormalDist()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor"})
-_TABLE = TypeAdapter(dict[str, Annotated[float, Field(strict=True, ge=0)]])
+_WORD_TABLE = TypeAdapter(dict[str, Annotated[float, Field(strict=True, ge=0)]])
 _NEGATED_WITHIN = 3
 """A negation reverses a word at most this many words after it: "do not fully support"."""
 
 
 class LexicalGrader:
-    """Grades units under one rubric. Raises InputError where the rubric has no [lexical] table."""
+    """Grades units under one rubric. Raises InputError if the rubric has no [lexical] table."""
 
     def __init__(self, rubric: Rubric) -> None:
         words = rubric.lexical
@@ -46,7 +46,7 @@ class LexicalGrader:
         else:
             self._reader = CueReader(rubric, words)
         digest = hashlib.sha256(words.model_dump_json().encode()).hexdigest()
-        self.evidence = {"cues_hash": digest[:16]}
+        self.evidence = {"cues_hash": digest[:16]}  # stored with each grade
 
     def grade(self, values: Mapping[str, str]) -> Outcome:
         """Return a label and a probability for every option."""
@@ -54,7 +54,7 @@ class LexicalGrader:
 
 
 class CueReader:
-    """Reads units by the cues of one rubric. Raises InputError where they do not fit the rubric."""
+    """Reads units by the cues of one rubric. Raises InputError if they do not fit the rubric."""
 
     def __init__(self, rubric: Rubric, cues: LexicalCues) -> None:
         self._rubric = rubric
@@ -83,7 +83,7 @@ class CueReader:
         return Outcome(label=label, probabilities=probabilities)
 
     def _score(self, text: str) -> float:
-        """Return the weighted cue matches, per `per_words` words where the rubric sets that."""
+        """Return the weighted sum of cue matches, or its rate per `per_words` words if set."""
         score = sum(weight * len(regex.findall(text)) for regex, weight in self._patterns)
         if self._cues.per_words:
             score *= self._cues.per_words / max(len(text.split()), 1)
@@ -102,10 +102,11 @@ class CueReader:
         """Return the options' probabilities for a difference of two responses: beyond the tolerance
         it favours a side, with normal noise of standard deviation `spread`.
         """
-        cues, (first, second, same) = self._cues, self._sides
-        p_first = _NORMAL.cdf((difference - cues.tolerance) / cues.spread)
-        p_second = _NORMAL.cdf((-difference - cues.tolerance) / cues.spread)
-        masses = {first: p_first, second: p_second, same: max(1 - p_first - p_second, 0.0)}
+        cues = self._cues
+        first, second, neither = self._sides
+        p_first = _STANDARD_NORMAL.cdf((difference - cues.tolerance) / cues.spread)
+        p_second = _STANDARD_NORMAL.cdf((-difference - cues.tolerance) / cues.spread)
+        masses = {first: p_first, second: p_second, neither: max(1 - p_first - p_second, 0.0)}
         total = sum(masses.values())
         return {key: masses[key] / total for key in self._rubric.categories}
 
@@ -117,12 +118,12 @@ def discretised_normal(centre: float, spread: float, count: int) -> Sequence[flo
     >>> [round(p, 3) for p in discretised_normal(1.0, 0.5, 3)]
     [0.159, 0.683, 0.159]
     """
-    bounds = [_NORMAL.cdf((edge + 0.5 - centre) / spread) for edge in range(count - 1)]
+    bounds = [_STANDARD_NORMAL.cdf((edge + 0.5 - centre) / spread) for edge in range(count - 1)]
     return [high - low for low, high in pairwise([0.0, *bounds, 1.0])]
 
 
 def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
-    """Return the options for the first side, the second and neither, or raise InputError."""
+    """Return the options for the first side, the second side and neither; else raise InputError."""
     swaps = rubric.swaps
     sided = [key for key in rubric.categories if swaps[key] != key]
     neither = [key for key in rubric.categories if swaps[key] == key]
@@ -143,7 +144,7 @@ class Masses:
 
     @property
     def share(self) -> float:
-        """The positive share of both, 0 to 1; undefined if both are 0."""
+        """The positive share of the evidence, 0 to 1; undefined if there is none."""
         return self.positive / (self.positive + self.negative)
 
 
@@ -173,43 +174,44 @@ class PolarityReader:
                 for words in (self._positive, self._negative)
             )
             masses = Masses(positive, negative)
-        strongly_against, against, for_it, strongly_for, neither = self._words.scale
+        strongly_against, against, in_favour, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
         label = self.label_of(masses)
         if label == neither:
             probabilities[neither] = 1.0
         else:
-            probabilities[strongly_for if label == strongly_for else for_it] = masses.share
+            probabilities[strongly_for if label == strongly_for else in_favour] = masses.share
             opposite = strongly_against if label == strongly_against else against
             probabilities[opposite] = 1.0 - masses.share
         return Outcome(label=label, probabilities=probabilities)
 
     def label_of(self, masses: Masses) -> str:
         """Return the option for a balance of masses; equal or no masses give the neutral one."""
-        strongly_against, against, for_it, strongly_for, neither = self._words.scale
+        strongly_against, against, in_favour, strongly_for, neither = self._words.scale
         if masses.positive == masses.negative:
             return neither
         # Rounded, since 0.65 - 0.35 is slightly above 0.3.
         difference = round(2.0 * masses.share - 1.0, 9)
         if difference > 0:
-            return strongly_for if difference > self._words.strong else for_it
+            return strongly_for if difference > self._words.strong else in_favour
         return strongly_against if -difference > self._words.strong else against
 
     def _count_words(self, text: str) -> Masses:
         """Return the numbers of words for and against; a negation before a word reverses it."""
         words = [match.replace("’", "'").casefold() for match in _WORD.findall(text)]
-        counts = [0, 0]
+        n_positive = n_negative = 0
         for index, word in enumerate(words):
             if word in self._positive or word in self._negative:
                 preceding = words[max(index - _NEGATED_WITHIN, 0) : index]
-                is_negated = any(each in _NEGATIONS or each.endswith("n't") for each in preceding)
-                counts[(word in self._negative) != is_negated] += 1
-        return Masses(float(counts[0]), float(counts[1]))
+                is_negated = any(near in _NEGATIONS or near.endswith("n't") for near in preceding)
+                is_positive = (word in self._positive) != is_negated
+                n_positive, n_negative = n_positive + is_positive, n_negative + (not is_positive)
+        return Masses(float(n_positive), float(n_negative))
 
 
 def _word_table(text: str) -> dict[str, float] | None:
     """Return word probabilities if the response is a JSON object of numbers only, else None."""
     try:
-        return _TABLE.validate_json(text) or None
+        return _WORD_TABLE.validate_json(text) or None
     except ValueError:
         return None

@@ -72,12 +72,12 @@ if TYPE_CHECKING:
     from openai._types import RequestOptions
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""Errors that the SDKs raise where a proxy answers 200 with a page."""
+"""Errors that the SDKs raise if a proxy answers 200 with a page."""
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
-_TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
+_PARAMETER_STATUSES = (400, 403, 422)  # answers to a parameter that a server does not take
 _NO_KEY = "none"  # servers without keys still want the header
 
 
@@ -129,8 +129,8 @@ class _Batches:
 
 class ClaudeBatches(_Batches):
     """Anthropic's batch service. `pause` waits between two queries for a batch's state. Batches
-    there carry no name of ours. One whose id was never noted is recognised by its time, its size
-    and, once it has ended, its custom ids.
+    cannot be given a name. A batch whose id was not noted is recognised by its time, its size and,
+    once it has ended, its custom ids.
     """
 
     most_bytes = 200_000_000
@@ -151,7 +151,7 @@ class ClaudeBatches(_Batches):
         with self._failures():
             return (await self._batches.create(requests=lines)).id
 
-    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+    async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
         """Return the id of the batch that a chunk without an id was sent as, or None."""
         chunk_ids = {request.custom_id for request in chunk.requests}
         earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
@@ -161,7 +161,7 @@ class ClaudeBatches(_Batches):
                 if batch.created_at < earliest:
                     break
                 total = sum(batch.request_counts.model_dump().values())
-                if batch.id not in known and total == len(chunk.requests):
+                if batch.id not in known_ids and total == len(chunk.requests):
                     candidates.append(batch.id)
         for batch_id in candidates:
             while not (await self.state(batch_id)).ended:
@@ -172,6 +172,7 @@ class ClaudeBatches(_Batches):
         return None
 
     async def state(self, batch_id: str) -> BatchState:
+        """Return the progress of a batch."""
         with self._failures():
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts
@@ -180,12 +181,14 @@ class ClaudeBatches(_Batches):
             return BatchState(ended=ended, done=total - counts.processing, total=total)
 
     async def results(self, batch_id: str) -> list[BatchResult]:
+        """Return the results of a batch that has ended."""
         with self._failures():
-            # The SDK's own reading ends at the first line that is no JSON.
+            # The SDK's own reading ends at the first line that is not JSON.
             content = await (await self._batches.results(batch_id)).http_response.aread()
         return _read_lines(content, self._read)
 
     async def cancel(self, batch_id: str) -> None:
+        """Cancel a batch; its results so far can be collected."""
         with self._failures():
             await self._batches.cancel(batch_id)
 
@@ -229,7 +232,7 @@ class OpenAIBatches(_Batches):
             )
             return batch.id
 
-    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+    async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
         with self._failures():
             async for batch in self._client.batches.list(limit=100):
                 if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
@@ -291,7 +294,7 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
     r"""Return the results in a file of JSON lines. Lines that cannot be read are left out: their
     requests count as not answered. Only a line feed ends a line, since texts may hold U+2028.
 
-    Raises Transient where no line has a custom id, as in a page that a proxy sent instead.
+    Raises Transient if no line has a custom id, as in a page that a proxy sent instead.
 
     >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
     >>> [result.custom_id for result in _read_lines(lines, lambda line: BatchResult(**line))]
@@ -326,9 +329,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt to be sent, for several `draws` where `Grader.draws_at_once` allows them. Without a
-    rubric the reply is read as a text. If `constrained`, the server is asked to restrict the answer
-    to the rubric's keys.
+    """A prompt to send, for several `draws` if `Grader.draws_at_once` allows them. Without a rubric
+    the reply is read as a text. If `constrained`, the server is asked to restrict the answer to the
+    rubric's keys.
     """
 
     prompt: PromptText
@@ -358,7 +361,7 @@ class Access:
 
 
 class Grader:
-    """One model behind a network. `ask` raises a `GraderFailure` where no reply comes."""
+    """One model behind a network. `ask` raises a `GraderFailure` if no reply comes."""
 
     _id_header = "x-request-id"
     _path = ""
@@ -376,8 +379,8 @@ class Grader:
         self._client, self._scrubber, self._timeout = client, access.scrubber, access.timeout
         address = str(client.base_url.copy_with(username=None, password=None))
         self.identity = {"provider": self.spec.provider, "base_url": address, **identity}
-        """The service that answers, part of every grade's key and provenance: with its `endpoint`,
-        `api_version` and `sdk`.
+        """The service that answers, with its `endpoint`, `api_version` and `sdk`: a part of every
+        grade's key and provenance.
         """
 
     @property
@@ -401,7 +404,7 @@ class Grader:
         raise NotImplementedError
 
     def batches(self, pause: Pause) -> BatchService:
-        """Return the provider's batch service. Raises InputError where it has none."""
+        """Return the provider's batch service. Raises InputError if it has none."""
         raise InputError(written("provider.no_batches", provider=self.spec.provider))
 
     async def lifecycle(self) -> list[str]:
@@ -424,7 +427,7 @@ class Grader:
             raise failure_of(error, self.spec, self._scrubber) from None
         return self._reply(response, request, ask.rubric)
 
-    async def _post(self, request: Json, **more: Any) -> httpx2.Response:
+    async def _post(self, request: Json, **options: Any) -> httpx2.Response:
         """Return the server's response. The request is posted as it was built, since the SDKs' own
         methods would copy it by its types, which takes a third of a request's time.
         """
@@ -433,11 +436,11 @@ class Grader:
         post: Any = self._client.post
         try:
             async with asyncio.timeout(self._timeout):
-                arguments = {"body": request, "cast_to": httpx2.Response, **more}
-                answer: httpx2.Response = await post(self._path, **arguments)
+                arguments = {"body": request, "cast_to": httpx2.Response, **options}
+                response: httpx2.Response = await post(self._path, **arguments)
         except TimeoutError:
             raise Transient(f"no answer within {self._timeout:g} s", is_timeout=True) from None
-        return answer
+        return response
 
     async def close(self) -> None:
         """Close the client."""
@@ -468,7 +471,7 @@ def client_options(
         headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
     for name, text in endpoint.headers.items():
         headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
-        scrubber.learn([os.environ[named].strip() for named in REFERENCE.findall(text)])
+        scrubber.learn([os.environ[secret].strip() for secret in REFERENCE.findall(text)])
     return {
         "base_url": endpoint.address,
         "max_retries": 0,
@@ -479,7 +482,7 @@ def client_options(
 
 
 def key_for(spec: GraderSpec) -> str | None:
-    """Return the key for the grader's address, or None. Raises InputError where one is required."""
+    """Return the key for the grader's address, or None. Raises InputError if one is required."""
     endpoint = spec.endpoint
     key = key_from_environment(endpoint.key_env) if endpoint.key_env else None
     if key is None and endpoint.needs_key:
@@ -489,7 +492,7 @@ def key_for(spec: GraderSpec) -> str | None:
 
 
 def warnings_about_secrets(spec: GraderSpec) -> list[str]:
-    """Return one sentence for each secret that study.toml, perhaps a stranger's, sends."""
+    """Return one sentence for each secret that study.toml, perhaps by a stranger, sends."""
     endpoint, grader_names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
     sentences = []
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
@@ -505,7 +508,7 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
     SDKs' own translation misses some, such as a reply that is not HTTP, and each of these would end
     the whole run. Redirects are not followed: they would take keys and prompts to a host that the
     user did not name. `scrubber` learns the credentials that requests carry. Raises InputError
-    where the environment names a SOCKS proxy.
+    if the environment names a SOCKS proxy.
     """
     import aiohttp
     import httpx2
@@ -605,8 +608,8 @@ def refuses_constraint(complaint: str) -> bool:
 _CLAUDE_TOKENS = 16_000
 _LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
-_TOOL_IS_FOR = "Takes the answer."
-_REASON_OF_STOP = {
+_TOOL_PURPOSE = "Takes the answer."
+_UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
     **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
@@ -620,8 +623,8 @@ def build_claude_request(
     settings: GraderSettings = _CLAUDE_DEFAULTS,
     constraint: str = "json_schema",
 ) -> dict[str, Any]:
-    """Return the arguments of `messages.create`: the rubric first, marked for caching; unit last.
-    `constraint` is one of `CONSTRAINTS`, or "plain".
+    """Return the arguments of `messages.create`, with the rubric first, marked for caching, and the
+    unit last. `constraint` is one of `CONSTRAINTS`, or "plain".
     """
     common: dict[str, Any] = {
         "model": model,
@@ -647,7 +650,7 @@ def build_claude_request(
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
         elif constraint == "tool":
-            common["tools"] = [{"name": TOOL, "description": _TOOL_IS_FOR, "input_schema": schema}]
+            common["tools"] = [{"name": TOOL, "description": _TOOL_PURPOSE, "input_schema": schema}]
             common["tool_choice"] = {"type": "tool", "name": TOOL}
     if settings.effort:
         output["effort"] = settings.effort
@@ -699,8 +702,8 @@ def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label"
     """Return the outcome in a reply (a message as JSON), with its text unchanged. Without a rubric
     the text is a subject's response, whatever it says, even a refusal.
 
-    >>> said = {"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}
-    >>> parse_claude_reply(said, None).raw
+    >>> reply = {"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}
+    >>> parse_claude_reply(reply, None).raw
     'Yes.'
     """
     try:
@@ -709,12 +712,12 @@ def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label"
         return Outcome.unreadable(reply)
     evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
     evidence |= {"id": str(message.id or ""), "model": message.model or ""}
-    unscored = _REASON_OF_STOP.get(message.stop_reason or "", "")
+    unscored = _UNSCORED_BY_STOP_REASON.get(message.stop_reason or "", "")
     return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
-    """Return Anthropic's client. Raises InputError where a key, region or library is missing."""
+    """Return Anthropic's client. Raises InputError if a key, region or library is missing."""
     import anthropic
 
     options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
@@ -784,16 +787,17 @@ class ClaudeGrader(Grader):
             try:
                 return await super().ask(ask, before)
             except Rejected as failure:
-                taught = failure.status in _TEACHING and refuses_constraint(str(failure))
+                is_refused = refuses_constraint(str(failure))
+                is_refused = is_refused and failure.status in _PARAMETER_STATUSES
                 is_free = constraint_of(self.request(ask.prompt)) == FREE_TEXT
-                if is_free or not (constraints and taught):
+                if is_free or not (constraints and is_refused):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
 
-    async def _post(self, request: Json, **more: Any) -> httpx2.Response:
+    async def _post(self, request: Json, **options: Any) -> httpx2.Response:
         try:
-            return await super()._post(request, **more)
+            return await super()._post(request, **options)
         except (self._errors, GraderFailure):
             raise
         except Exception as error:
@@ -829,10 +833,10 @@ class ClaudeGrader(Grader):
 
 
 # ---- chat servers -------------------------------------------------------------------------------
-_CHAT_TOKENS = 4_096  # one token is wanted, but thinking counts too
+_CHAT_TOKENS = 4_096  # one token is needed, but thinking counts, too
 LONG_ANSWER = 16_000
 _CHAT_DEFAULTS = GraderSettings("logprobs")
-_ABOUT_N = re.compile(r"[`'\"]n[`'\"]")
+_ABOUT_DRAWS = re.compile(r"[`'\"]n[`'\"]")
 _EXCESS = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
 _FILTER_REASONS = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
     "content_filter",
@@ -931,7 +935,7 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
     """
     complaint = complaint.casefold()
     exceeds_limit = bool(_EXCESS.search(complaint))
-    if shape.draws and _ABOUT_N.search(complaint):
+    if shape.draws and _ABOUT_DRAWS.search(complaint):
         return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
     if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
         smaller = shape.top_logprobs[1:]
@@ -963,8 +967,8 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
         return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
-    off = no_reasoning or needs_no_effort(spec)
-    return replace(shape, efforts=("none",) if off else Shape().efforts)
+    is_off = no_reasoning or needs_no_effort(spec)
+    return replace(shape, efforts=("none",) if is_off else Shape().efforts)
 
 
 def is_openai(spec: GraderSpec) -> bool:
@@ -981,7 +985,7 @@ class _ChatMessage(BaseModel):
     def text(self) -> str:
         """The content, of which some servers send parts; or the arguments of a single tool call."""
         functions = [call.get("function") for call in self.tool_calls or ()]
-        inputs = [each.get("arguments") for each in functions if isinstance(each, dict)]
+        inputs = [call.get("arguments") for call in functions if isinstance(call, dict)]
         if len(inputs) == 1 and inputs[0] and isinstance(inputs[0], str):
             return inputs[0]
         if isinstance(self.content, list):
@@ -1014,11 +1018,11 @@ def parse_chat_reply(
     reply: Json,
     rubric: Rubric | None,
     method: str = "logprobs",
-    nth: int = 0,
+    index: int = 0,
     *,
     whole_numbers: bool = False,
 ) -> Outcome:
-    """Return the outcome in a reply (a chat completion as JSON), with its text unchanged; `nth`
+    """Return the outcome in a reply (a chat completion as JSON), with its text unchanged; `index`
     selects one of several draws in the reply. Without a rubric the text is a subject's response,
     whatever it says, even a refusal.
 
@@ -1027,16 +1031,16 @@ def parse_chat_reply(
     """
     try:
         completion = _ChatCompletion.model_validate(reply)
-        choice = _ChatChoice.model_validate(completion.choices[nth])
+        choice = _ChatChoice.model_validate(completion.choices[index])
     except (ValidationError, IndexError):
         return Outcome.unreadable(reply)
     evidence = completion.model_dump(include=_EVIDENCE_FIELDS)
     evidence |= {"id": str(completion.id or ""), "stop_reason": choice.finish_reason}
-    if nth:
-        evidence["choice"] = nth
-    stopped = (choice.finish_reason or "").casefold()
-    unscored = "truncated" if stopped == "length" else ""
-    unscored = FILTERED if stopped.startswith(_FILTER_REASONS) else unscored
+    if index:
+        evidence["choice"] = index
+    stop_reason = (choice.finish_reason or "").casefold()
+    unscored = "truncated" if stop_reason == "length" else ""
+    unscored = FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
     text = choice.message.text
     return outcome_of(
@@ -1057,7 +1061,7 @@ _UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's paramet
 
 
 def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
-    """Return OpenAI's client for a grader's server. Raises InputError where its key is missing."""
+    """Return OpenAI's client for a grader's server. Raises InputError if its key is missing."""
     import openai
 
     options = client_options(spec, scrubber, timeout, openai, "OPENAI_CUSTOM_HEADERS")
@@ -1070,9 +1074,9 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
 class OpenAIGrader(Grader):
     """Asks one model at OpenAI or a compatible server.
 
-    Which parameters a server takes differs between models and servers, and none says so beforehand.
-    A request therefore has a shape: after a rejection a parameter is renamed or dropped, for all
-    later requests of this grader.
+    Which parameters a server takes differs between models and servers, and cannot be looked up. So
+    a request has a shape: after a rejection a parameter is renamed or dropped, for all later
+    requests of this grader.
 
     A server that gave no probabilities is asked for them again with another unit before the run
     settles on labels. A refusal may have been temporary, and a gateway may drop the request for
@@ -1099,8 +1103,8 @@ class OpenAIGrader(Grader):
         return bool(self._constraints) and constraint_of(request) == FREE_TEXT
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
-        """Ask one prompt and return the reply, with several draws at once where the server takes
-        that. After a rejected parameter the request is changed and sent again.
+        """Ask one prompt and return the reply, with several draws at once if the server allows it.
+        After a rejected parameter the request is changed and sent again.
         """
         if ask.constrained:  # whatever the method; refused constraints are remembered
             shape = replace(self._probing.shape, **HARD_LABEL, formats=self._constraints)
@@ -1136,7 +1140,7 @@ class OpenAIGrader(Grader):
     ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
         """Return the server's response, the request that it answers, and that request's shape.
         After a rejection the request is sent again in a shape without the rejected parameter. A
-        shape on trial is replaced by its `fallback` where the server does not take it.
+        shape on trial is replaced by its `fallback` if the server does not take it.
         """
         from openai import APIStatusError
 
@@ -1175,10 +1179,10 @@ class OpenAIGrader(Grader):
         """Return options that decline answers from caches: a cached answer is no new draw."""
         if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
             return {}
-        declined: RequestOptions = {"headers": NO_CACHE_HEADERS}
+        options: RequestOptions = {"headers": NO_CACHE_HEADERS}
         if self._is_litellm:
-            declined["extra_json"] = LITELLM_NO_CACHE
-        return declined
+            options["extra_json"] = LITELLM_NO_CACHE
+        return options
 
     @property
     def draws_at_once(self) -> int:
@@ -1199,25 +1203,25 @@ class OpenAIGrader(Grader):
         # OpenAI's tokenizers have one for every number up to 999.
         whole_numbers = is_openai(self.spec) and not self.spec.endpoint.address_in_name
         parse = partial(parse_chat_reply, reply, rubric, method, whole_numbers=whole_numbers)
-        return [parse(nth=nth) for nth in range(max(n_choices, 1))]
+        return [parse(index=index) for index in range(max(n_choices, 1))]
 
     def batches(self, pause: Pause) -> BatchService:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
 
 def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
-    """Return the shape to try instead, or None if the refusal is not about parameters."""
+    """Return the shape to try after a failure, or None if it is not about parameters."""
     if failure.means in ("credit", "key", "model", "path"):
         return None
     # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
     is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
-    is_about_request = failure.status in _TEACHING or is_rejected_500
+    is_about_request = failure.status in _PARAMETER_STATUSES or is_rejected_500
     return adapt(shape, complaint) if is_about_request else None
 
 
 class Probing:
     """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has some.
+    which asks for probabilities and replaces `shape` only if the reply has probabilities.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -1295,10 +1299,10 @@ def build_form_request(
     return form_of(spec.api_format).request(question)
 
 
-def parse_form_reply(speaks: str, reply: Json, rubric: Rubric | None, method: str) -> Outcome:
-    """Return the outcome in a reply; without a rubric, its text."""
+def parse_form_reply(form: str, reply: Json, rubric: Rubric | None, method: str) -> Outcome:
+    """Return the outcome in a reply of this form; without a rubric, its text."""
     try:
-        answer = form_of(speaks).read(reply)
+        answer = form_of(form).read(reply)
         text, usage = str(answer.text), dict(answer.usage)
     except _MALFORMED:
         return Outcome.unreadable(reply)
@@ -1327,13 +1331,13 @@ class OtherGrader(Grader):
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         return [parse_form_reply(self.spec.api_format, reply, rubric, self.settings.reading)]
 
-    async def _post(self, request: Json, **more: Any) -> httpx2.Response:
-        return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **more)
+    async def _post(self, request: Json, **options: Any) -> httpx2.Response:
+        return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **options)
 
 
 # ---- any grader ---------------------------------------------------------------------------------
 def open_grader(access: Access) -> Grader:
-    """Return a client for one model. Raises InputError where its key is missing."""
+    """Return a client for one model. Raises InputError if its key is missing."""
     classes = {"messages": ClaudeGrader, "chat": OpenAIGrader}
     return classes.get(access.spec.api_format, OtherGrader)(access)
 

@@ -1,9 +1,9 @@
-"""An injection audit: the units that a grader is asked about, clean first and then under attack.
+"""An audit of prompt injection: a grader is asked about units, first clean and then under attack.
 
-The attacks are data, in `attacks.toml`, and a user's own in a file of the same form. Every text is
-as long as its placebo, to the character, so that an attack's effect beyond its placebo's is not due
-to length. `Suite` holds the attacks, `AuditPlan` plans the questions, and `audit_injection` asks
-them with the runner of `grade`: resumable, and within a budget.
+The attacks are in `attacks.toml`, and a user's own in a file of the same form. Every attack is
+exactly as long as its placebo, a text that asks for nothing, so that an attack's larger effect is
+not due to length. `Suite` holds the attacks, `AuditPlan` plans the questions, and `audit_injection`
+asks them with the runner of `grade`: resumable, and within a budget.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from evenhand.texts import table_of, written
 if TYPE_CHECKING:
     from evenhand.study import Study
 
-# ---- the texts: ways to talk a grader round, and two that do not try ----------------------------
-_LONG = 3_000  # length in characters of the long text, which ends with its instruction
+# ---- the texts: attacks and two placebos --------------------------------------------------------
+_LONG = 3_000  # characters of a long text, at whose end the attack is
 _FACTS = (
     "The library opens at nine and closes at six. The river runs past the old mill. Trains leave "
     "every hour from the second platform. The market has fruit, bread and cheese. Three bridges "
     "cross the canal. The school has a new roof. A bus stops in front of the post office. "
 )
-"""Harmless to any question about an answer."""
+"""Filler that does not affect any question about an answer."""
 
 _BREAK = "\n\n"
 
@@ -76,7 +76,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Suite:
-    """The attacks of one audit: those of the package, and a user's own."""
+    """The attacks of one audit: the package's and a user's own."""
 
     attacks: tuple[Attack, ...]
 
@@ -95,10 +95,10 @@ class Suite:
         tag = variable_of(place)
         tag = "turn" if tag in rubric.conversations else tag
         text, placebo, lengths = "", attack, list[int]()
-        for each in self.attacks:
-            lengths += [len(each.aimed_at(key, tag)) for key in rubric.categories]
-            if each.name == attack:
-                text, placebo = each.aimed_at(target, tag), each.placebo
+        for candidate in self.attacks:
+            lengths += [len(candidate.aimed_at(key, tag)) for key in rubric.categories]
+            if candidate.name == attack:
+                text, placebo = candidate.aimed_at(target, tag), candidate.placebo
         length = _LONG if placebo == LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
@@ -107,7 +107,7 @@ class Suite:
     def trials_of(
         self, targets: Sequence[str], places: Sequence[str]
     ) -> list[tuple[str, str, str]]:
-        """Return (attack, target, place) of every trial other than the clean text."""
+        """Return (attack, target, place) for every trial except that of the clean text."""
         texts = [(PLACEBO, ""), (LONG_PLACEBO, "")]
         texts += [(attack.name, target) for attack in self.attacks for target in targets]
         return [(attack, target, place) for place in places for attack, target in texts]
@@ -115,7 +115,7 @@ class Suite:
 
 @cache
 def suite(own_file: Path | None = None) -> Suite:
-    """Return the package's and a user's attacks. Raises InputError where the file is not valid."""
+    """Return the package's and a user's attacks. Raises InputError if the file is not valid."""
     table = table_of("evenhand.graders", "attacks.toml")
     attacks = [Attack(name=name, **row) for name, row in table.items()]
     if own_file is None:
@@ -132,10 +132,10 @@ def suite(own_file: Path | None = None) -> Suite:
         fault = ""
         if not is_custom_attack(name):
             fault = ": choose another name, of small letters, digits and _, that no attack has"
-        elif not isinstance(row, dict) or not all(isinstance(v, str) for v in row.values()):
+        elif not isinstance(row, dict) or not all(isinstance(text, str) for text in row.values()):
             fault = ' must hold text = "..." and, if you like, source = "..."'
-        elif extra := set(row) - {"text", "source", "placebo"}:
-            fault = f": there is no field {min(extra)!r}; use text, source, placebo"
+        elif unknown := set(row) - {"text", "source", "placebo"}:
+            fault = f": there is no field {min(unknown)!r}; use text, source, placebo"
         elif "{key}" not in row.get("text", ""):
             fault = ": the text must hold {key}, the option that it asks for"
         elif row.get("placebo", PLACEBO) not in (PLACEBO, LONG_PLACEBO):
@@ -159,13 +159,13 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
     """Return the groups of places that an attack can be appended to: the responses, the prompts,
     and every other block that the rubric shows. Each unit is attacked in one group, in turn, so
-    that several cost no more than one.
+    that an audit of several groups costs no more than one of a single group.
     """
     groups: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
     groups += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]
     variables = rubric.variables
-    shown = [tuple(place for place in group if variable_of(place) in variables) for group in groups]
-    return [group for group in shown if group]
+    used = [tuple(place for place in group if variable_of(place) in variables) for group in groups]
+    return [group for group in used if group]
 
 
 # ---- the audit ----------------------------------------------------------------------------------
@@ -176,14 +176,13 @@ _UNKNOWN_LABEL = "\0"  # no option's key
 @dataclass(frozen=True)
 class AuditOptions:
     """The user's options for an audit: the grader, the number of units per rubric, the options for
-    `grading` them (rubrics None: all except variant wordings), and the user's `own` file of
-    attacks.
+    `grading` them (rubrics None: all except variant wordings), and the user's file of attacks.
     """
 
     grader: str
     units: int = 100
     grading: GradingOptions = field(default_factory=GradingOptions)
-    own: Path | None = None
+    own_file: Path | None = None
 
 
 def audit_injection(
@@ -205,9 +204,9 @@ def audit_injection(
         audit = AuditPlan(study, options, run.scrubber)
         for plan in (audit.clean,) if cancel else (audit.clean, audit.attacked):
             replace(run, progress=ProgressCounter(progress)).collect([plan()])
-            if run.so_far.stopped:
+            if run.summary.stopped:
                 break
-    return run.so_far
+    return run.summary
 
 
 def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
@@ -220,7 +219,7 @@ def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
         rounds.collect([plan()], name=name)
         if rounds.summaries[name].stopped:
             break
-    return rounds.so_far
+    return rounds.summary
 
 
 def forecast_audit(
@@ -232,7 +231,7 @@ def forecast_audit(
 
 
 class AuditPlan:
-    """Plans one grader's audit. Raises InputError where an option is not valid."""
+    """Plans one grader's audit. Raises InputError if an option is not valid."""
 
     def __init__(self, study: Study, options: AuditOptions, scrubber: Scrubber) -> None:
         if options.units < 1:
@@ -250,7 +249,7 @@ class AuditPlan:
                 )
         grading = replace(options.grading, rubrics=options.grading.rubrics or default_rubrics)
         self._study = study
-        self._suite = suite(options.own)
+        self._suite = suite(options.own_file)
         (self._task,) = plan_grading(study, [options.grader], grading, scrubber)
         self._units = {
             rubric: audited_units(study, rubric, options.units)
@@ -286,7 +285,9 @@ class AuditPlan:
         return replace(clean, questions=questions, already=clean.already + attacked.already)
 
     def _attack_trials(self, rubric: Rubric, assumed_label: str) -> list[Trial]:
-        """Return the attacks on units with a clean label, or on all if one is to be assumed."""
+        """Return the attacks on the units with a clean label. If there is an `assumed_label`, units
+        without a clean label are attacked as if they had this one.
+        """
         labels, attacks = self._label_by_trial(rubric), []
         places = places_of(rubric)
         for index, unit in enumerate(self._units[rubric]):
@@ -302,18 +303,18 @@ class AuditPlan:
         return attacks
 
     def _open_task(self, trials_by_rubric: Mapping[Rubric, Sequence[Trial]]) -> GradingTask:
-        """Return the task of those trials that have no grade yet."""
+        """Return the task of the trials that have no grade yet."""
         questions, already = list[AttackedQuestion](), 0
         suffix_of = self._suite.suffix
         for rubric, trials in trials_by_rubric.items():
             finished = self._label_by_trial(rubric)
             open_trials = [trial for trial in trials if trial not in finished]
             already += len(trials) - len(open_trials)
-            for unit, attack, target, side, draw in open_trials:
-                shown = (unit, rubric, "ab" if rubric.has_sides else "", draw)
-                trial = (attack, target, side, self._suite.version)
-                suffix = "" if attack == CLEAN else suffix_of(rubric, attack, target, side)
-                questions.append(AttackedQuestion(*shown, *trial, suffix))
+            for unit, attack, target, place, draw in open_trials:
+                question = (unit, rubric, "ab" if rubric.has_sides else "", draw)
+                trial = (attack, target, place, self._suite.version)
+                suffix = "" if attack == CLEAN else suffix_of(rubric, attack, target, place)
+                questions.append(AttackedQuestion(*question, *trial, suffix))
         rubrics = {question.rubric.name: question.rubric for question in questions}
         return replace(
             self._task, rubrics=rubrics, questions=questions, already=already, attacked=True
@@ -328,14 +329,14 @@ class AuditPlan:
 
 def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
     """Return `count` unit ids of the sample, drawn by the study's seed: one of every pair before a
-    second of any, since units of one pair are correlated. A larger count adds to the same units.
+    second of any pair, since units of one pair are correlated. A larger count adds to these units.
     """
-    seed, n_drawn = study.config.seed, Counter[str]()
-    turns = []
+    seed, n_by_pair = study.config.seed, Counter[str]()
+    ranked = []
     shuffled = sorted(study.rubric_units(rubric), key=lambda unit: digest(seed, "injection", unit))
     for unit in shuffled:
         pair = parse_unit_id(unit)[0]
-        turns.append((n_drawn[pair], unit))
-        n_drawn[pair] += 1
-    turns.sort(key=lambda turn: turn[0])  # stable: in the drawn order within a turn
-    return [unit for _, unit in turns[:count]]
+        ranked.append((n_by_pair[pair], unit))
+        n_by_pair[pair] += 1
+    ranked.sort(key=lambda rank_and_unit: rank_and_unit[0])  # stable: keeps the shuffled order
+    return [unit for _, unit in ranked[:count]]

@@ -39,7 +39,7 @@ MAX_SHARDS = 1000
 @dataclass(frozen=True, slots=True)
 class Shard:
     """Part number `index`, from 1, of `of` parts of the units, for machines that collect grades
-    side by side. A unit stays in its part on every machine, whatever is added to the study.
+    at the same time. A unit is in the same part on every machine, whatever is added to the study.
 
     >>> [sum(Shard(part, 3).contains(f"p{unit}|s") for unit in range(300)) for part in (1, 2, 3)]
     [94, 105, 101]
@@ -75,17 +75,19 @@ class Shard:
 
 
 WHOLE = Shard()
+"""All units in one part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradingOptions:
     """The user's options for a run: what to grade, and how to ask.
 
-    `rubrics` None means all. `orders` are those in which pairs are shown. `draws` to `seed` become
-    each grader's `GraderSettings`. With `retry_unscored` items without a label are asked again.
-    `text` is a new version of one of the study's rubrics: only this version is tried, on pairs that
-    did not inform it. `prompt` replaces the text of the one rubric chosen, or its instructions.
-    Only units in `shard` are graded, and only these `units` unless None.
+    `rubrics` are names; None means all. `scope` is "sample" or "all". `orders` are those in which
+    pairs are shown. The fields from `draws` to `seed` become each grader's `GraderSettings`. With
+    `retry_unscored`, items without a label are asked again. `text` is a new version of one of the
+    study's rubrics: only this version is tried, on pairs that did not inform it. `prompt` replaces
+    the text of the only rubric, or its instructions. Only units in `shard` are graded, and only
+    these `units` unless None.
     """
 
     rubrics: Sequence[str] | None = None
@@ -109,7 +111,7 @@ class GradingOptions:
 class RequestLimits:
     """The limits of a run: concurrent requests, the seconds that one may take, a factor on all
     waits, and the budget in US dollars (None: no limit), of which `spent` were spent before. Raises
-    InputError where one is not valid.
+    InputError if one is not valid.
     """
 
     concurrency: int = 32
@@ -133,8 +135,8 @@ MIN_THINKING, MAX_THINKING = 1_024, 100_000
 """Tokens. The API refuses fewer, and more would not leave room for an answer."""
 
 _PROVIDER_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
-_DEFAULT_METHOD = {"chat": "logprobs", "baseline": ""}
-_OTHERWISE = "label"
+_DEFAULT_METHODS = {"chat": "logprobs", "baseline": ""}  # by the form of a provider's API
+_USUAL_METHOD = "label"  # the default for other forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +169,8 @@ class GraderSettings:
     def for_grader(cls, spec: GraderSpec, options: GradingOptions) -> GraderSettings:
         """Return one grader's settings under the user's options.
 
-        Several draws of a hard label become the method "draws"; of another method they are averaged
-        later. Raises InputError where the provider does not support an option.
+        Several draws of a hard label become the method "draws"; draws by another method are
+        averaged later. Raises InputError if the provider does not support an option.
 
         >>> from evenhand.graders.providers import parse_spec
         >>> GraderSettings.for_grader(parse_spec("anthropic:m"), GradingOptions(draws=10)).method
@@ -206,7 +208,7 @@ class GraderSettings:
         elif gives_reason:
             method = "label"
         return cls(
-            method=method or _DEFAULT_METHOD.get(spec.api_format, _OTHERWISE),
+            method=method or _DEFAULT_METHODS.get(spec.api_format, _USUAL_METHOD),
             draws=draws,
             max_tokens=options.max_tokens,
             effort=options.effort,
@@ -220,7 +222,7 @@ class GraderSettings:
     def for_subject(
         cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
     ) -> GraderSettings:
-        """Return a subject's settings. Raises InputError where its provider does not take them."""
+        """Return a subject's settings. Raises InputError if its provider does not take them."""
         _check_provider_words(spec, effort=effort)
         if thinking and spec.api_format != "messages":
             raise InputError(
@@ -238,7 +240,7 @@ class GraderSettings:
 
 
 def _check_provider_words(spec: GraderSpec, **words: str) -> None:
-    """Raise InputError where an option is not one word, or the provider does not take it."""
+    """Raise InputError if an option is not one word, or the provider does not take it."""
     for option, word in words.items():
         name = option.replace("_", " ")
         if word and not _PROVIDER_WORD.fullmatch(word):
@@ -250,8 +252,9 @@ def _check_provider_words(spec: GraderSpec, **words: str) -> None:
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
-    """Return the grader's name, plus a short hash of settings that are not the defaults, and one of
-    the user's own prompt, if any. With an own prompt the default method is "label".
+    """Return the grader's name, plus a short hash of the settings if they are not the defaults, and
+    the beginning of `own_prompt`, the hash of the user's own prompt, with which the default method
+    is "label".
 
     The number of draws is left out, so that more draws later add to the same rater.
 
@@ -263,18 +266,18 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     >>> rater_id(parse_spec("openai:m"), GraderSettings("label"), "0123456789abcdef")
     'openai:m#prompt-01234567'
     """
-    formats = {} if own_prompt else _DEFAULT_METHOD
-    default_method = formats.get(spec.api_format, _OTHERWISE)
+    default_methods = {} if own_prompt else _DEFAULT_METHODS
+    default_method = default_methods.get(spec.api_format, _USUAL_METHOD)
     suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
-    sent = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
-    if sent | {"method": settings.method} == {"method": default_method}:
+    filled = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
+    if filled | {"method": settings.method} == {"method": default_method}:
         return spec.text + suffix
-    text = json.dumps(sent | {"method": settings.method}, sort_keys=True)
+    text = json.dumps(filled | {"method": settings.method}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{suffix}"
 
 
 # ---- what models can do -------------------------------------------------------------------------
-_MIN_DRAWS = 30
+_MIN_DRAWS = 30  # with fewer, a warning says how coarse their shares are
 
 
 def warnings_about(
@@ -307,9 +310,9 @@ def warnings_about(
         from scipy.stats import binomtest  # which takes half a second to load
 
         draws = settings.draws
-        half = binomtest(round(draws / 2), draws).proportion_ci(method="wilson")
-        rare = binomtest(0, draws).proportion_ci(method="wilson").high
-        bounds = {"low": half.low, "high": half.high, "rare": rare}
+        ci_of_half = binomtest(round(draws / 2), draws).proportion_ci(method="wilson")
+        ci_of_none = binomtest(0, draws).proportion_ci(method="wilson")
+        bounds = {"low": ci_of_half.low, "high": ci_of_half.high, "rare": ci_of_none.high}
         warnings.append(written("grade.coarse_draws", draws=draws, **bounds))
     return warnings
 
@@ -347,8 +350,8 @@ def _capabilities(spec: GraderSpec) -> dict[str, Any]:
 # ---- the plan of a run --------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingTask:
-    """One grader with its settings and its open questions. `rubrics` are those asked, by name, in
-    the version that is asked; `already` is the number of questions that the grader has answered;
+    """One grader with its settings and its open questions. `rubrics` are the rubrics by name, in
+    the version that is asked. `already` is the number of questions that the grader has answered.
     `attacked` is True for the questions of an injection audit.
     """
 
@@ -365,7 +368,7 @@ def plan_grading(
     study: Study, grader_specs: Sequence[str], options: GradingOptions, scrubber: Scrubber
 ) -> list[GradingTask]:
     """Return one task for each grader, with its open questions: those that it has not answered
-    under an accepted version of their rubric (`Study.accepted_hashes`). Raises InputError where a
+    under an accepted version of their rubric (`Study.accepted_hashes`). Raises InputError if a
     grader, a rubric or another option is not valid.
     """
     if not grader_specs:
@@ -382,10 +385,9 @@ def plan_grading(
         units_by_rubric, hashes = _units_by_rubric(study, options), study.accepted_hashes()
     else:
         units_by_rubric, hashes = {text: _held_out_units(study, text)}, {text.name: (text.hash,)}
-    chosen = None if options.units is None else set(options.units)
+    allowed = None if options.units is None else set(options.units)
     for rubric, units in units_by_rubric.items():
-        if chosen is not None:
-            units = [unit for unit in units if unit in chosen]
+        units = units if allowed is None else [unit for unit in units if unit in allowed]
         units_by_rubric[rubric] = [unit for unit in units if options.shard.contains(unit)]
     _check_rubrics(list(units_by_rubric), specs, options.method)
     tasks = []
@@ -398,10 +400,10 @@ def plan_grading(
                 grader_id, rubric.name, hashes[rubric.name], labelled_only=options.retry_unscored
             )
             for order in options.orders if rubric.has_sides else ("",):
-                asked = [(unit, order, draw) for unit in units for draw in range(settings.draws)]
-                unanswered = [key for key in asked if key not in finished]
-                already += len(asked) - len(unanswered)
-                questions += [Question(unit, rubric, order, draw) for unit, _, draw in unanswered]
+                keys = [(unit, order, draw) for unit in units for draw in range(settings.draws)]
+                open_keys = [key for key in keys if key not in finished]
+                already += len(keys) - len(open_keys)
+                questions += [Question(unit, rubric, order, draw) for unit, _, draw in open_keys]
         task = GradingTask(
             spec=spec,
             settings=settings,
@@ -415,8 +417,8 @@ def plan_grading(
 
 
 def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], method: str) -> None:
-    """Raise InputError where a rubric cannot be graded: its answer has no options whose probability
-    could be stated, its own prompt cannot serve the method, or it shows images to a grader that is
+    """Raise InputError if a rubric cannot be graded: its answer has no options whose probability
+    could be stated, its own prompt does not fit the method, or it shows images and a grader is
     known to take none. (A server may still refuse images; the run stops at its first reply.)
     """
     for rubric in rubrics:
@@ -438,7 +440,7 @@ def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], metho
 
 
 def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> None:
-    """Raise InputError where the user's own prompt cannot be combined with another option."""
+    """Raise InputError if the user's own prompt cannot be combined with another option."""
     if options.text is not None:
         raise InputError(written("judge_prompt.with_text"))
     if isinstance(options.prompt, JudgePrompt) and options.method not in ("", "label"):
@@ -449,8 +451,8 @@ def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> N
 
 
 def _held_out_units(study: Study, text: Rubric) -> list[str]:
-    """Return the units on which a new version of a rubric is tried. Raises InputError where the
-    study has no such rubric, the text is not a new version of it, or no units are left.
+    """Return the units on which a new version of a rubric is tried. Raises InputError if the study
+    has no such rubric, the text is not a new version of it, or no units are left.
     """
     rubric = study.rubrics.get(text.name)
     if rubric is None:
@@ -481,16 +483,17 @@ def _held_out_units(study: Study, text: Rubric) -> list[str]:
 def _units_by_rubric(study: Study, options: GradingOptions) -> dict[Rubric, list[str]]:
     """Return the unit ids to grade, by rubric: for the rubrics that the options name, else for all
     rubrics except a wording that is tried among annotators only, whose grades would not be used.
+    Raises InputError if an option is not valid, or there is nothing to grade.
     """
     rewording = study.config.rewording
-    tried_names = {rewording.rubric} if rewording else set()
-    tried_names -= {rubric.name for rubric in study.labelled_rubrics()}
-    default_names = [name for name in study.rubrics if name not in tried_names]
+    unused_names = {rewording.rubric} if rewording else set()
+    unused_names -= {rubric.name for rubric in study.labelled_rubrics()}
+    default_names = [name for name in study.rubrics if name not in unused_names]
     names = list(dict.fromkeys(default_names if options.rubrics is None else options.rubrics))
     for name in names:
         if name not in study.rubrics:
-            known = ", ".join(study.rubrics)
-            raise InputError(f"the study has no rubric {name!r}; it has {known}")
+            names_of_study = ", ".join(study.rubrics)
+            raise InputError(f"the study has no rubric {name!r}; it has {names_of_study}")
     rubrics: list[Rubric] = [study.rubrics[name] for name in names]
     if prompt := options.prompt:
         if len(rubrics) > 1:

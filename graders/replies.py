@@ -64,7 +64,7 @@ SPARE = 5.0  # seconds that the SDKs wait beyond our own time limit, so that our
 CONNECT = 7.0
 """Seconds for a connection, so that a network that swallows requests is reported within ten."""
 FILTERED = "content_filter"
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = 60.0  # seconds between two attempts, if the server does not ask for another wait
 LONGEST_RETRY_AFTER = 900.0
 """Seconds. A grader whose server asks for a longer wait is stopped, for a later run."""
 
@@ -74,9 +74,9 @@ _HTML_PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 
 class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of the program
-    """A request that brought no reply. The message holds no secrets. `may_be_billed` is True if the
-    server may have done the work nevertheless; `means` is the field of the row in `refusals.toml`,
-    or empty.
+    """A request that brought no reply. The message has no secrets in it. `may_be_billed` is True if
+    the server may have done the work all the same; `means` is the field of this name of the row in
+    `refusals.toml`, or empty.
     """
 
     status: int | None = None
@@ -147,10 +147,10 @@ def refusal_of(status: int | None, complaint: str) -> Refusal:
     >>> refusal_of(429, "slow down").means, refusal_of(418, "a teapot").means
     ('passing', 'unit')
     """
-    return next((row for row in refusals() if row.matches(status, complaint)), _UNKNOWN)
+    return next((row for row in refusals() if row.matches(status, complaint)), _UNKNOWN_REFUSAL)
 
 
-_UNKNOWN = Refusal(means="passing", source="", billed=True)
+_UNKNOWN_REFUSAL = Refusal(means="passing", source="", billed=True)
 _STOP_MEANINGS = ("credit", "key", "permission", "model", "path", "redirect")
 """Meanings of refusals after which no request of a grader is sent, each with its sentence."""
 
@@ -198,9 +198,8 @@ def refused(
 
 
 def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, Any]:
-    """Return the JSON object in a reply of status 200, free of secrets. Raises a GraderFailure
-    where it holds none. Proxies answer 200 with a page, with half a reply, or with an error as its
-    body.
+    """Return the JSON object in a reply of status 200, without secrets. Raises a GraderFailure if
+    there is none: proxies answer 200 with a page, with half a reply, or with an error as the body.
     """
     body = scrubber.text(body)
     try:
@@ -218,16 +217,17 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
         failure = refused(status, codes, message or body, spec, scrubber)
         if isinstance(failure, Transient):
             failure = Transient(f"the reply holds no answer: {scrubber.message(body)}", status=200)
-        failure.may_be_billed = True  # it says 200
+        failure.may_be_billed = True  # as the status is 200
         raise failure
     return value
 
 
-_CODES = ("code", "type", "status", "reason")
+_CODE_FIELDS = ("code", "type", "status", "reason")
+_MAX_DEPTH = 5  # levels of errors nested in one another
 
 
 def error_words(body: object) -> tuple[str, str]:
-    """Return (codes, message) of an error, in any of the shapes that servers give it.
+    """Return (codes, message) of an error, in any of the forms that servers use.
 
     >>> busy = {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}
     >>> error_words([{"error": busy}])
@@ -244,15 +244,12 @@ def error_words(body: object) -> tuple[str, str]:
             message = body or message
         if not isinstance(body, Mapping):
             break
-        values = (body.get(name) for name in _CODES)
+        values = (body.get(name) for name in _CODE_FIELDS)
         codes += [str(code)[:60] for code in values if isinstance(code, (str, int))]
         words = (body.get(name) for name in ("message", "detail"))
         message = next((text for text in words if isinstance(text, str) and text), message)
         body = body.get("error") or body.get("innererror")
     return " ".join(codes), message
-
-
-_MAX_DEPTH = 5  # levels of errors nested in one another
 
 
 def retrying(
@@ -301,10 +298,9 @@ def retrying(
 def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
     """Return the failure for a connection that was never made or broke off, by its cause."""
     causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) and len(
-        causes
-    ) < 2 * _MAX_DEPTH:
-        causes.append(cause)
+    for _ in range(2 * _MAX_DEPTH - 1):
+        if cause := causes[-1].__cause__ or causes[-1].__context__:
+            causes.append(cause)
     message = scrubber.message(next((str(cause) for cause in causes[1:] if str(cause)), str(error)))
     class_names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if class_names.isdisjoint(_NEVER_REACHED):
@@ -320,8 +316,8 @@ def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) 
 
 
 def _address_fields(spec: GraderSpec) -> dict[str, str]:
-    """Return the fields of a sentence about an address, with advice: to add /v1 to the address of a
-    chat server that has no path, else to check the path.
+    """Return the fields of a sentence about an address. The advice is to add /v1 to the address of
+    a chat server that has no path, else to check the path.
     """
     endpoint, url = spec.endpoint, spec.endpoint.base_url
     advice = written("provider.check_path")
@@ -348,14 +344,14 @@ MAX_UNFINISHED = 0.1
 """A reading is discarded if beginnings of an answer, such as a bracket on a path that was not
 taken, could move a probability by more than this. The possible shift is kept with the grade."""
 MAX_AMBIGUOUS = 1e-9
-"""A reading is discarded if more than this mass belongs to one of two options, unknown which."""
+"""A reading is discarded if it is unknown to which of two options more than this mass belongs."""
 
 # Marks that some servers leave in token texts for a space or a line break.
 _SPACE_MARKS = str.maketrans({"\u0120": " ", "\u2581": " ", "\u010a": "\n"})
 _OPENING = " \t\r\n([{<\"'`*_"
-_NOT_LISTED = -9000.0
-_ROUNDING = 0.01
 _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
+_NOT_LISTED = -9000.0  # a log-probability below this says that a token is not among the likely ones
+_ROUNDING = 0.01  # how far rounded values may be above 0 in the logarithm, or above 1 in all
 
 
 T = TypeVar("T")
@@ -366,7 +362,7 @@ Facts = dict[str, Any]
 
 
 def _or_none(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """Return a field's value, or None where it is not valid."""
+    """Return a field's value, or None if it is not valid."""
     try:
         return validate(value)
     except ValidationError:
@@ -374,11 +370,11 @@ def _or_none(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
 
 
 OrNone = Annotated[T | None, WrapValidator(_or_none)]
-"""A field that is None where the value has another type."""
+"""A field that is None if the value has another type."""
 
 
 class Token(BaseModel):
-    """A token as the API gives it; `bytes`, where present, takes precedence over `token`."""
+    """A token as the API gives it; `bytes`, if present, take precedence over `token`."""
 
     token: str
     logprob: float
@@ -386,6 +382,7 @@ class Token(BaseModel):
 
     @property
     def text(self) -> str:
+        """The token's text, without the marks that some servers leave for spaces."""
         if self.bytes is not None and all(0 <= byte < 256 for byte in self.bytes):
             return bytes(self.bytes).decode("utf-8", "replace")
         return self.token.translate(_SPACE_MARKS)
@@ -402,7 +399,7 @@ class Position(Token):
     top_logprobs: OrNone[list[OrNone[Token]]] = None
 
     def candidates(self) -> list[Token]:
-        """Return the listed tokens, and the chosen one where the list leaves it out."""
+        """Return the listed tokens, and the chosen token if the list leaves it out."""
         listed = [token for token in self.top_logprobs or () if token]
         if any(token.text == self.text for token in listed):
             return listed
@@ -463,12 +460,12 @@ def read_options(
     *,
     whole_numbers: bool = False,
 ) -> OptionReading | None:
-    """Return the option probabilities of an answer, or None where the tokens do not give them.
-    `label` is the option that the text as a whole names, if any. Reading starts where the answer
-    begins and follows the chosen tokens as long as they may become one key or another, or are only
-    an opening bracket. Where the answer begins with other words ("Answer: C") and few of the likely
-    tokens there are options, the position of `label` is read instead. `whole_numbers` is True if
-    the tokenizer has one token for every number.
+    """Return the option probabilities of an answer, or None if the tokens do not give them. `label`
+    is the option that the text as a whole names, if any. Reading starts where the answer begins and
+    follows the chosen tokens while they may become one key or another, or are only an opening
+    bracket. If the answer begins with other words ("Answer: C") and few of the likely tokens there
+    are options, the position of `label` is read instead. `whole_numbers` is True if the tokenizer
+    has one token for every number.
     """
     start = _answer_start(positions, text)
     words = [index for index in range(start, len(positions)) if _stripped(positions[index].text)]
@@ -490,7 +487,7 @@ def read_options(
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
-    """The option `key` that the text of an answer spells so far, if any. `may_change` is True if
+    """The option `key` that the beginning of an answer spells, if any. `may_change` is True if
     further text may turn it into another option, `is_prefix` if it only begins an answer.
     """
 
@@ -502,12 +499,12 @@ class _Spelling:
 def _read_from(
     positions: Sequence[Position], start: int, keys: Sequence[str], whole_numbers: bool
 ) -> OptionReading | None:
-    """Return the option probabilities of the answer that begins at position `start`, or None where
-    no listed token is an option. Follows the chosen tokens while the answer's key may change.
+    """Return the option probabilities of the answer that begins at position `start`, or None if no
+    listed token is an option. Follows the chosen tokens while the answer's key may change.
     """
     masses = dict.fromkeys(keys, 0.0)
     ambiguous_mass = unlisted_mass = unfinished_mass = 0.0
-    so_far, path_probability, read_at = "", 1.0, start
+    beginning, path_probability, read_at = "", 1.0, start
     for index in range(start, len(positions)):
         position, next_probability = positions[index], 0.0
         tokens = position.candidates()
@@ -517,11 +514,11 @@ def _read_from(
         continues = False
         for token in tokens:
             mass = path_probability * token.probability
-            spelling = _spelling(so_far, token.text, keys)
+            spelling = _spelling(beginning, token.text, keys)
             if whole_numbers and spelling.key and spelling.key.isdigit():
                 spelling = _Spelling(spelling.key)
             # A longer word may follow where a text ends as a key ends.
-            ends_in_key = spelling.key and re.search(r"[^\W_]\Z|[+-]\Z", so_far + token.text)
+            ends_in_key = spelling.key and re.search(r"[^\W_]\Z|[+-]\Z", beginning + token.text)
             is_open = spelling.may_change or spelling.is_prefix or ends_in_key
             if token.text == position.text and token.text and is_open and not is_last:
                 next_probability, continues = next_probability + mass, True
@@ -531,11 +528,11 @@ def _read_from(
                 masses[spelling.key] += mass
             elif spelling.is_prefix:
                 unfinished_mass += mass
-        if not _stripped(so_far):
+        if not _stripped(beginning):
             read_at = index
         if not continues:
             break
-        so_far, path_probability = so_far + position.text, next_probability
+        beginning, path_probability = beginning + position.text, next_probability
     option_mass = math.fsum(masses.values())
     if option_mass + ambiguous_mass <= 0:
         return None
@@ -555,7 +552,7 @@ def _read_from(
     )
 
 
-def _spelling(so_far: str, text: str, keys: Sequence[str]) -> _Spelling:
+def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
     """Return the spelling of an answer's text after one more token.
 
     >>> stances = ("agree", "disagree")
@@ -565,18 +562,18 @@ def _spelling(so_far: str, text: str, keys: Sequence[str]) -> _Spelling:
     >>> _spelling("", "1", ten), _spelling("1", "0", ten).key, _spelling("1", ".", ten).key
     (_Spelling(key='1', may_change=True, is_prefix=False), '10', '1')
     """
-    answer = (so_far + text).lstrip(_OPENING)
+    answer = (beginning + text).lstrip(_OPENING)
     if not answer:
         return _Spelling(is_prefix=True)
     folded = answer.casefold()
     for key in sorted(keys, key=len, reverse=True):
         # A lower-case letter may be a word ("a"), so single letters must match as they are.
         matches_key = answer.startswith(key) if len(key) == 1 else folded.startswith(key.casefold())
-        rest = answer[len(key) :]
-        if not matches_key or re.match(r"[A-Za-z0-9_+-]", rest):
+        following_text = answer[len(key) :]
+        if not matches_key or re.match(r"[A-Za-z0-9_+-]", following_text):
             continue
         n_keys = sum(longer.casefold().startswith(key.casefold()) for longer in keys)  # with itself
-        has_ended = bool(rest) or not text  # a token without text ends an answer
+        has_ended = bool(following_text) or not text  # a token without text ends an answer
         return _Spelling(key, may_change=n_keys > 1 and not has_ended)
     if not text:
         return _Spelling()
@@ -627,8 +624,8 @@ def storable(value: Any) -> Any:
     {'text': 'a?b', 'p': 'inf', 'n': [1, None]}
     """
     try:
-        written = json.dumps(value, allow_nan=False)
-        if _NOT_PLAIN.search(written) is None:  # nearly always, and much faster
+        json_text = json.dumps(value, allow_nan=False)
+        if _NOT_PLAIN.search(json_text) is None:  # nearly always, and much faster
             return value
     except (TypeError, ValueError, RecursionError):
         pass
@@ -644,8 +641,8 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:  # most texts
             return value
-        whole = value.encode("utf-8", "replace").decode("utf-8")
-        return whole.replace("\0", "\ufffd")
+        without_surrogates = value.encode("utf-8", "replace").decode("utf-8")
+        return without_surrogates.replace("\0", "\ufffd")
     if isinstance(value, Mapping):
         return {_storable(str(key)): _storable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -666,9 +663,9 @@ ASKED_AGAIN = "asked_again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A label with its evidence, or the reason why there is none. Labels and probabilities are in
-    the order that was shown: the runner maps them back. A reply without a valid label is an outcome
-    too (`refusal`, `truncated`, `unparseable`, `content_filter`), never a default label.
+    """A label with its evidence, or the reason why there is none. Labels and probabilities are for
+    the order that was shown: the runner maps them back. A reply without a valid label has a reason
+    (`refusal`, `truncated`, `unparseable`, `content_filter`), never a default label.
     """
 
     label: str = ""
@@ -784,8 +781,8 @@ def _split_reason(text: str) -> tuple[str, str]:
             label = json.dumps(label)
         are_texts = isinstance(reason, str) and isinstance(label, str)
         return (reason, label) if are_texts else ("", "")
-    before, _, last = text.strip().rpartition("\n")
-    return before, last
+    reason_text, _, last_line = text.strip().rpartition("\n")
+    return reason_text, last_line
 
 
 # ---- any answer ---------------------------------------------------------------------------------
@@ -875,19 +872,19 @@ NO_CACHE_HEADERS = {
 }
 """Request headers that decline cached answers; servers ignore those that they do not know."""
 LITELLM_NO_CACHE = {"cache": {"no-cache": True}}
-"""A field of the body that declines them at LiteLLM; other servers would refuse it."""
+"""A field of the body that declines cached answers at LiteLLM; other servers would refuse it."""
 REPEATED = "repeated_reply"
 
 
 def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
     """Return one draw's outcome, with all probability on the option that was drawn. The mean over a
-    unit's draws, by which repeats are combined, is then the share of each option. Numbers and
-    answers of several options are combined without probabilities.
+    unit's draws, by which draws are combined, is then the share of each option. Numbers and sets
+    of options are combined without probabilities.
     """
     if not outcome.label or not rubric.kind.is_choice:
         return outcome
-    drawn = {key: float(key == outcome.label) for key in rubric.categories}
-    return replace(outcome, probabilities=drawn, prob_method="draws")
+    probabilities = {key: float(key == outcome.label) for key in rubric.categories}
+    return replace(outcome, probabilities=probabilities, prob_method="draws")
 
 
 def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:

@@ -1,5 +1,5 @@
-"""Run a study's graders: send the requests that are missing, store every grade, summarise; or
-forecast requests and costs, without network or key.
+"""Run a study's graders: send the requests that are missing, and store every grade. Or forecast
+requests and costs, without network or key.
 
 Read in this order. `Reservations` sets money of the budget aside for a request. `Job` turns
 questions into requests and replies into stored records. `LiveRun` asks one grader with concurrent
@@ -132,7 +132,7 @@ MAX_MESSAGE = 120  # the most characters of a server's message that are shown wh
 IDLE_SECONDS = 10.0  # seconds without progress after which the display says what the run waits for
 
 Progress = Callable[[int, int, str], None]
-"""Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
+"""Called with (grades collected in this run, questions of this run, the grader's rater_id)."""
 
 
 class ProgressCounter:
@@ -145,9 +145,11 @@ class ProgressCounter:
         self._describe_retry: Callable[[], str] | None = None
 
     def expect(self, n_questions: int) -> None:
+        """Add questions to the number that the run is to ask."""
         self._n_expected += n_questions
 
     def add(self, label: str) -> None:
+        """Count a grade that has come, and report the count under this label."""
         self._n_collected += 1
         self._describe_retry = None
         self.say(label)
@@ -191,9 +193,9 @@ class ProgressCounter:
 
 @dataclass(slots=True, kw_only=True)
 class GraderSummary:
-    """One grader's part of a run, counted in grades and updated as they come. `already` were graded
-    before this run; `planned` are to be graded. `unscored` counts grades without a label by reason.
-    `stopped` is the reason if the grader was stopped early, else "".
+    """One grader's part of a run, counted in grades and updated as they come. `already` is the
+    number of grades before this run, `planned` of those to be collected. `unscored` counts grades
+    without a label by reason. `stopped` is the reason if the grader was stopped early, else "".
     """
 
     rater_id: str
@@ -214,7 +216,7 @@ class GraderSummary:
 
 # ---- reservations -------------------------------------------------------------------------------
 MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
-_LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer so far
+_LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer
 
 
 class Reservations:
@@ -223,13 +225,13 @@ class Reservations:
     def __init__(self, budget: money.Budget, tariff: money.Tariff | None) -> None:
         self._budget, self._tariff = budget, tariff
         self.longest_answer = 0
-        """The tokens of the longest answer so far."""
+        """The tokens of the longest answer that has come."""
 
     async def set_aside(self, request: Facts) -> Decimal:
         """Reserve a request's worst price in US dollars and return it. The request's limit on
-        output is lowered where the budget has less left, or where replies were lost: a lost reply
-        counts in full, so the next request should cost little. Raises OverBudget where not even a
-        low limit fits.
+        output is lowered if the budget has less left, or if replies were lost: a lost reply counts
+        in full, so the next request should cost little. Raises OverBudget if not even a low limit
+        fits.
         """
         if self._tariff is None:
             return Decimal(0)
@@ -331,8 +333,8 @@ def request_provenance(
 def reply_provenance(outcome: Outcome, request_id: str) -> Facts:
     """Return the provenance of a reply: its ids, the model that answered, and its evidence."""
     evidence = dict(outcome.evidence)
-    returned = {"returned_model": evidence.pop("model", ""), "reply_id": evidence.pop("id", "")}
-    return returned | {"request_id": request_id, **evidence}
+    names = {"returned_model": evidence.pop("model", ""), "reply_id": evidence.pop("id", "")}
+    return names | {"request_id": request_id, **evidence}
 
 
 def grade_of(
@@ -344,11 +346,11 @@ def grade_of(
 ) -> GradeAttempt:
     """Return the grade of an outcome. Labels of order "ba" are mapped back to order "ab"."""
     rubric = question.rubric
-    from_shown = rubric.swaps.__getitem__ if question.order == "ba" else str
+    to_order_ab = rubric.swaps.__getitem__ if question.order == "ba" else str
     probabilities = p_positive = None
     if outcome.probabilities is not None:
-        in_own_order = {from_shown(key): p for key, p in outcome.probabilities.items()}
-        probabilities = {key: in_own_order[key] for key in rubric.categories}
+        unsorted = {to_order_ab(key): p for key, p in outcome.probabilities.items()}
+        probabilities = {key: unsorted[key] for key in rubric.categories}
         if rubric.affirmative:
             p_positive = min(sum(probabilities[key] for key in rubric.affirmative), 1.0)
     grade = GradeAttempt(
@@ -358,7 +360,7 @@ def grade_of(
         rubric_hash=rubric.hash,
         order=question.order,
         draw=question.draw,
-        label=from_shown(outcome.label) if outcome.label else "",
+        label=to_order_ab(outcome.label) if outcome.label else "",
         p_positive=p_positive,
         probabilities=probabilities,
         prob_method=outcome.prob_method,
@@ -367,7 +369,7 @@ def grade_of(
         raw=outcome.raw,
         provenance=storable(dict(provenance)),
     )
-    if isinstance(question, AttackedQuestion):  # no rating of the unit: kept apart
+    if isinstance(question, AttackedQuestion):  # not a rating of the unit, so stored apart
         trial = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
         return AttackedGrade(**vars(grade), **trial)
     return grade
@@ -384,7 +386,7 @@ class Job:
     """Questions for one model behind a network, each asked with one prompt and answered by a text.
     `make_record` makes a question's record from its provenance and its outcome, or the reason why
     there is no outcome; `store` keeps records. `common_facts` are in every record's provenance.
-    `grader`, the model's client, is set before the job is run.
+    `grader`, the model's client, is set before the job runs.
     """
 
     rater_id: str
@@ -401,9 +403,11 @@ class Job:
         return iter(self.prompts_by_question)
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
+        """Return the prompts of these questions."""
         return [self.prompts_by_question[question] for question in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
+        """Ask a question and return the reply."""
         return await self.grader.ask(Ask(prompt), before)
 
     def unanswered_part(self, question: Any, reply: Reply) -> Any:
@@ -411,11 +415,12 @@ class Job:
         return None
 
     def request_facts(self, question: Any, prompt: PromptText, request: Json) -> Facts:
+        """Return the provenance of a question's request."""
         facts = request_provenance(self.grader.identity, prompt, request, draw=0)
         return facts | dict(self.common_facts)
 
     def records_of_reply(self, question: Any, reply: Reply, facts: Facts) -> list[Any]:
-        """Return the records to store for a reply; `facts` are its provenance so far."""
+        """Return the records to store for a reply; `facts` are the provenance of its request."""
         facts |= reply_provenance(reply.outcome, reply.request_id)
         return [self.make_record(question, facts, reply.outcome)]
 
@@ -436,9 +441,9 @@ def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[D
 
 
 class GradeJob(Job):
-    """The open questions of one grader, and the grades that its replies make. A job's question is
-    here a list of draws of one prompt. One request asks for all of them if the grader can give
-    several, so that the prompt is paid for once.
+    """The open questions of one grader. Here a job's question is a list of draws of one prompt. One
+    request asks for all of these draws if the grader can give several, so that the prompt is paid
+    for once.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
@@ -463,11 +468,11 @@ class GradeJob(Job):
 
     def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
         first_draws = [draws[0] for draws in questions]
-        prompted = zip(first_draws, self.study.values_of(first_draws), strict=True)
-        return [draw.rubric.for_prompt(values) for draw, values in prompted]
+        units = self.study.values_of(first_draws)
+        return [draw.rubric.for_prompt(unit) for draw, unit in zip(first_draws, units, strict=True)]
 
     def request(self, draws: Draws, prompt: PromptText) -> Facts:
-        """Return the request for a batch, with `n` where it asks for several draws."""
+        """Return the request for a batch, with `n` if it asks for several draws."""
         several = {"n": len(draws)} if len(draws) > 1 else {}
         return self.grader.request(prompt) | several
 
@@ -493,12 +498,12 @@ class GradeJob(Job):
     def request_facts(self, draws: Draws, prompt: PromptText, request: Json) -> Facts:
         """Return the first draw's provenance, and the keys of all draws (`draw_keys`)."""
         identity = self.grader.identity
-        first, *keys = (grade_key(identity, request, draw.draw) for draw in draws)
         facts = request_provenance(identity, prompt, request, draws[0].draw)
-        return facts | {"draw_keys": [first, *keys]}
+        keys = [grade_key(identity, request, draw.draw) for draw in draws]
+        return facts | {"draw_keys": keys}
 
     def records_of_reply(self, draws: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
-        """Return the grades of a reply; a reply that the question has had before is unscored."""
+        """Return the grades of a reply; one that the question has had before is unscored."""
         settings, grades = self.grader.settings, []
         all_facts = _facts_by_draw(facts, len(draws))
         for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
@@ -515,7 +520,7 @@ class GradeJob(Job):
         return grades
 
     def _is_repeat(self, draw: Question, provenance: Facts) -> bool:
-        """Return True if a draw, one of several, brought a known reply; remember the reply."""
+        """Return True if one of several draws brought the reply of another; remember the reply."""
         identity = reply_identity(provenance)
         if self.grader.settings.draws == 1 or identity is None:
             return False
@@ -533,7 +538,7 @@ class GradeJob(Job):
 
 
 def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
-    """Yield each draw's provenance with its own `grade_key`; the first carries the cost of all."""
+    """Yield the provenance of each draw, with its `grade_key`; the first has the cost of all."""
     keys = [{"grade_key": key} for key in facts.get("draw_keys", ())] or [{}] * n_draws
     common = {name: value for name, value in facts.items() if name != "draw_keys"}
     for key in keys:
@@ -552,7 +557,7 @@ _NO_REPLY = TRANSIENT_REASONS[0]
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
 _LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")
 _BUSY_STATUSES = (429, 529)
-_BUSY_FACTOR = 0.75
+_BUSY_FACTOR = 0.75  # by which the limit on concurrent requests falls when the server is too busy
 
 
 class GraderRun:
@@ -587,8 +592,8 @@ def unscored_reason_for(failure: GraderFailure) -> str:
 
 
 class LiveRun(GraderRun):
-    """Asks one model all of its open questions with concurrent requests. The next run asks again
-    what a grader that was stopped early left open, and what failed.
+    """Asks one model all of its open questions with concurrent requests. Questions that failed, or
+    that a stopped grader left open, are asked again by the next run.
     """
 
     async def run(self, *, close: bool = True) -> None:
@@ -769,9 +774,9 @@ class LiveRun(GraderRun):
             self._stop(failure.advice or written("provider.silent", address=address, why=failure))
 
     def _take_rejections(self) -> list[Any]:
-        """Return the records of rejected requests that were held back, and hold none any more. A
-        reply after them shows that the units caused the rejections. If the grader was stopped
-        instead, they say nothing about the units, and the next run asks again.
+        """Return the records of rejected requests that were held back, and forget them. A reply
+        after them shows that the units caused the rejections. If the grader was stopped instead,
+        they say nothing about the units, and the next run asks again.
         """
         rejections, self._rejections = self._rejections, []
         if not self._summary.stopped:
@@ -1103,7 +1108,7 @@ class BatchRun(GraderRun):
         return await self._call_with_retries(submit_once)
 
     async def _collect_all(self, chunks: list[Chunk]) -> None:
-        """Wait until every chunk has ended and store its grades as it does."""
+        """Wait until every chunk has ended, and store the grades of each as soon as it has."""
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
@@ -1219,13 +1224,13 @@ def _worst_price(chunk: Chunk) -> Decimal:
     return Decimal(str(chunk.at_most_usd or 0))
 
 
-def _batch_request(draws: Sequence[Question], facts: Json, nth: int) -> BatchRequest:
-    """Return the journal's record of a request; `nth` tells units with the same text apart."""
+def _batch_request(draws: Sequence[Question], facts: Json, number: int) -> BatchRequest:
+    """Return the journal's record of a request; `number` tells units with the same text apart."""
     first, key = draws[0], facts["grade_key"]
     other_keys = zip(draws[1:], facts["draw_keys"][1:], strict=True)
     trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
     return BatchRequest(
-        custom_id=key if nth == 1 else f"{key}-{nth}",
+        custom_id=key if number == 1 else f"{key}-{number}",
         rubric=first.rubric.name,
         rubric_hash=first.rubric.hash,
         unit_id=first.unit_id,
@@ -1240,10 +1245,10 @@ def _batch_request(draws: Sequence[Question], facts: Json, nth: int) -> BatchReq
 
 def draws_of_request(request: BatchRequest, rubric: Rubric) -> Draws:
     """Return the questions of a request, one for each draw, with this version of its rubric."""
-    shown = (request.unit_id, rubric, request.order)
+    prompted = (request.unit_id, rubric, request.order)
     if request.trial:  # attack, target, side, suite
-        return [AttackedQuestion(*shown, draw, *request.trial) for draw, _ in request.draws]
-    return [Question(*shown, draw) for draw, _ in request.draws]
+        return [AttackedQuestion(*prompted, draw, *request.trial) for draw, _ in request.draws]
+    return [Question(*prompted, draw) for draw, _ in request.draws]
 
 
 # ---- one runner at a time -----------------------------------------------------------------------
@@ -1258,7 +1263,7 @@ class RunLocked(InputError):  # noqa: N818  (the caller made no error)
 def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
     """Hold the study's lock, which the process releases however it ends. A study on a database
     server is locked there, since its runners may be on several machines. Raises RunLocked at once
-    where another runner holds the lock, even for other graders. Raises InputError for a shard of a
+    if another runner holds the lock, even for other graders. Raises InputError for a shard of a
     study that other machines cannot reach, and on Windows.
     """
     if study.store.engine.dialect.name == "postgresql":
@@ -1306,8 +1311,8 @@ _LOCKS_IN_SPACE = sa.text(
 
 @contextmanager
 def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
-    """Hold an advisory lock of the study's database. It belongs to a connection: it ends with the
-    process, and within a minute where the whole machine has failed.
+    """Hold an advisory lock of the study's database. It belongs to a connection, so it ends with
+    the process, and within a minute if the whole machine has failed.
     """
     with study.store.engine.connect().execution_options(
         isolation_level="AUTOCOMMIT", evenhand_write=False
@@ -1315,13 +1320,13 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
         for setting in _KEEPALIVE_SETTINGS:
             connection.exec_driver_sql(setting)
         key = _LOCK_SPACE, (shard.of << 16) + shard.index
-        is_mine = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*key))).scalar_one()
-        if not is_mine and shard != WHOLE:
+        is_locked = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*key))).scalar_one()
+        if not is_locked and shard != WHOLE:
             raise RunLocked(f"shard {shard} is being collected by another run, which goes on")
         try:
-            held = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
-            counts = [number >> 16 for number in held if is_mine and number >> 16 != shard.of]
-            if counts or not is_mine:
+            locks = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
+            counts = [lock >> 16 for lock in locks if is_locked and lock >> 16 != shard.of]
+            if counts or not is_locked:
                 parts = f" in {counts[0]} shards" if counts and counts[0] > 1 else ""
                 raise RunLocked(
                     f"another run is collecting for this study{parts}; wait until it ends, or stop "
@@ -1329,7 +1334,7 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
                 )
             yield
         finally:
-            if is_mine:
+            if is_locked:
                 connection.execute(sa.select(sa.func.pg_advisory_unlock(*key)))
 
 
@@ -1340,7 +1345,7 @@ _QUESTIONS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The summary of a run, grader by grader, in the order in which they were named. `over_budget`
+    """The summary of a run, by grader, in the order in which the graders were named. `over_budget`
     is True if it ended because the next request might have cost more than was left; `spent` is in
     US dollars, with what was spent before.
     """
@@ -1351,10 +1356,12 @@ class RunSummary:
 
     @property
     def scored(self) -> int:
+        """The number of grades with a label."""
         return sum(grader.scored for grader in self.graders)
 
     @property
     def unscored(self) -> int:
+        """The number of grades without a label."""
         return sum(sum(grader.unscored.values()) for grader in self.graders)
 
     @property
@@ -1380,11 +1387,11 @@ def grade(
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
 
     With `batch` the questions go to the providers' batch services; `cancel` then cancels the
-    batches under way there. A shard has its share of the budget; what is left of it goes to shards
-    that no other run is collecting, whose run broke off or has not begun. A grader that fails for
-    good is stopped, as the summary reports; the others go on. Raises InputError before any request
-    where a grader is unknown, has no key or cannot grade a rubric, and while another run collects
-    for this study.
+    batches under way there. A shard has its share of the budget. What is left of it is used for
+    shards that no other run is collecting, as their run broke off or has not begun. A grader that
+    fails for good is stopped, as the summary reports; the others go on. Raises InputError before
+    any request if a grader is unknown, has no key or cannot grade a rubric, and while another run
+    collects for this study.
     """
     shard = options.shard
     if batch and shard != WHOLE:
@@ -1395,11 +1402,11 @@ def grade(
     with only_runner(study, shard):
         run.collect(plan_grading(study, graders, options, run.scrubber))
     for other in shard.others():
-        if run.so_far.over_budget or run.so_far.stopped:
+        if run.summary.over_budget or run.summary.stopped:
             break
         with suppress(RunLocked), only_runner(study, other):
             run.collect(plan_grading(study, graders, replace(options, shard=other), run.scrubber))
-    return run.so_far
+    return run.summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -1428,7 +1435,7 @@ class Rounds:
 
     @property
     def spent(self) -> float:
-        """US dollars spent so far, including for replies that were lost."""
+        """US dollars spent until now, including for replies that were lost."""
         return float(self.budget.spent)
 
     def grade(
@@ -1436,11 +1443,11 @@ class Rounds:
         gradings: Sequence[tuple[str, GradingOptions]],
         on_ready: Callable[[], None] = lambda: None,
     ) -> RunSummary:
-        """Collect missing grades of (grader, its options); return the summary of all rounds so far.
+        """Collect missing grades of (grader, its options); return the summary of all rounds.
         Graders run concurrently and share the limit on concurrent requests; graders beyond that
         limit follow after the others. `on_ready` is called just before each group's first request.
         """
-        tasks, concurrency = planned(self.study, gradings), self.limits.concurrency
+        tasks, concurrency = plan_tasks(self.study, gradings), self.limits.concurrency
         for start in range(0, len(tasks), concurrency):
             group = tasks[start : start + concurrency]
             n_busy = max(sum(len(task.questions) > 0 for task in group), 1)
@@ -1448,7 +1455,7 @@ class Rounds:
             replace(self, limits=limits).collect(group, on_ready)
             if self.budget.exhausted:
                 break
-        return self.so_far
+        return self.summary
 
     def collect(
         self,
@@ -1458,7 +1465,7 @@ class Rounds:
     ) -> None:
         """Ask every grader its open questions, live or by batches, and count its grades in the
         summary of its rater id, or of `name`. `on_ready` is called just before the first request.
-        Raises InputError before that where a key, a rubric's cues or, under a budget, a price is
+        Raises InputError before that if a key, a rubric's cues or, under a budget, a price is
         missing.
         """
         for task in tasks:
@@ -1508,7 +1515,7 @@ class Rounds:
     def run_job(
         self, spec: GraderSpec, settings: GraderSettings, job: Job, summary: GraderSummary
     ) -> None:
-        """Ask a model a job's questions. Raises InputError where a key or a price is missing."""
+        """Ask a model a job's questions. Raises InputError if a key or a price is missing."""
         job.grader, tariff = self._open_client(spec, settings)
         run_side_by_side([LiveRun(job, self, summary, tariff)], self.progress)
 
@@ -1522,7 +1529,7 @@ class Rounds:
         return open_grader(Access(spec, settings, self.scrubber, timeout, no_reasoning)), tariff
 
     def extend_summary(self, name: str, n_already: int, n_new: int) -> GraderSummary:
-        """Add numbers of questions to the summary of this name, which is created where missing."""
+        """Add numbers of questions to the summary of this name, which is created if missing."""
         empty = GraderSummary(rater_id=name, already=0, planned=0)
         summary = self.summaries.setdefault(name, empty)
         summary.already += n_already
@@ -1550,13 +1557,13 @@ class Rounds:
             self.progress.add(summary.rater_id)
 
     @property
-    def so_far(self) -> RunSummary:
-        """The summary of all rounds so far."""
+    def summary(self) -> RunSummary:
+        """The summary of all rounds up to now."""
         budget = self.budget
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
 
 
-def planned(study: Study, gradings: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
+def plan_tasks(study: Study, gradings: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Return one task for each grader, which may have its own options."""
     scrubber = Scrubber.from_environment(study.config.providers)
     tasks: list[GradingTask] = []
@@ -1581,8 +1588,8 @@ def tariff_for(
 def check_ready(
     study: Study, specs: Iterable[GraderSpec], *, budget: float | None = None, batch: bool = False
 ) -> None:
-    """Raise InputError where a model cannot be asked: its key is missing, under a budget its price
-    is not known, or for a `batch` its provider has no batch service.
+    """Raise InputError if a model cannot be asked: its key is missing, under a budget its price is
+    not known, or for a `batch` its provider has no batch service.
     """
     scrubber = Scrubber.from_environment(study.config.providers)
     for spec in specs:
@@ -1650,7 +1657,7 @@ class Forecast:
 
     @cached_property
     def total(self) -> GraderForecast:
-        """The sum of all steps; its cost is None where a price is not known."""
+        """The sum of all steps; its cost is None if a price is not known."""
         parts = [part for _, part in self.steps]
         already, new = sum(part.already for part in parts), sum(part.new for part in parts)
         total = GraderForecast(rater_id="", already=already, new=new)
@@ -1759,20 +1766,22 @@ def priced_forecast(
 
 
 def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
-    """Return the mean tokens of this grader's earlier requests or, where there are none, the tokens
+    """Return the mean tokens of this grader's earlier requests or, if there are none, the tokens
     assumed for an answer; and a sentence that says which.
     """
-    totals = grade_totals(study.store)
-    of_grader = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
-    if of_grader.empty:
+    all_totals = grade_totals(study.store)
+    is_grader = all_totals["rater_id"] == task.rater_id
+    totals = all_totals[is_grader & (all_totals["tokens_input"] > 0)]
+    if totals.empty:
         has_own_prompt = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
         answer = _REASONED_TOKENS if task.settings.reason or has_own_prompt else _ANSWER_TOKENS
         return answer, written("grade.expected_assumed", answer=answer)
-    n_requests = int(of_grader["attempts"].sum())
-    means = of_grader[["tokens_input", "tokens_cached", "tokens_output"]].sum() / n_requests
-    read, cached, out = map(round, means)
-    sentence = written("grade.expected_known", asked=n_requests, read=read, cached=cached, out=out)
-    return money.Tokens(input=read, cached=cached, output=out), sentence
+    n_requests = int(totals["attempts"].sum())
+    means = totals[["tokens_input", "tokens_cached", "tokens_output"]].sum() / n_requests
+    n_input, n_cached, n_output = map(round, means)
+    counts = {"read": n_input, "cached": n_cached, "out": n_output}
+    sentence = written("grade.expected_known", asked=n_requests, **counts)
+    return money.Tokens(input=n_input, cached=n_cached, output=n_output), sentence
 
 
 def _prompts_to_price(
@@ -1784,8 +1793,8 @@ def _prompts_to_price(
     counted = ((next(draws), 1 + sum(1 for _ in draws)) for _, draws in groups)
     spaced = islice(counted, 0, None, step)
     while chunk := list(islice(spaced, _QUESTIONS_AT_ONCE)):
-        shown = study.values_of([question for question, _ in chunk])
-        for (question, n_draws), values in zip(chunk, shown, strict=True):
+        units = study.values_of([question for question, _ in chunk])
+        for (question, n_draws), values in zip(chunk, units, strict=True):
             yield question.rubric.for_prompt(values), n_draws
 
 
@@ -1844,13 +1853,14 @@ def respond(
     with only_runner(study):
         log = ResponseLog(study.store)
         prompts, answered = _study_prompts(study, scope), log.answered(subject)
-        asked = {
+        open_prompts = {
             side: PromptText(system=system, user=text)
             for side, text in prompts.items()
             if side not in answered
         }
         run = Rounds.begin(study, limits, progress)
-        summary = run.extend_summary(subject, len(prompts) - len(asked), len(asked))
+        n_open = len(open_prompts)
+        summary = run.extend_summary(subject, len(prompts) - n_open, n_open)
 
         def response(side: _Side, facts: dict[str, Any], reply: Outcome | str) -> ResponseAttempt:
             """Return the record of a side's response, or of the reason why there is none."""
@@ -1861,20 +1871,21 @@ def respond(
                 return record(response=reply.raw, provenance=facts)
             return record(unscored_reason=reason, provenance=facts | {"raw": reply.raw})
 
-        job = Job(subject, asked, response, log.append, {"system_prompt": system} if system else {})
+        facts = {"system_prompt": system} if system else {}
+        job = Job(subject, open_prompts, response, log.append, facts)
         try:
-            if asked:
+            if open_prompts:
                 run.run_job(spec, settings, job, summary)
         finally:
             added = log.add_whole_pairs(subject)
-    return ResponseSummary(summary, added, run.so_far.over_budget, run.so_far.spent)
+    return ResponseSummary(summary, added, run.summary.over_budget, run.summary.spent)
 
 
 def forecast_responses(
     study: Study, subject: str, scope: str = "sample", answered: Collection[_Side] = ()
 ) -> GraderForecast:
     """Forecast a model's responses to all prompts but those `answered`, without network or key,
-    with an assumed length. Raises InputError where the model is not valid.
+    with an assumed length. Raises InputError if the model is not valid.
     """
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
@@ -1886,8 +1897,8 @@ def forecast_responses(
     forecast = GraderForecast(rater_id=spec.text, already=0, new=len(prompts), basis=basis)
     forecast = replace(forecast, warnings=warnings)
     tariff = money.Tariff.find(spec, prices=study.config.prices)
-    drawn_once = ((prompt, 1) for prompt in prompts)
-    forecast = priced_forecast(forecast, tariff, spec, settings, drawn_once, _RESPONSE_TOKENS)
+    single_draws = ((prompt, 1) for prompt in prompts)
+    forecast = priced_forecast(forecast, tariff, spec, settings, single_draws, _RESPONSE_TOKENS)
     return replace(forecast.remaining(0), already=len(prompts_by_side) - len(prompts))
 
 
@@ -1927,8 +1938,8 @@ def propose(
 ) -> ProposalAttempt | None:
     """Ask a model for a proposal, within the budget of these rounds, and return its answer; None if
     the rounds ended early, as their summary reports. `about` is stored with the answer. A request
-    that was answered before is not sent again. Raises InputError where the model is not known,
-    writes nothing or has no key, or, under a budget, its price is not known.
+    that was answered before is not sent again. Raises InputError if the model is not known, writes
+    nothing or has no key, or if its price is not known under a budget.
     """
     study = rounds.study
     spec, settings = parse_proposer(study, proposer)
@@ -1969,7 +1980,7 @@ def stored_proposal(
 def forecast_proposals(
     study: Study, rubric: str, proposer: str, prompts: Sequence[PromptText]
 ) -> GraderForecast:
-    """Forecast requests for proposals. Raises InputError where the model is not valid."""
+    """Forecast requests for proposals. Raises InputError if the model is not valid."""
     spec, settings = parse_proposer(study, proposer)
     stored = proposals_of(study.store, rubric)
     new = [(prompt, 1) for prompt in prompts if _request_hash(spec, prompt) not in stored]
@@ -1984,7 +1995,7 @@ def forecast_proposals(
 
 
 def parse_proposer(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
-    """Return the model and settings for proposals. Raises InputError where it is not valid."""
+    """Return the model and settings for proposals. Raises InputError if the model is not valid."""
     spec = parse_spec(proposer, study.config.providers)
     if spec.api_format == "baseline":
         raise InputError(written("improve.writes_nothing", proposer=spec.text))

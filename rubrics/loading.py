@@ -53,18 +53,18 @@ if TYPE_CHECKING:
 
 @cache
 def shipped_rubrics() -> dict[str, str]:
-    """Return the file texts by name of the rubrics for pairs and propositions, sorted by name."""
+    """Return the rubrics for pairs and propositions: the texts of their files, sorted by name."""
     return _texts_in(files("evenhand.rubrics"))
 
 
 @cache
 def library_rubrics() -> dict[str, str]:
-    """Return the file texts by name of the rubrics for items, sorted; none is a default."""
+    """Return the rubrics for items, of which none is a default: their files' texts, by name."""
     return _texts_in(files("evenhand.rubrics") / "library")
 
 
 def named_rubrics() -> dict[str, str]:
-    """Return the names and file texts of all rubrics that come with evenhand, the library last."""
+    """Return the texts of all rubrics that come with evenhand, by name, the library last."""
     return shipped_rubrics() | library_rubrics()
 
 
@@ -83,7 +83,7 @@ def load_rubric(source: str | Path) -> Rubric:
     >>> load_rubric("refusal").categories
     ('1', '2', '3', '4', '5')
 
-    Raises InputError where there is no such rubric, or its file is not valid.
+    Raises InputError if there is no such rubric, or its file is not valid.
     """
     name = str(source).replace("_", "-")
     file = f"{name}.toml" if name in named_rubrics() else Path(source).name
@@ -136,7 +136,7 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
 
 def draft_rubric(name: str, start: str | Path = "") -> str:
     """Return the text of a new rubric file: a commented draft, or the rubric `start` under another
-    name. Raises InputError where the name is not valid, or that of a rubric of evenhand.
+    name. Raises InputError if the name is not valid, or belongs to a rubric of evenhand.
     """
     if name.replace("_", "-") in named_rubrics():
         raise InputError(
@@ -162,7 +162,7 @@ def dump_rubric(rubric: Rubric) -> str:
     prompt = fields.pop("prompt", None)
     if not rubric.kind.listed:  # its options follow from `number`
         del fields["options"], fields["level"]
-    # Tables come last, as TOML takes a key after one for a part of it.
+    # Tables come last, as TOML reads a key after a table as a part of it.
     tables = {
         name: fields.pop(name, None)
         for name in ("blocks", "number", "options", "golden", "lexical", "translations")
@@ -196,7 +196,7 @@ def _exact_toml_string(text: str) -> Any:
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
 MOST_POINTS = 11
-"""Points of a scale that are options; of a longer one a number is typed."""
+"""Points of a scale that are options; raters type the number on a longer scale."""
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
@@ -245,7 +245,7 @@ def asked_rubric(
             "--level goes with --options of which one applies; the points of --scale are ordered"
         )
     points = _points(scale) if scale else [name.strip() for name in options if name.strip()]
-    texts = {
+    fields = {
         "name": "rating",
         "title": written("items.title"),
         "unit": "response",
@@ -255,7 +255,7 @@ def asked_rubric(
         "variables": tuple(block.column for block in blocks),
     }
     if isinstance(points, Number):
-        return Rubric.model_validate(texts | {"number": points})
+        return Rubric.model_validate(fields | {"number": points})
     names, keys = points, [_key_of(name) for name in points]
     for key, name in zip(keys, names, strict=True):
         if keys.count(key) > 1:
@@ -274,7 +274,7 @@ def asked_rubric(
     default = keys[:1] if len(keys) == 2 else []
     affirmative = [key for key in keys if key in _AFFIRMATIVE] or default
     return Rubric.model_validate(
-        texts
+        fields
         | {
             "level": level or ("ordinal" if scale or ordered else "nominal"),
             "options": [
@@ -288,7 +288,7 @@ def asked_rubric(
 
 
 def _points(scale: str) -> list[str] | Number:
-    """Return the points of a scale, or the number that it asks for where it has many."""
+    """Return the points of a scale, or the number that it asks for if it has many points."""
     ends = _SCALE.fullmatch(scale.strip())
     if not ends:
         raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
@@ -331,7 +331,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
 
 
 def _key_of(name: str) -> str:
-    """Return the key under which an option of this name is stored."""
+    """Return the key of an option of this name. Raises InputError if the name gives none."""
     key = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]
     if not key:
         raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
@@ -348,18 +348,18 @@ class OwnWords(Strict):
 
     @cached_property
     def hash(self) -> str:
-        """16 hexadecimal digits of SHA-256 over the words and how they are used."""
+        """16 hexadecimal digits of SHA-256 over all fields."""
         text = json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def source(self) -> bytes:
-        """Content of the file, unchanged."""
+        """The content of the file, unchanged."""
         return self._source
 
     @classmethod
     def of(cls, content: bytes, fields: Mapping[str, Any], name: str) -> Self:
-        """Return the words in a file's `fields`. Raises InputError, with its name, if not valid."""
+        """Return the words in the `fields` of a file of this name. Raises InputError if invalid."""
         try:
             words = cls.model_validate(fields)
         except ValidationError as error:
@@ -391,7 +391,7 @@ class Reworded(Rubric):
 
     @cached_property
     def hash(self) -> str:
-        """Hash of the text that annotators read, with whose labels grades are compared."""
+        """The hash of the rubric that annotators read, as grades are compared with their labels."""
         return self.of_people.hash
 
 
@@ -403,7 +403,7 @@ class Example(Strict):
 
 
 class Instructions(OwnWords):
-    """A user's instructions ("" keeps the rubric's) and examples, in the rubric's own frame."""
+    """A user's instructions ("" keeps the rubric's) and examples, within the rubric's frame."""
 
     instructions: str = ""
     examples: tuple[Example, ...] = ()
@@ -435,9 +435,9 @@ class Instructions(OwnWords):
         return cls.of(content, tomllib.loads(content.decode()), "")
 
     def for_rubric(self, rubric: Rubric) -> InstructedRubric:
-        """Return the rubric with these words for its graders. Raises InputError where the rubric
-        has a prompt for graders, the instructions name a text that the rubric's do not, or an
-        example is of another rubric.
+        """Return the rubric with these words for its graders. Raises InputError if the rubric has a
+        prompt for graders, the instructions name a text that the rubric's do not, or an example is
+        of another rubric.
         """
         if rubric.prompt:
             raise InputError(written("judge_prompt.has_prompt", rubric=rubric.name))
@@ -462,7 +462,8 @@ class InstructedRubric(Reworded):
             return {name: neutralised(text) for name, text in texts.items()}
 
         values = neutral(values)
-        examples = [(self.for_people(neutral(e.texts)), e.label) for e in self.words.examples]
+        texts = [self.for_people(neutral(example.texts)) for example in self.words.examples]
+        examples = list(zip(texts, (example.label for example in self.words.examples), strict=True))
         return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 
@@ -479,18 +480,18 @@ _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*"
 
 
 def own_prompt_raters(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
-    """Return the raters that read a user's own prompt; `ids` has those of display names."""
+    """Return the raters that read a user's own prompt; `ids` has the ids of display names."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 
 
 def own_prompt_hash(rater: str) -> str:
-    """Return the first digits of the hash of a rater's own prompt, or "" where it has none."""
+    """Return the first digits of the hash of a rater's own prompt; "" if it has none."""
     return rater.partition(OWN_PROMPT)[2]
 
 
 class JudgePrompt(PromptTemplate, OwnWords):
-    """A user's own prompt, and the place where a reply has its answer, one of three: the group of a
-    regular expression, a value in a JSON object (a path such as "scores[0]"), or the last line.
+    """A user's own prompt, and the place where a reply has its answer. This is one of three: the
+    group of a regular expression, a path in a JSON object such as "scores[0]", or the last line.
     """
 
     answer_pattern: str = ""
@@ -527,30 +528,29 @@ class JudgePrompt(PromptTemplate, OwnWords):
         return _compile_with_timeout(self.answer_pattern)
 
     def for_rubric(self, rubric: Rubric) -> JudgedRubric:
-        """Return the rubric with this prompt for its graders. Raises InputError where the prompt
-        names a text that the rubric's units do not have, or leaves out a response.
+        """Return the rubric with this prompt for its graders. Raises InputError if the prompt names
+        a text that the rubric's units do not have, or leaves out a response.
         """
         texts = [name for name in TEXT_VARIABLES if ("_" in name) == rubric.has_sides]
         if rubric.unit == "comparison":
             texts = [*ANSWERS]
-        offered = list(dict.fromkeys([*texts, *rubric.variables]))
-        named, in_system = placeholders(self.template), placeholders(self.system)
-        if unknown := (named | in_system).difference(offered):
+        allowed = list(dict.fromkeys([*texts, *rubric.variables]))
+        in_template, in_system = placeholders(self.template), placeholders(self.system)
+        if unknown := (in_template | in_system).difference(allowed):
             facts = {"name": min(unknown), "rubric": rubric.name}
-            fields = ", ".join(f"{{{name}}}" for name in offered)
+            fields = ", ".join(f"{{{name}}}" for name in allowed)
             raise InputError(written("judge_prompt.unknown", **facts, offered=fields))
         if in_system:
             raise InputError(written("judge_prompt.in_system", name=min(in_system)))
-        shown = rubric.variables if rubric.blocks else texts
-        for name in shown:
-            if name.startswith("response") and name not in named:
+        for name in rubric.variables if rubric.blocks else texts:
+            if name.startswith("response") and name not in in_template:
                 raise InputError(written("judge_prompt.not_shown", name=name, rubric=rubric.name))
-        variables = tuple(name for name in offered if name in named)
+        variables = tuple(name for name in allowed if name in in_template)
         return JudgedRubric.of(rubric, self, prompt=self, variables=variables)
 
     def pieces(self, reply: str) -> Iterable[str]:
-        """Return the texts found in the place of the answer. Raises TimeoutError where the pattern
-        takes longer than `PATTERN_SECONDS` over the reply.
+        """Return the texts in a reply in the place of the answer. Raises TimeoutError if the
+        pattern takes longer than `PATTERN_SECONDS`.
 
         >>> prompt = JudgePrompt(template="{response}", answer_json="verdict.scores[1]")
         >>> list(prompt.pieces('Well: {"verdict": {"scores": [1, 4]}}'))
@@ -562,12 +562,12 @@ class JudgePrompt(PromptTemplate, OwnWords):
             answers = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
             return [answer for answer in answers if answer]
         path = _STEP.findall(self.answer_json.removeprefix("$."))
-        first, *steps = [name or int(index) for name, index in path]
+        field, *steps = [name or int(index) for name, index in path]
         return [
             answer if isinstance(answer, str) else json.dumps(answer)
             for fields in json_fields(reply)
             for name, value in fields
-            if name == first
+            if name == field
             for answer in _values_at(value, steps)
         ]
 
@@ -585,7 +585,7 @@ class JudgedRubric(Reworded):
 
 
 def read_own_words(path: Path) -> JudgePrompt | Instructions:
-    """Read a file of a prompt, or instructions or examples. Raises InputError if not valid."""
+    """Read a file with a prompt, instructions or examples. Raises InputError if it is invalid."""
     if not path.is_file():
         raise InputError(written("judge_prompt.no_file", file=path))
     content = path.read_bytes()
@@ -614,7 +614,7 @@ class PlacedParser(RubricParser):
         self._prompt = prompt
 
     def label(self, text: str) -> str | None:
-        """Return the key given in that place, or None. Raises TimeoutError as `pieces` does."""
+        """Return the key in the answer's place, or None. Raises TimeoutError as `pieces` does."""
         parse = super().label
         labels = {parse(piece) for piece in self._prompt.pieces(answer_of(text) or "")}
         return labels.pop() if len(labels) == 1 else None
@@ -622,14 +622,14 @@ class PlacedParser(RubricParser):
 
 def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern with `regex`, whose searches take a timeout: with `re` a pattern such as
-    `((a|aa)+)b` may take years over a reply of a few dozen characters. Raises ValueError where it
-    is not valid or repeats its parts too often.
+    `((a|aa)+)b` may take years over a reply of a few dozen characters. Raises ValueError if it is
+    not valid or repeats its parts too often.
     """
     import regex  # slow to load, and needed for such prompts alone
 
-    times = math.prod(max(1, int(count)) for count in _REPEAT_COUNT.findall(pattern))
-    if times > MOST_REPEATED:
-        raise ValueError(f"its parts repeat {times:,} times; at most {MOST_REPEATED:,}")
+    n_copies = math.prod(max(1, int(count)) for count in _REPEAT_COUNT.findall(pattern))
+    if n_copies > MOST_REPEATED:
+        raise ValueError(f"its parts repeat {n_copies:,} times; at most {MOST_REPEATED:,}")
     try:
         return regex.compile(pattern, regex.VERSION0)
     except regex.error as error:

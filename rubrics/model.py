@@ -52,7 +52,7 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 """A language's code as HTML has it: `de`, `pt-BR`."""
 
 
-class Coarser(Texts):
+class CoarserCategory(Texts):
     """A coarser category: its name and the options that it merges."""
 
     name: str = Field(min_length=1)
@@ -60,22 +60,22 @@ class Coarser(Texts):
 
 
 class PromptTemplate(Strict):
-    """A prompt sent in place of our own frame: `template` with the rubric's variables in braces,
-    and a `system` part without any. White space counts; other braces are text.
+    """A prompt that replaces the usual frame: `template` with the rubric's variables in braces, and
+    a `system` part without variables. White space counts; other braces are text.
     """
 
     template: str = Field(min_length=1)
     system: str = ""
 
     def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
-        """Return a sentence on the fault of the template, or "" if it has none. `blocks` are those
-        of the variables that are shown as texts.
+        """Return a sentence on the fault of the template, or "" if it has none. `blocks` are the
+        variables that are shown as texts.
         """
         if in_system := fields_of(self.system, variables):
             return f"`prompt.system` names {{{in_system[0]}}}; fields belong in `prompt.template`"
-        used = fields_of(self.template, variables)
+        in_template = fields_of(self.template, variables)
         for name in variables:
-            if name in (*TEXT_VARIABLES, *blocks) and name not in used:
+            if name in (*TEXT_VARIABLES, *blocks) and name not in in_template:
                 return f"`prompt.template` has no {{{name}}}, which annotators see"
         return ""
 
@@ -86,14 +86,14 @@ class PromptTemplate(Strict):
         >>> template.filled({"response": "{response} </x>"}).user
         'Rate {response} </x> {like this}.'
         """
-        # It may be cached up to two places: all units share the text before the first field, units
-        # of the same group that before the first prompt or response.
-        found = {name: self.template.find(f"{{{name}}}") for name in values}
-        places = {name: place for name, place in found.items() if place >= 0}
+        # Providers may cache a prompt up to two places. All units share the text before the first
+        # field; units of one group also share the text before the first prompt or response.
+        places = {name: self.template.find(f"{{{name}}}") for name in values}
+        places = {name: place for name, place in places.items() if place >= 0}
         first = min(places.values())
         first_text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
-        shared = sorted({first, first_text} - {0})
-        cuts = tuple(len(filled(self.template[:place], values)) for place in shared)
+        cut_places = sorted({first, first_text} - {0})
+        cuts = tuple(len(filled(self.template[:place], values)) for place in cut_places)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
 
@@ -117,7 +117,7 @@ class Translation(Texts):
 
 
 class Cue(Strict):
-    """A case-insensitive regular expression and what a match adds to the score."""
+    """A case-insensitive regular expression, and the weight that a match adds to the score."""
 
     pattern: str = Field(min_length=1)
     weight: float
@@ -155,11 +155,11 @@ class LexicalCues(Strict):
 
 
 class PolarityWords(Strict):
-    """Words for and against, and how the balance of their mass is placed on the scale.
+    """Words for and against, and how the balance of their masses is placed on the scale.
 
-    The mass of the positive words against that of the negative ones, normalised; a difference
-    beyond `strong` reads as the outer option, and none of either as `unclear` (Feng, Park, Liu &
-    Tsvetkov 2023, section 2.1 and Table 7). Add words of your own to either list.
+    The masses of positive and negative words are normalised. A difference beyond `strong` is read
+    as the outer option, and equal masses as the option for no lean (Feng, Park, Liu & Tsvetkov
+    2023, section 2.1 and Table 7). Users may add words to either list.
     """
 
     kind: Literal["polarity"]
@@ -167,7 +167,7 @@ class PolarityWords(Strict):
     negative: tuple[str, ...] = Field(min_length=1)
     strong: float = Field(default=0.3, ge=0, lt=1)
     scale: tuple[str, str, str, str, str]
-    """Options from strongly negative to strongly positive, then the one for no lean."""
+    """Options from strongly negative to strongly positive, then the option for no lean."""
 
     @model_validator(mode="after")
     def _words_take_one_side(self) -> Self:
@@ -177,7 +177,7 @@ class PolarityWords(Strict):
 
 
 class Rubric(Texts):
-    """A rubric as in its file; level and affirmative options are declared, never inferred."""
+    """A rubric as its file defines it; level and affirmative options are declared, not inferred."""
 
     name: str
     title: str = Field(min_length=1)
@@ -199,7 +199,7 @@ class Rubric(Texts):
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
     """Options for units that cannot be decided."""
-    collapse: tuple[Coarser, ...] = ()
+    collapse: tuple[CoarserCategory, ...] = ()
     """Coarser categories of all options but the unclear ones."""
     variant_of: str = ""
     """Name of the rubric that this one rewords: grades under both show how stable a grader is."""
@@ -220,7 +220,7 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _options_of_number(cls, values: Any) -> Any:
-        """List the permitted numbers as options, where a number is asked for."""
+        """List the permitted numbers as options if a number is asked for."""
         if not isinstance(values, dict) or values.get("number") is None:
             return values
         number = values["number"]
@@ -238,7 +238,7 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _variables_of_blocks(cls, values: Any) -> Any:
-        """List blocks and fields as variables, where none are; drop earlier versions' figures."""
+        """List blocks and fields as variables if none are listed; drop a field of old versions."""
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name != "published"}
@@ -420,7 +420,7 @@ class Rubric(Texts):
 
     @property
     def has_sides(self) -> bool:
-        """True where a unit has two sides, which change places between raters."""
+        """True if a unit has two sides, whose order differs between raters."""
         return self.unit != "response"
 
     @property
@@ -430,7 +430,7 @@ class Rubric(Texts):
 
     @property
     def swaps(self) -> dict[str, str]:
-        """The option that each one becomes once the two sides are exchanged, by key."""
+        """The key that each option's key becomes when the two sides are exchanged."""
         return {option.key: option.swapped or option.key for option in self.options}
 
     @cached_property
@@ -508,8 +508,8 @@ class Rubric(Texts):
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
     def showing(self, blocks: Sequence[Block]) -> Rubric:
-        """Return the rubric on other texts: these blocks, under the rubric's labels where it has
-        some, and without golden answers, which may not have these texts.
+        """Return the rubric on other texts: these blocks, under the rubric's labels if it has any,
+        and without golden answers, which may not have these texts.
 
         >>> from evenhand.rubrics import load_rubric
         >>> blocks = [Block(column="context", label="Source"), Block(column="response", label="X")]
@@ -517,13 +517,13 @@ class Rubric(Texts):
         ['Source', 'Answer']
         """
         labels = {block.column: block.label for block in self.blocks}
-        shown = tuple(
+        labelled_blocks = tuple(
             block.model_copy(update={"label": labels.get(block.column, block.label)})
             for block in blocks
         )
-        if shown == self.blocks:
+        if labelled_blocks == self.blocks:
             return self
-        return self._changed({"blocks": shown, "golden": ()}, without="variables")
+        return self._changed({"blocks": labelled_blocks, "golden": ()}, without="variables")
 
     def in_language(self, code: str) -> Rubric:
         """Return the rubric in a language, or the original if it is not translated. A translation
@@ -534,7 +534,7 @@ class Rubric(Texts):
     def for_people(self, values: Mapping[str, str]) -> PeopleText:
         """Return the rubric and one unit as the annotation page shows them, in plain text.
 
-        Raises InputError where the unit lacks one of the rubric's variables.
+        Raises InputError if the unit lacks one of the rubric's variables.
         """
         if missing := [name for name in self.variables if values.get(name) is None]:
             raise InputError(
@@ -579,7 +579,7 @@ class Rubric(Texts):
 def coarser_faults(
     categories: Collection[str], unclear: Iterable[str], coarser: Iterable[Iterable[str]]
 ) -> Iterator[str]:
-    """Yield a sentence for each key that is no category, or is named twice or never."""
+    """Yield a sentence for each key that is not a category, or is named twice or not at all."""
     groups = [tuple(keys) for keys in coarser]
     keys = [*unclear, *(key for group in groups for key in group)]
     for key in keys:
@@ -592,7 +592,7 @@ def coarser_faults(
 
 
 def _option_faults(option: Option | TranslatedOption) -> Iterator[str]:
-    """Yield a sentence for each variable in the texts of an option, where none may be."""
+    """Yield a sentence for each variable in the texts of an option, which must have none."""
     for text in (option.name, option.description, *option.examples):
         for name in sorted(placeholders(text)):
             yield (

@@ -1,4 +1,4 @@
-"""The options of a rubric, a closed list, and the kinds of labels that they make: one option
+"""The closed list of a rubric's options, and the kinds of labels that they make: one option
 (`LabelKind`), a number (`NumberKind`), or a set of options (`SetKind`).
 
 First come the parts of a rubric file (`Number`, `Block`, `Option`), with functions that read scales
@@ -109,7 +109,7 @@ class Number(Texts):
 
 
 def plain_number(text: str) -> str:
-    """Return a number in its shortest form; "" where the text is no finite number.
+    """Return a number in its shortest form; "" if the text is not a finite number.
 
     >>> [plain_number(text) for text in ("73.0", " 0.50", "-0", "1e2", "nan", "7/10")]
     ['73', '0.5', '0', '100', '', '']
@@ -132,11 +132,11 @@ _MOST_MISSING = 2
 
 def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     """Return the labels of an ordered scale of whole numbers, from the lowest to the highest, with
-    unused ones in between; () where the labels are anything else.
+    unused numbers in between; () if the labels are anything else.
 
-    Such labels are three or more whole numbers that make up more than half of all from the lowest
-    to the highest, with at most two neighbours missing, and none below 0: a number far from the
-    others, or below 0 and apart, is rather a code, such as 99 or -1 for "no answer". Two numbers
+    Such labels are three or more whole numbers, which are more than half of all numbers from the
+    lowest to the highest. At most two numbers in a row may be missing, and none if one is below 0:
+    a number far from the others is rather a code, such as 99 or -1 for "no answer". Two numbers
     are a yes and a no.
 
     >>> whole_numbers_in_a_row(["10", "9", "8"]), whole_numbers_in_a_row(["1.0", "2.0", "4.0"])
@@ -145,30 +145,30 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     [(), (), ()]
     """
     matches = list(filter(None, map(_WHOLE_NUMBER.fullmatch, labels)))
-    used = sorted({int(match[1]) for match in matches})
+    numbers = sorted({int(match[1]) for match in matches})
     endings = {match[2] or "" for match in matches}
-    if len(used) < max(3, len(labels)) or len(endings) > 1:
+    if len(numbers) < max(3, len(labels)) or len(endings) > 1:
         return ()
-    low, high, (ending,) = used[0], used[-1], endings
-    gap = max(after - before for before, after in pairwise(used)) - 1
-    if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(used) <= high - low + 1):
+    low, high, (ending,) = numbers[0], numbers[-1], endings
+    gap = max(after - before for before, after in pairwise(numbers)) - 1
+    if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(numbers) <= high - low + 1):
         return ()
     return tuple(f"{number}{ending}" for number in range(low, high + 1))
 
 
 def ordered_scale(declared: Sequence[str]) -> tuple[str, ...]:
-    """Return declared labels as an ordered scale of whole numbers (`whole_numbers_in_a_row`), the
-    lowest or, where they are declared so, the highest first; () for any others.
+    """Return declared labels as an ordered scale of whole numbers (`whole_numbers_in_a_row`), in
+    descending order if they are declared so, else in ascending order; () for any other labels.
 
     >>> ordered_scale("321"), ordered_scale("132"), ordered_scale("acb")
     (('3', '2', '1'), ('1', '2', '3'), ())
     """
-    upwards = tuple(label for label in whole_numbers_in_a_row(declared) if label in declared)
-    return upwards[::-1] if tuple(declared) == upwards[::-1] else upwards
+    ascending = tuple(label for label in whole_numbers_in_a_row(declared) if label in declared)
+    return ascending[::-1] if tuple(declared) == ascending[::-1] else ascending
 
 
 def span_of(ordered: Sequence[str]) -> str:
-    """Return an ordered scale of whole numbers in short, as its ends.
+    """Return the two ends of an ordered scale of whole numbers as one text.
 
     >>> span_of(("5", "4", "3")), span_of(("-1", "0", "1"))
     ('3-5', '-1 to 1')
@@ -234,9 +234,9 @@ class Option(Texts):
     description: str = ""
     examples: tuple[str, ...] = ()
     swapped: str = ""
-    """Key of this choice once the two sides are exchanged; the same key if empty."""
+    """Key of the option that this one becomes when the two sides are exchanged; "": the same."""
     favours: Literal["a", "b", ""] = ""
-    """The side of the pair that this choice finds better served; empty: neither."""
+    """The side of the pair that this option favours; "": neither."""
 
     @field_validator("key")
     @classmethod
@@ -258,7 +258,7 @@ _ENTRY = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)
 def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
     """Return the options that a cell names, of which several may apply: a list as JSON or Python
     writes it, or options with one of the separators between them. An empty cell and "none" name no
-    option; a cell that is no set of options gives None.
+    option. None if the cell is not a set of options.
 
     >>> [options_in(text) for text in ("a; b", '["b", "a"]', "none", "[]", '{"a": 1}', "a;;b")]
     [('a', 'b'), ('b', 'a'), (), (), None, None]
@@ -294,15 +294,15 @@ def listed_texts(text: str) -> list[str] | None:
             return None
     if not isinstance(values, list):
         return None
-    texts = [plain_number(str(v)) if isinstance(v, (int, float)) else v for v in values]
+    texts = [plain_number(str(item)) if isinstance(item, (int, float)) else item for item in values]
     return texts if all(isinstance(text, str) for text in texts) else None
 
 
 def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | None:
-    """Return the marks between options in the cells of a column: where the `options` are declared,
-    the marks that leave the fewest undeclared ones; else the one mark that splits cells into
-    options that occur in other cells too. "" where a mark is part of a name, or there is none; None
-    where that cannot be decided.
+    """Return the marks between options in the cells of a column. If the `options` are declared,
+    these are the marks that leave the fewest undeclared options; else the one mark that splits
+    cells into options that occur in other cells, too. "" if there is no mark, or it is part of a
+    name; None if this cannot be decided.
 
     >>> [separators_in(cells) for cells in (["a,b", "b", "a"], ["a, b", "c"], ["a;b", "a,b", "a"])]
     [',', '', None]
@@ -337,7 +337,7 @@ def _distinct_options(cells: Iterable[str], separators: str) -> set[str]:
 
 
 def _recurring_share(cells: Sequence[str], mark: str) -> float:
-    """Return the share of the options in cells with this mark that other cells have too."""
+    """Return the share of the options in cells with this mark that other cells have, too."""
     sets = {cell: options_in(cell, mark) or () for cell in cells}
     n_cells = Counter(option for options in sets.values() for option in options)
     split_off = {option for cell, options in sets.items() if mark in cell for option in options}
@@ -345,7 +345,7 @@ def _recurring_share(cells: Sequence[str], mark: str) -> float:
 
 
 def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:
-    """Return the label of a set of options, in the order of all `keys`; None where a chosen one is
+    """Return the label of a set of options, in the order of all `keys`; None if a chosen option is
     not among them.
 
     >>> set_label(("c", "a"), "abc"), set_label((), "abc"), set_label(("z",), "abc")
@@ -370,9 +370,9 @@ class LabelKind:
     is_ordered: bool = False
 
     is_choice: ClassVar[bool] = True
-    """True where each label is an option, which can be counted and has a probability."""
+    """True if each label is an option, which can be counted and has a probability."""
     is_single: ClassVar[bool] = True
-    """True where a label is one value, and not a set of them."""
+    """True if a label is one value, and not a set of values."""
     short_name: ClassVar[str] = "one option"
 
     @property
@@ -391,11 +391,11 @@ class LabelKind:
         return self.options
 
     def choices(self, none: str) -> tuple[Option, ...]:
-        """Return the options to click on; `none` is the name of the one for no option."""
+        """Return the options to click on; `none` is the name of the choice of no option."""
         return self.listed
 
     def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
-        """Return the panel's settings besides the choices; `sentence` gives its texts by key."""
+        """Return the panel's settings except the choices; `sentence` gives its texts by key."""
         return {}
 
     # Words for annotators and graders.
@@ -434,7 +434,7 @@ class LabelKind:
     # Labels and the texts that give them.
 
     def label_of(self, text: str) -> str | None:
-        """Return the label of a table's cell in the form that is stored; None if it is none."""
+        """Return the label in a table's cell in the form that is stored; None if it is not one."""
         return text if text in self.keys else None
 
     def takes(self, label: str) -> bool:
@@ -451,7 +451,7 @@ class LabelKind:
         return [label] if label else []
 
     def name_of(self, label: str, none: str = NONE) -> str:
-        """Return a label's option names: `none` for that of no option, "" for no label."""
+        """Return the names of a label's options: `none` if it has no option, "" for no label."""
         return ", ".join(filter(None, (self.names.get(key, "") for key in self.parts(label))))
 
     def title_of(self, label: str) -> str:
@@ -460,7 +460,7 @@ class LabelKind:
         return name if name.casefold() == label.casefold() else f"{label}: {name}"
 
     def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
-        """Return distinct labels in their order, without texts that are no label."""
+        """Return distinct labels in their order, without texts that are not labels."""
         return tuple(key for key in self.keys if key in labels)
 
     def have_majority(self, labels: Sequence[str]) -> bool:
@@ -470,7 +470,7 @@ class LabelKind:
     # The rubric with labels of the kind.
 
     def hash_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the `fields` of a rubric that a rater sees in the form that its hash covers."""
+        """Return the `fields` of a rubric that a rater sees, in the form that is hashed."""
         return fields
 
     def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
@@ -581,7 +581,8 @@ class SetKind(LabelKind):
         options = options_in(text, separators_in([text.casefold()], key_by_spelling) or "")
         if options is None:
             return ""
-        return set_label([key_by_spelling.get(o.casefold(), "") for o in options], self.keys) or ""
+        keys = [key_by_spelling.get(option.casefold(), "") for option in options]
+        return set_label(keys, self.keys) or ""
 
     def parts(self, label: str) -> list[str]:
         return [key for key in label.split(SEPARATOR) if key in self.keys]

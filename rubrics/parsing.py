@@ -1,7 +1,7 @@
 """Read the option that a grader's reply gives as its answer: a text in, a key or None out.
 
-An option counts only where it is given as the answer: alone, announced, or chosen explicitly. No
-other may be put forward with or after it, and it may not be part of a quotation, a denial or
+An option counts only if it is given as the answer: alone, announced, or chosen explicitly. No
+other option may be proposed with or after it, and it may not be part of a quotation, a denial or
 another quantity. `RubricParser.label` shows the order: options used as names of fields, then an
 expression that is all of the reply, then JSON or prose. Words and patterns are tables, each entry
 by its name: `templates/answer_words.toml` and `answer_forms.toml`.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
-_MASKED = "\ue000"
+_MASKED = "\ue000"  # replaces each character of a quotation
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
 }  # fmt: skip
@@ -78,7 +78,7 @@ _ANSWER_FORMS = [name for name in _TEXTS if name.startswith("answer_")]
 
 @dataclass(slots=True)
 class _FieldsRead:
-    """A reply's `text` without its fields, and the keys that these affirm and deny."""
+    """A reply's `text` without its fields, and the keys that the fields affirm and deny."""
 
     text: str
     affirmed: set[str] = field(default_factory=set)
@@ -87,7 +87,7 @@ class _FieldsRead:
 
 
 class _Answer(NamedTuple):
-    """An option given up to `end`: announced, chosen or alone on its line if explicit."""
+    """An option that ends at `end` in a text: explicit if announced, chosen or alone on a line."""
 
     key: str
     end: int
@@ -226,7 +226,8 @@ class RubricParser:
         if n_words < 2 or _COMMON["begins_with_polar"].match(rest) or "?" in sentence:
             return False
         key = self._key_by_word[word.casefold()]
-        rivals = [w for w in self._field_words if self._key_by_word[w] != key and word not in w]
+        others = [other for other in self._field_words if self._key_by_word[other] != key]
+        rivals = [other for other in others if word not in other]
         rival = rf"(?<!\w)(?:{_alternatives(rivals) or '(?!)'})(?!\w)"
         if re.search(rival, sentence, re.IGNORECASE):
             return False
@@ -416,16 +417,17 @@ class RubricParser:
             return bool(re.match(r"[^()\n]*\)\s*(?:[.\n]|\Z)", rest))
         return True
 
-    # ---- other options put forward ----
+    # ---- other options proposed ----
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
-        """Return True if nothing from `start` on takes the answer back or puts forward another. The
+        """Return True if nothing from `start` on takes the answer back or proposes another one. The
         strict check, for answers that are not explicit, looks at the whole text for any other key.
         """
         if _COMMON["BACK"].search(text[start:]):
             return False
         start = 0 if is_strict else start
-        sides = [m.span() for m in self._forms["two_sides"].finditer(text) if key not in m.groups()]
+        pairs = self._forms["two_sides"].finditer(text)
+        sides = [pair.span() for pair in pairs if key not in pair.groups()]
         for match in self._forms["any_key"].finditer(text, start):
             other, denial = self._key(match), _denial_before(match)
             if other == key:
@@ -502,7 +504,7 @@ class RubricParser:
     def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()
-        prose, prose_after = "", ""  # all of it, and that after the first answer
+        prose, prose_after = "", ""  # all prose, and the prose after the first answer
         last = 0
         for start, end, fields in objects:
             outside = text[last:start]
@@ -519,8 +521,8 @@ class RubricParser:
             for name, value in fields:
                 if self._is_answer_field(name):
                     if isinstance(value, Mapping):
-                        inner = (part for n, part in value.items() if self._is_answer_field(n))
-                        value = next(inner, None)
+                        inner_fields = filter(self._is_answer_field, value)
+                        value = next((value[field] for field in inner_fields), None)
                     answers.add(self._option(value) or "")
                 elif self._is_field_contrary(name, value):
                     return None

@@ -1,8 +1,8 @@
 """A rubric and a unit as texts for annotators (`PeopleText`) and for a prompt (`PromptText`), with
 the same words in both.
 
-Before that come the other forms of a unit's text: a conversation, as messages in the form of
-OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, with a description, as a data URI.
+Before these come the forms of a unit's text other than plain text: a conversation, as messages in
+the form of OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, as a data URI.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROLES = {
     "tool": "tool", "function": "tool",
 }  # fmt: skip
 """Roles by their names in messages."""
-_LISTS = ("messages", "conversation", "turns")
+_MESSAGE_LISTS = ("messages", "conversation", "turns")
 MOST_TURNS = 2_000
 
 
@@ -42,7 +42,7 @@ class Turn:
 def turns_of(cell: str) -> tuple[Turn, ...]:
     """Return the turns of a conversation in JSON: a list of messages, an object with such a list,
     one message, or the reply of a chat completion. Raises ValueError, which names the turn at
-    fault, where it is none of these.
+    fault, if it is none of these.
 
     >>> turns_of('[{"role": "user", "content": "Hi"}, {"from": "gpt", "value": "Hello"}]')
     (Turn(role='user', text='Hi', name=''), Turn(role='assistant', text='Hello', name=''))
@@ -59,12 +59,13 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
         elif "role" in messages and "content" in messages:
             messages = [messages]
         else:
-            messages = next((messages[name] for name in _LISTS if name in messages), None)
+            messages = next((messages[name] for name in _MESSAGE_LISTS if name in messages), None)
     if not isinstance(messages, list) or not messages:
         raise ValueError("it is no list of messages")
     if len(messages) > MOST_TURNS:
         raise ValueError(f"it has {len(messages):,} turns; at most {MOST_TURNS:,} can be shown")
-    turns = tuple(turn for n, message in enumerate(messages, 1) for turn in _turns(message, n))
+    numbered = enumerate(messages, start=1)
+    turns = tuple(turn for number, message in numbered for turn in _turns(message, number))
     if not turns:
         raise ValueError("its messages hold no text")
     return turns
@@ -113,7 +114,7 @@ def as_messages(turns: Iterable[Turn]) -> str:
 
 
 def with_appended_text(turns: tuple[Turn, ...], index: int, text: str) -> tuple[Turn, ...]:
-    """Return the turns with a text appended to that at this index."""
+    """Return the turns with a text appended to the turn at this index."""
     turn = turns[index]
     return (*turns[:index], replace(turn, text=turn.text + text), *turns[index + 1 :])
 
@@ -173,7 +174,7 @@ _PASSAGE_SOURCES = ("source", "title", "url", "file_name", "name", "id")
 
 def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
     """Return the passages of a list of texts, or of records with a text, as (text, source, other
-    fields of the record); none where the cell is no such list.
+    fields of the record); [] if the cell is not such a list.
 
     >>> passages_of("['It rained.']")
     [('It rained.', '', {})]
@@ -204,7 +205,7 @@ def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
 _URI = re.compile(r"data:(image/(?:png|jpeg|webp))(?:;alt=([^;,]*))?;base64,([A-Za-z0-9+/]+={0,2})")
 IMAGE_PREFIX = "data:image/"
 MISSING = "[image missing]"
-"""The words in place of an image that is not in the form in which a study keeps images."""
+"""The words in place of an image that is not in the form in which a study stores images."""
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
 _JFIF, _SCAN = 0xE0, 0xDA
@@ -260,7 +261,7 @@ def image_of(cell: str) -> Image | None:
 
 
 def in_words(cell: str) -> str:
-    """Return a unit's text, in words where it is an image.
+    """Return a unit's text, in words if it is an image.
 
     >>> in_words("A note"), in_words("data:image/png;base64,AAAA"), in_words("data:image/gif;,A")
     ('A note', '[image]', '[image missing]')
@@ -297,15 +298,15 @@ def _is_bare_jpeg(content: bytes) -> bool:
 
 # ---- prompts ------------------------------------------------------------------------------------
 PROMPT_VERSION = "4"
-"""Part of a grade's key: raise it whenever the frame around the rubric's words changes, or what is
-neutralised in a unit's texts.
+"""Part of a grade's key. Raise it when the frame around the rubric's words changes, or the tokens
+that are neutralised in a unit's texts.
 """
 
 TEXT_VARIABLES = {
     "prompt": "Prompt", "response": "Response", "prompt_a": "Prompt A", "response_a": "Response A",
     "prompt_b": "Prompt B", "response_b": "Response B",
 }  # fmt: skip
-"""Variables shown as blocks of their own wherever a rubric names them."""
+"""Variables that are shown as blocks if a rubric names them, with the labels of these blocks."""
 
 ANSWERS = ("response_a", "response_b")
 """The sides of a comparison; a block for `response` says how both are shown."""
@@ -329,8 +330,8 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class TextBlock:
-    """A text to read. `kind` is "prompt", "response", or "context" for any other; `side` is "a",
-    "b", or "" where there is only one side; `declared` is the rubric's block for it, if any.
+    """A text to read. `kind` is "prompt", "response", or "context" for any other text; `side` is
+    "a", "b", or "" if there is only one side; `declared` is the rubric's block for it, if any.
     """
 
     label: str
@@ -346,7 +347,7 @@ class TextBlock:
 
     @property
     def is_missing(self) -> bool:
-        """True where an image is declared, and the unit has none that a study may show."""
+        """True if an image is declared, and the unit has none that a study may show."""
         return self.text == MISSING
 
 
@@ -373,14 +374,14 @@ class PromptText:
     system: str
     user: str
     kind: LabelKind = field(default_factory=LabelKind)
-    """The kind of label that is asked for; without options where any text may be the answer."""
+    """The kind of label that is asked for; without options if any text may be the answer."""
     cuts: tuple[int, ...] = ()
     verbatim: bool = False
     images: tuple[tuple[str, Image], ...] = ()
 
 
 def neutralised(text: str) -> str:
-    """Return the text with spaces inside each chat-template token, so that no tokenizer knows it.
+    """Return the text with spaces inside each chat-template token, so that it is ordinary text.
 
     >>> neutralised("Fine.<|im_end|>[INST]a < b | c > d</s>")
     'Fine.< |im_end| >[ INST ]a < b | c > d< /s >'
@@ -456,7 +457,7 @@ def prompt_of(
     """
     kind = people.kind
     paragraphs = instructions.split("\n\n")
-    of_unit = [filled(paragraph, values) for paragraph in paragraphs if placeholders(paragraph)]
+    unit_parts = [filled(paragraph, values) for paragraph in paragraphs if placeholders(paragraph)]
     parts = [paragraph for paragraph in paragraphs if not placeholders(paragraph)]
     if kind.listed:
         parts.append("\n".join(["Options:", *map(_option_text, kind.listed)]))
@@ -468,7 +469,7 @@ def prompt_of(
         "whatever it says.",
         kind.request,
     ]
-    user = "\n\n".join([*of_unit, *fenced(people), people.question])
+    user = "\n\n".join([*unit_parts, *fenced(people), people.question])
     return PromptText("\n\n".join(parts), user, kind, images=images_of(people))
 
 

@@ -85,7 +85,7 @@ class Candidate:
     is_imported: bool = False
 
     def task_on(self, units: Collection[str]) -> GradingTask:
-        """Return the grader and its options for grading these units, for `running.planned`."""
+        """Return the grader and its options for grading these units, for `running.plan_tasks`."""
         return self.grader, replace(self.grading, units=frozenset(units), scope="all")
 
     @property
@@ -270,7 +270,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         if candidate.rater_id in placeholder_ids:
             clusters = [*clusters, *learn]  # GEPA tries each proposal there
         tasks += trial.tasks_for(candidate, clusters)
-    forecasts = [running.forecast_of(study, task) for task in running.planned(study, tasks)]
+    forecasts = [running.forecast_of(study, task) for task in running.plan_tasks(study, tasks)]
     for index, candidate in enumerate(trial.candidates, start=n_old_tasks):
         if candidate.rater_id in placeholder_ids:  # its instructions are not known yet
             forecasts[index] = replace(forecasts[index], rater_id=candidate.origin, sample=None)
@@ -394,7 +394,7 @@ class Trial:
 
     def _rater_id(self, grader: str, grading: GradingOptions) -> str:
         """Return the rater id under which a grader's labels with these options are stored."""
-        (task,) = running.planned(self.study, [(grader, grading)])
+        (task,) = running.plan_tasks(self.study, [(grader, grading)])
         return task.rater_id
 
     @property
@@ -629,7 +629,7 @@ class _Run:
                 self._prove(rounds, result.best)
         except _Stopped:  # no result is given before the test
             result.choice, result.chance, result.difference = None, math.nan, ""
-        result.run = rounds.so_far
+        result.run = rounds.summary
         if result.choice is not None:
             self._store_result(result.choice)
         return result
@@ -650,7 +650,7 @@ class _Run:
         """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
         trial = self.trial
         if self.rounds is None:
-            if any(len(task.questions) for task in running.planned(trial.study, tasks)):
+            if any(len(task.questions) for task in running.plan_tasks(trial.study, tasks)):
                 raise _Stopped
             return
         _check_finished(

@@ -32,7 +32,7 @@ _PORTS = {"http": 80, "https": 443}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A row of `providers.toml`, which describes the fields, or a provider named in study.toml.
-    `by_study` is True if study.toml gives the address; `declared` are its settings of the provider.
+    `by_study` is True if study.toml sets the address; `declared` are the settings in study.toml.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Provider:
 
 
 @cache
-def _rows() -> dict[str, Provider]:
+def _table() -> dict[str, Provider]:
     """Return the providers of `providers.toml`, by name."""
     table = table_of("evenhand.graders.providers", "providers.toml")
     return {name: Provider(name=name, **row) for name, row in table.items()}
@@ -57,16 +57,16 @@ def _rows() -> dict[str, Provider]:
 
 def known_providers(declared: DeclaredProviders) -> dict[str, Provider]:
     """Return the providers by name; settings in study.toml override the table. Raises InputError
-    where study.toml has an invalid setting, or a new provider without an address.
+    if study.toml has an invalid setting, or a new provider without an address.
     """
-    rows = _rows()
-    return rows | {
-        name: _provider_with(rows.get(name), name, settings) for name, settings in declared.items()
+    table = _table()
+    return table | {
+        name: _provider_with(table.get(name), name, settings) for name, settings in declared.items()
     }
 
 
 def _provider_with(provider: Provider | None, name: str, settings: ProviderSettings) -> Provider:
-    """Return a provider with the settings of study.toml, based on a row of the table if any."""
+    """Return a provider with its settings in study.toml, based on its row of the table, if any."""
     section, url = f"[providers.{name}] in study.toml", settings.base_url
     if name == "baseline" or not _NAME.fullmatch(name):
         raise InputError(f"{section}: choose a name of lower-case letters, digits and -")
@@ -90,7 +90,7 @@ def _provider_with(provider: Provider | None, name: str, settings: ProviderSetti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The address of a grader's requests and what may be sent there. `base_url` is empty where the
+    """The address of a grader's requests and what may be sent there. `base_url` is empty if the
     SDK's own client finds it. `is_own` is True for the provider's own address, where its key,
     headers and prices apply. `login` holds the credentials in the environment's address,
     `USER:PASSWORD@`.
@@ -109,7 +109,7 @@ class Endpoint:
 
     @property
     def address(self) -> str | None:
-        """The URL that a client connects to, with any login; None where the SDK finds it."""
+        """The URL that a client connects to, with any login; None if the SDK finds it."""
         return self.base_url.replace("://", f"://{self.login}", 1) or None
 
     @property
@@ -119,6 +119,7 @@ class Endpoint:
 
     @property
     def needs_key(self) -> bool:
+        """True if no request can be sent without a key."""
         return self.is_own and self.provider.key == "needed" and bool(self.provider.key_env)
 
     @property
@@ -149,8 +150,8 @@ class Endpoint:
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
     """Return the endpoint of a grader whose name has the address `typed` after its @, or "". Raises
-    InputError where the address of the environment or the table is not valid, or where study.toml
-    may not send there the variables that it names.
+    InputError if the address of the environment or the table is not valid, or study.toml may not
+    send the variables that it names there.
     """
     address, login = _own_address(provider)
     if typed and not (address and same_address(typed, address)):
@@ -163,7 +164,7 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
 
 
 def _check_declared(provider: Provider, address: str) -> None:
-    """Raise InputError where study.toml may not send the variables that it names to an address."""
+    """Raise InputError if study.toml may not send the variables that it names to an address."""
     settings = provider.declared
     if settings is None:
         return
@@ -171,16 +172,16 @@ def _check_declared(provider: Provider, address: str) -> None:
     if provider.by_study and not settings.key_env and os.environ.get(key_variable(address)):
         variables.append(("base_url", key_variable(address)))
     for setting, variable in variables:
-        if setting == "base_url" and "${" in settings.base_url:  # not yet to be filled in
+        if setting == "base_url" and "${" in settings.base_url:  # checked before it is filled in
             settings.check(f"[providers.{provider.name}] {setting}", variable, settings.base_url)
             continue
-        rows = [row for row in _rows().values() if row.key_env == variable]
-        urls = [url for row in rows for url in (row.base_url, _own_address(row)[0])]
-        is_home = any(url and _origin(url) == _origin(address) for url in urls)
-        is_same = not provider.by_study and any(row.name == provider.name for row in rows)
-        if setting == "key_env" and is_same:  # as without the section
+        owners = [row for row in _table().values() if row.key_env == variable]
+        urls = [url for owner in owners for url in (owner.base_url, _own_address(owner)[0])]
+        is_owners_address = any(url and _origin(url) == _origin(address) for url in urls)
+        is_owner = not provider.by_study and any(owner.name == provider.name for owner in owners)
+        if setting == "key_env" and is_owner:  # the key would be sent without the section, too
             continue
-        allowed = {key_variable(address), variable if is_home or is_same else ""}
+        allowed = {key_variable(address), variable if is_owners_address or is_owner else ""}
         settings.check(f"[providers.{provider.name}] {setting}", variable, address, allowed)
 
 
@@ -215,8 +216,8 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def filled_from_environment(text: str, source: str) -> str:
-    """Return a text with each `${NAME}` taken from the environment. Raises InputError where one is
-    not set, or holds characters that no header or address can carry.
+    """Return a text with each `${NAME}` taken from the environment. Raises InputError if one is not
+    set, or has characters that no header or address can have. `source` names the text.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -229,7 +230,7 @@ def filled_from_environment(text: str, source: str) -> str:
 
 
 def _own_address(provider: Provider) -> tuple[str, str]:
-    """Return (address, login) of the provider: from the environment, else the table, else empty."""
+    """Return (address, login) of a provider from the environment or the table, or ("", "")."""
     variable = provider.base_url_env
     if variable and (address := os.environ.get(variable, "").strip()):
         return _split_login(address, f"the address in {variable}")
@@ -242,7 +243,7 @@ def _own_address(provider: Provider) -> tuple[str, str]:
 
 def _split_login(url: str, source: str) -> tuple[str, str]:
     """Return a URL without its login, and the login as "USER:PASSWORD@" or "". Raises InputError
-    where the address is not valid; `source` names it.
+    if the address is not valid; `source` names it.
     """
     if not url:
         return "", ""
@@ -267,8 +268,8 @@ _FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
     """A grader as its user named it, and the endpoint where it is asked (None for a baseline).
-    `text` is the grader's `rater_id`: the name as typed, plus the address where the environment or
-    study.toml sets one that differs from the provider's public one. `base_url` is that address, or
+    `text` is the grader's `rater_id`: the name as typed, plus the address if the environment or
+    study.toml sets another one than the provider's public address. `base_url` is this address, or
     empty.
     """
 
@@ -298,7 +299,7 @@ def parse_spec(text: str, declared: Mapping[str, ProviderSettings] | None = None
     GraderSpec(text='openai:qwen3:8b@http://localhost:11434/v1', provider='openai', \
 model='qwen3:8b', base_url='http://localhost:11434/v1')
 
-    Raises InputError where the name is not valid, or carries a key: keys come from the environment
+    Raises InputError if the name is not valid, or has a key in it: keys come from the environment
     only, and no message repeats a possible key.
     """
     if _LOOKS_LIKE_KEY.search(text):
@@ -345,8 +346,8 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
 
 def _safe_part(text: str) -> str:
     """Return at most 80 characters of a grader's name, without what follows an @ (credentials)."""
-    head, at, _ = text.partition("@")
-    return head[:80] + ("@..." if at else "")
+    before_at, at_sign, _ = text.partition("@")
+    return before_at[:80] + ("@..." if at_sign else "")
 
 
 # ---- keys ---------------------------------------------------------------------------------------
@@ -354,7 +355,7 @@ _SECRETS = (
     "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "AWS_BEARER_TOKEN_BEDROCK",
     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS",
 )  # fmt: skip
-"""Further secrets, besides the table's keys, every KEY_..., and those that a study names."""
+"""Secrets in addition to the table's keys, every KEY_..., and those that a study names."""
 _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
 # Servers quote keys shortened or with asterisks, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
@@ -389,9 +390,9 @@ class Scrubber:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Add secrets that are removed from now on."""
-        new = set(secrets) - self._secrets
-        if new:
-            self._secrets |= new
+        new_secrets = set(secrets) - self._secrets
+        if new_secrets:
+            self._secrets |= new_secrets
             forms = set[str]()
             for secret in map(str.strip, self._secrets):
                 encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
@@ -410,7 +411,7 @@ class Scrubber:
     def from_environment(cls, declared: DeclaredProviders | None = None) -> Scrubber:
         """Return a scrubber of the environment's secrets and those that study.toml names."""
         names = {*_SECRETS, *(name for name in os.environ if name.startswith("KEY_"))}
-        names |= {row.key_env for row in _rows().values()} - {""}
+        names |= {row.key_env for row in _table().values()} - {""}
         for settings in (declared or {}).values():
             names |= {name for _, name in settings.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]
@@ -430,8 +431,8 @@ class Scrubber:
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return a JSON-able object without known secrets in any text, field names included."""
-        written = json.dumps(values)
-        if not any(form in written for form in self._json_forms):  # nearly always, and much faster
+        text = json.dumps(values)
+        if not any(form in text for form in self._json_forms):  # nearly always, and much faster
             return dict(values)
         clean: dict[str, Any] = self._scrub_value(values)
         return clean

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers import source
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, reply_text, text_in, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 from tests.exchange.conftest import written
@@ -401,32 +401,32 @@ def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"question": "Why?", "context": ["Since."], "top_k": Numeral("3")}, "Why?"),
+        ({"question": "Why?", "context": ["Since."], "top_k": source.Numeral("3")}, "Why?"),
         ({"model": "m", "messages": [message("user", "Why?")], "tools": [{"a": "b"}]}, "Why?"),
         ({"args": ["Why?"], "kwargs": {}}, "Why?"),
         ({"args": [], "kwargs": {"topic": "Why?"}}, "Why?"),
         ({"inputs": {"input": "Why?"}}, "Why?"),
         ({"question": "Why?", "answer": "So."}, '{"question": "Why?", "answer": "So."}'),
         ({"question": "Why?", "history": "Hi."}, '{"question": "Why?", "history": "Hi."}'),
-        ({"a": "Why?", "n": Numeral("1.50")}, '{"a": "Why?", "n": 1.5}'),
+        ({"a": "Why?", "n": source.Numeral("1.50")}, '{"a": "Why?", "n": 1.5}'),
         ("[not JSON", "[not JSON"),
         (None, ""),
         ({}, ""),
     ],
 )
 def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
-    assert text_in(given, ASKED) == text
+    assert source.text_in(given, source.PROMPT_KEYS) == text
 
 
 def test_what_only_the_model_saw_is_not_rated_and_context_is_found_within() -> None:
     parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "So."}]
-    assert text_in([message("assistant", parts)], ANSWERED) == "So."
-    said = {"type": "message", "role": "assistant"}
-    said["content"] = [{"type": "output_text", "text": "So."}]
-    output = [{"type": "reasoning", "summary": []}, said]
-    assert text_in({"object": "response", "model": "m", "output": output}, ANSWERED) == "So."
+    assert source.text_in([message("assistant", parts)], source.RESPONSE_KEYS) == "So."
+    content = [{"type": "output_text", "text": "So."}]
+    output = [{"type": "reasoning", "summary": []}, message("assistant", content, type="message")]
+    reply = {"object": "response", "model": "m", "output": output}
+    assert source.text_in(reply, source.RESPONSE_KEYS) == "So."
     given = {"inputs": {"question": "Why?", "documents": ["a", {"text": "b"}], "target": "So."}}
-    assert texts_of(given, {"output": "Hm."}) == {
+    assert source.texts_of(given, {"output": "Hm."}) == {
         "prompt": "Why?", "context": "a\n\nb", "reference": "So.", "response": "Hm."
     }  # fmt: skip
 
@@ -495,5 +495,5 @@ OTHERS = [
 
 def test_the_text_of_a_reply_is_what_is_shown_and_other_json_stays_as_it_is() -> None:
     """Replies as providers' APIs give them: never with the model or its usage."""
-    assert [form for form in FORMS if reply_text(form) != "Hi."] == []
-    assert [reply_text(cell) for cell in OTHERS] == OTHERS
+    assert [form for form in FORMS if source.reply_text(form) != "Hi."] == []
+    assert [source.reply_text(cell) for cell in OTHERS] == OTHERS

@@ -1,4 +1,4 @@
-"""Forms of requests other than Chat Completions and Messages: one module each.
+"""Forms of requests other than OpenAI's Chat Completions and Anthropic's Messages, a module each.
 
 A form is a module in this folder, named in `speaks` of `providers.toml` or of study.toml, with:
 
@@ -6,8 +6,8 @@ A form is a module in this folder, named in `speaks` of `providers.toml` or of s
 - `request(question)`, which returns the JSON object to send;
 - `read(reply)`, which returns the `Answer` in the JSON object of a reply.
 
-Keys, retries, budgets and stored facts are the same for every form. Where `read` raises KeyError,
-TypeError, ValueError or the like, the reply is stored as unreadable.
+Keys, retries, budgets and stored facts are the same for every form. If `read` raises a LookupError,
+TypeError, ValueError, AttributeError or RecursionError, the reply is stored as unreadable.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["Answer", "Form", "Question", "form_of", "is_form"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question to a model. `system` is empty for a subject; `schema` is the JSON schema of the
-    answer where a distribution is asked for.
+    """A question to a model: the system prompt ("" for a model under test), the user's message, and
+    the limit on output. `schema` is the JSON schema of the answer if a distribution is asked for.
     """
 
     model: str
@@ -37,8 +37,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The content of a reply. `unscored` is the reason if it holds no answer (refusal, truncated,
-    content_filter); `usage` counts `input_tokens` and `output_tokens`.
+    """The content of a reply. `unscored` is the reason if it has no answer ("refusal", "truncated"
+    or "content_filter"). `usage` has the numbers of `input_tokens` and `output_tokens`.
     """
 
     text: str
@@ -49,7 +49,7 @@ class Answer:
 
 
 class Form(Protocol):
-    """A module of this folder."""
+    """The functions of a module of this folder, as the docstring above describes them."""
 
     PATH: str
 
@@ -59,12 +59,11 @@ class Form(Protocol):
 
 
 def is_form(name: str) -> bool:
-    """Return True if this folder holds a form of that name."""
-    return (
-        bool(re.fullmatch(r"[a-z][a-z0-9_]*", name)) and find_spec(f"{__name__}.{name}") is not None
-    )
+    """Return True if this folder has a form of this name."""
+    is_module_name = re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None
+    return is_module_name and find_spec(f"{__name__}.{name}") is not None
 
 
 def form_of(name: str) -> Form:
-    """Return the form of that name. Raises ModuleNotFoundError if there is none."""
+    """Return the form of this name. Raises ModuleNotFoundError if there is none."""
     return cast(Form, import_module(f"{__name__}.{name}"))

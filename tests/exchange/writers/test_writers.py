@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.exchange.writers import FORMATS, Made, Material, check_out, format_of, save
+from evenhand.exchange.writers import FORMATS, Material, Output, check_out, format_of, save
 from harness.installing import installed, pip_command
 from tests.commands import python
 from tests.exchange.writers.sample import COMBINED, FORMULA, RATINGS, UNITS, material
@@ -26,7 +26,7 @@ from tests.exchange.writers.tools import PACKAGES
 HERE = Path(__file__).parent
 
 
-def made(name: str) -> Made:
+def made(name: str) -> Output:
     """The sample in a format; Argilla takes one grader, LangSmith ids that are UUIDs."""
     given = material("ann", "openai:gpt-x") if name == "argilla" else material()
     if name == "langsmith":
