@@ -23,6 +23,7 @@ from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import is_later, stored_instant
+from tests.cases import refused
 from tests.commands import Run
 from tests.exchange.conftest import Wrote
 from tests.exchange.test_items import ITEMS as ITEM_FILES
@@ -314,8 +315,7 @@ def test_a_model_s_labels_beside_those_of_people(wrote: Wrote) -> None:
 def test_raters_whose_names_show_nothing_are_asked_for(wrote: Wrote) -> None:
     names = {"ann": ANN, "ben": BEN, "gpt-4o": BEN}
     content = [item(n, annotations={who: x[n] for who, x in names.items()}) for n in ITEMS]
-    with pytest.raises(InputError, match="--human ann,ben --model gpt-4o"):
-        rows_of_file(wrote(content), ScaleOptions())
+    refused("--human ann,ben --model gpt-4o", rows_of_file, wrote(content), ScaleOptions())
     kinds = {"ann": "human", "ben": "human", "gpt-4o": "model"}
     rows, _ = rows_of_file(wrote(content), ScaleOptions(kinds=kinds))
     assert set(rows["rater_id"]) == {*names}
@@ -340,8 +340,7 @@ def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path, wrote: Wrote
     ],
 )
 def test_what_cannot_be_told_is_refused_by_its_path(content, says, wrote):
-    with pytest.raises(InputError, match=says):
-        rows_of_file(wrote(content), ScaleOptions())
+    refused(says, rows_of_file, wrote(content), ScaleOptions())
 
 
 ALL = [
@@ -369,7 +368,7 @@ def fault(read: Callable[[], object]) -> str:
     return said
 
 
-def refused(path: Path, form: str | None = None) -> str:
+def rows_fault(path: Path, form: str | None = None) -> str:
     return fault(lambda: rows_of_file(path, ScaleOptions(format=form)))
 
 
@@ -392,9 +391,9 @@ def test_no_bytes_make_a_traceback(data, tmp_path_factory):
     content = content[:at] + data.draw(st.binary(max_size=20)) + content[at + cut :]
     path = tmp_path_factory.getbasetemp() / f"file.{data.draw(st.sampled_from(('csv', 'json')))}"
     path.write_bytes(content)
-    refused(path)
+    rows_fault(path)
     refused_as_items(path)
-    refused(path, data.draw(st.sampled_from(FORMATS)))
+    rows_fault(path, data.draw(st.sampled_from(FORMATS)))
 
 
 def leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
@@ -428,7 +427,7 @@ def test_another_value_anywhere_makes_no_traceback(data, tmp_path_factory):
     within[last] = data.draw(NESTED)
     file = tmp_path_factory.getbasetemp() / "changed.json"
     file.write_text(json.dumps(content))
-    refused(file)
+    rows_fault(file)
     refused_as_items(file)
 
 
@@ -447,13 +446,13 @@ def test_an_archive_that_unpacks_without_end_is_refused(name, tmp_path, monkeypa
     several = {name: b"{}", f"samples/{name}": large, "b.jsonl": b" " * 2**22}
     bomb = packed({name: large} if name == "ann.jsonl" else several)
     file.write_bytes(bomb)
-    assert "f.zip unpacks to more than 1 MB" in refused(file)
+    assert "f.zip unpacks to more than 1 MB" in rows_fault(file)
     assert "f.zip unpacks to more than 1 MB" in refused_as_items(file)
     # What a member claims of its size is not believed.
     claimed = bomb.replace((3 * 1024**2).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     assert claimed != bomb
     file.write_bytes(claimed)
-    assert "unpacks to more than 1 MB" in refused(file)
+    assert "unpacks to more than 1 MB" in rows_fault(file)
 
 
 def test_a_damaged_member_a_broken_line_and_another_archive_are_named(tmp_path: Path) -> None:
@@ -471,7 +470,7 @@ def test_a_damaged_member_a_broken_line_and_another_archive_are_named(tmp_path: 
         ),
     ):
         (tmp_path / name).write_bytes(held)
-        assert said in refused(tmp_path / name)
+        assert said in rows_fault(tmp_path / name)
         assert name != "f.eval" or said in refused_as_items(tmp_path / name)
 
 
@@ -485,14 +484,16 @@ def test_a_workbook_that_claims_a_million_columns_is_bounded(tmp_path: Path) -> 
     )
     members[sheet] = members[sheet].replace(b"</sheetData>", far)
     (tmp_path / "f.xlsx").write_bytes(packed(members))
-    assert "more than 2,500 columns" in refused(tmp_path / "f.xlsx")
+    assert "more than 2,500 columns" in rows_fault(tmp_path / "f.xlsx")
 
 
 def test_deep_json_and_a_large_file_are_no_export(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "deep.json").write_text('{"results": ' + "[" * 50_000)
-    assert "deep.json holds JSON; write one JSON object a line" in refused(tmp_path / "deep.json")
+    assert "deep.json holds JSON; write one JSON object a line" in rows_fault(
+        tmp_path / "deep.json"
+    )
     monkeypatch.setattr(source, "MOST_BYTES", 1_000)
-    said = refused(FILES / "langfuse.json")
+    said = rows_fault(FILES / "langfuse.json")
     assert "langfuse.json" in said
     # A line is enough to know a tool's file, so that it is not taken for a table.
     for file in ("langsmith_runs.jsonl", "openinference.jsonl", "samples_office.jsonl"):
@@ -502,7 +503,7 @@ def test_deep_json_and_a_large_file_are_no_export(tmp_path: Path, monkeypatch) -
 
 def test_an_export_without_a_rating_says_what_was_left_out(wrote: Wrote) -> None:
     task = {"id": 1, "data": {}, "annotations": [{"was_cancelled": True}], "predictions": [7]}
-    said = refused(wrote([task]))
+    said = rows_fault(wrote([task]))
     assert said.startswith("f.json holds no rating. Read as a Label Studio export.")
     assert "cancelled annotations (1), predictions exported by id only (1)" in said
     # What no table can hold is taken out.

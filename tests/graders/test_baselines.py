@@ -8,6 +8,7 @@ from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader, Masses, PolarityReader, discretised_normal
 from evenhand.rubrics import Rubric, load_rubric
 from harness.studies import MarkedStudy, response_rubric
+from tests.cases import refused
 from tests.graders.grading import grade
 
 PLAIN = "Cities should close their centres to cars. Streets become safer and shops gain."
@@ -68,16 +69,14 @@ def test_a_contrast_favours_the_side_that_was_helped() -> None:
 
 
 def test_a_rubric_without_cues_or_with_those_of_the_wrong_kind_is_refused(marked_study) -> None:
-    with pytest.raises(InputError, match=r"'foo' has no \[lexical\] table.*add one"):
-        LexicalGrader(ordinal(None))
+    refused(r"'foo' has no \[lexical\] table.*add one", LexicalGrader, ordinal(None))
     pairs = load_rubric("even-handedness")
     with pytest.raises(InputError, match='kind = "contrast"'):
         LexicalGrader(pairs.model_copy(update={"lexical": ordinal().lexical}))
     with pytest.raises(InputError, match="one option for each side"):
         LexicalGrader(ordinal().model_copy(update={"lexical": pairs.lexical}))
     study = marked_study(rubrics=("hedging", ordinal(None)))
-    with pytest.raises(InputError, match="leave the rubric out"):
-        grade(study, ["baseline:lexical"])
+    refused("leave the rubric out", grade, study, ["baseline:lexical"])
     assert study.ratings().empty
     assert grade(study, ["baseline:lexical"], ["hedging"]).scored == 6
 

@@ -11,7 +11,6 @@ import pytest
 import sqlalchemy as sa
 from PIL import Image as Pictures
 
-from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, RunSummary, injection
 from evenhand.graders.injection import (
     AuditOptions,
@@ -36,6 +35,7 @@ from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.tables.ratings import ATTACKS, LONG_PLACEBO, PLACEBO
 from harness.replies import Call, Reply, completion, error, labelled
 from harness.studies import MarkedStudy
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade
 from tests.graders.killing import dying
@@ -132,8 +132,7 @@ def test_attacks_of_ones_own_are_asked_besides(tmp_path: Path) -> None:
 def test_a_file_of_attacks_that_is_none_is_refused(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "own.toml"
     file.write_text(text)
-    with pytest.raises(InputError, match=said):
-        suite.__wrapped__(file)
+    refused(said, suite.__wrapped__, file)
 
 
 def test_other_texts_or_another_prompt_are_another_suite(monkeypatch) -> None:
@@ -305,8 +304,7 @@ def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None
         ("units is 0", {"units": 0}),
         ("no rubric 'x'", {"grading": GradingOptions(rubrics=["x"])}),
     ):
-        with pytest.raises(InputError, match=said):
-            audit_injection(study, AuditOptions(grader, **options))
+        refused(said, audit_injection, study, AuditOptions(grader, **options))
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ from harness.studies import (
     with_labels,
     work_through,
 )
+from tests.cases import refused
 from tests.ratings_files import read_ratings
 
 pytestmark = pytest.mark.journey
@@ -105,11 +106,9 @@ def test_only_graders_of_every_pair_count(study):
     with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
         extend_sample(study, 4, "uncertainty")
     rate(study, "part", "5", "1", scope="sample")
-    with pytest.raises(InputError, match=r"no grader has graded all pairs"):
-        extend_sample(study, 4, "uncertainty")
+    refused(r"no grader has graded all pairs", extend_sample, study, 4, "uncertainty")
     rate(study, "one", "1")
-    with pytest.raises(InputError, match="all grades are alike and sure"):
-        extend_sample(study, 4, "uncertainty")
+    refused("all grades are alike and sure", extend_sample, study, 4, "uncertainty")
     rate(study, "two", "5", "1")
     change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
     told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
@@ -252,8 +251,7 @@ def test_a_bad_responses_file_is_named_by_row_and_nothing_half_made_stays(tmp_pa
 def test_what_no_study_is_made_of_or_in_is_refused(make_study):
     study, rubric = make_study(), load_rubric("refusal")
     pairs = study.folder.parent / "pairs.csv"
-    with pytest.raises(InputError, match="is not empty"):
-        create_study(study.folder, StudyPlan(pairs=pairs, rubrics=[rubric]))
+    refused("is not empty", create_study, study.folder, StudyPlan(pairs=pairs, rubrics=[rubric]))
     with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
         create_study(pairs.with_name("s"), StudyPlan(pairs=pairs, rubrics=[rubric] * 2))
 
@@ -375,8 +373,7 @@ def test_what_does_not_fit_is_refused_with_nothing_written(begun):
         ({"title": "Refusals, once more"}, 8, "another title"),
         ({"options": own.options[:4], "affirmative": ("4",)}, 8, "option keys"),
     ):
-        with pytest.raises(InputError, match=reason):
-            declare_rewording(begun, *reworded(**words), pairs)
+        refused(reason, declare_rewording, begun, *reworded(**words), pairs)
     assert (begun.folder / "study.toml").read_bytes() == before
     assert not (begun.folder / "rubrics" / "refusal-2.toml").exists()
 
@@ -389,15 +386,13 @@ def test_settings_that_do_not_fit_a_trial_are_refused(begun):
     with open_study(begun.folder) as again, pytest.raises(InputError, match="annotators read 'de'"):
         declare_rewording(again, *reworded(), 4)
     change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
-    with pytest.raises(InputError, match="no other wording"):
-        open_study(begun.folder)
+    refused("no other wording", open_study, begun.folder)
     change(rewording=None)
     declare_rewording(begun, *reworded(), 4)
     with open_study(begun.folder) as again, pytest.raises(InputError, match="tests one wording"):
         declare_rewording(again, *reworded("refusal-3"), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
-    with pytest.raises(InputError, match="name one of them"):
-        open_study(begun.folder)
+    refused("name one of them", open_study, begun.folder)
 
 
 def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):

@@ -19,6 +19,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.exchange.writers import FORMATS, Made, Material, check_out, format_of, save
 from harness.installing import installed, pip_command
+from tests.cases import refused
 from tests.commands import python
 from tests.exchange.writers.sample import COMBINED, FORMULA, RATINGS, UNITS, material
 from tests.exchange.writers.tools import PACKAGES
@@ -204,16 +205,14 @@ def test_a_folder_is_written_whole_or_not_at_all_and_over_nothing(tmp_path, monk
         save(made("argilla"), tmp_path / "set", FORMATS["argilla"])
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(InputError, match="is there already; name a new folder"):
-        check_out(tmp_path, FORMATS["hugging-face"])
+    refused("is there already; name a new folder", check_out, tmp_path, FORMATS["hugging-face"])
     with pytest.raises(InputError, match=r"x\.csv: the extension must be \.jsonl for Langfuse"):
         check_out(Path("x.csv"), FORMATS["langfuse"])
 
 
 def test_an_unknown_format_suggests_the_nearest() -> None:
     for name, nearest in (("langfus", "langfuse"), ("label_studo", "label-studio")):
-        with pytest.raises(InputError, match=rf"did you mean {nearest}\?"):
-            format_of(name)
+        refused(rf"did you mean {nearest}\?", format_of, name)
     for known in ("Label_Studio", "labelstudio"):
         assert format_of(known) is FORMATS["label-studio"]
 

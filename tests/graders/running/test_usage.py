@@ -29,6 +29,7 @@ from evenhand.study.store.store import grade_totals
 from harness.replies import DROPPED, Call, answer, error, message
 from harness.replies import Reply as Answer
 from harness.studies import MarkedStudy
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 
@@ -200,8 +201,7 @@ def test_temperature_and_seed_are_sent_and_stand_in_the_provenance(bench: Bench)
         (bench.claude, {"temperature": 3}, "temperature is 3; it must be from 0 to 2"),
         (bench.openai, {"seed": 1, "draws": 3}, "with a seed all draws would be one"),
     ):
-        with pytest.raises(InputError, match=said):
-            grade(study, [grader], **options)
+        refused(said, grade, study, [grader], **options)
 
 
 def test_what_a_gateway_says_it_charged_is_the_cost_or_what_the_study_says(bench: Bench) -> None:

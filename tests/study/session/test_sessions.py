@@ -61,6 +61,7 @@ from evenhand.study.store.schema import (
 )
 from evenhand.study.store.store import add_event, remarks_table
 from harness.studies import ASKS, CODES, MORE_CODES, claim_of, label_all, submit, task_of
+from tests.cases import refused
 
 PRACTICE = """
 [[unit]]
@@ -476,8 +477,7 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
     study = make_session()
     raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
     assert rater_of(study, prolific_id("p1")) == rater_of(study, raters["p1"]) == raters["p1"]
-    with pytest.raises(InputError, match="nobody called 'p7' has taken part"):
-        rater_of(study, "p7")
+    refused("nobody called 'p7' has taken part", rater_of, study, "p7")
     Sessions(study).release(raters["p5"], "returned")
     enter(study, "p5", "second")
     said = (
@@ -500,8 +500,7 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
         ("Participant id,Status\np1,", "row 2: Status is empty"),
     ):
         path.write_text(text)
-        with pytest.raises(InputError, match=sentence):
-            released_submissions(study, path)
+        refused(sentence, released_submissions, study, path)
 
 
 @pytest.mark.parametrize(
@@ -644,8 +643,7 @@ def test_each_side_has_as_many_people_as_its_quota(make_session, any_database):
     study = make_session(QUOTAS + "[pay]\ncomplete = 6\ncurrency = 'GBP'\n", **any_database)
     sessions, desk = Sessions(study), AnnotationDesk(study)
     assert sessions.steps == ["side", "labelling"]
-    with pytest.raises(InputError, match="'Up' is none of the answers"):
-        come(sessions, "ann", "Up")
+    refused("'Up' is none of the answers", come, sessions, "ann", "Up")
     people = {"ann": "Left", "ben": "Right", "cy": "Left"}
     assert [come(sessions, *each) for each in people.items()] == [IN] * 3
     late = {"dan": "Left", "eve": "Right", "flo": "Neither"}

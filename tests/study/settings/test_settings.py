@@ -29,6 +29,7 @@ from evenhand.study.settings.study_toml import (
 )
 from evenhand.study.store.logs.decisions import acts, note_settings
 from harness.studies import panel_study, work_through
+from tests.cases import refused
 from tests.commands import python
 
 WRITTEN = """# our study
@@ -192,8 +193,7 @@ def test_what_does_not_hold_together_is_refused_in_a_sentence(study):
 
 def test_what_the_study_rests_on_is_not_changed(study):
     for changes in ({"": {"seed": 2}}, {"sample": {"pairs": 2}}, {"session": {"hosts": ["x"]}}):
-        with pytest.raises(InputError, match="cannot be changed here: "):
-            saved(study, changes)
+        refused("cannot be changed here: ", saved, study, changes)
     saved(study, {"annotation": {"pairs_per_block": 2}})
     assert not changing.has_begun(study)
     work_through(AnnotationDesk(study), "ann", 1)

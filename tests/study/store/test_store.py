@@ -63,6 +63,7 @@ from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
 from harness.studies import label_all, submit, task_of, upgraded_without, work_through
+from tests.cases import refused
 from tests.commands import python
 from tests.ratings_files import read_ratings
 
@@ -167,24 +168,20 @@ def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
     made = Store.connect("other.db", folder, create=True)
     assert (folder / "other.db").stat().st_mode & 0o777 == 0o600
     made.create_tables()
-    with pytest.raises(InputError, match="holds a study already"):
-        made.create_tables()
+    refused("holds a study already", made.create_tables)
     made.close()
     for name in ("../elsewhere.db", "sqlite:////tmp/elsewhere.db"):
-        with pytest.raises(InputError, match="store"):
-            Store.connect(name, folder)
+        refused("store", Store.connect, name, folder)
 
 
 def test_a_password_from_the_environment_goes_only_where_the_operator_says(folder, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "secret")
     for own in ("ann:word@db/x", "ann@db/x?password=word"):
         check_store(f"postgresql://{own}", folder)
-    with pytest.raises(InputError, match="PGPASSWORD"):
-        check_store("postgresql://ann@db/x", folder)
+    refused("PGPASSWORD", check_store, "postgresql://ann@db/x", folder)
     confirm("postgresql://ann@db/x")
     check_store("postgresql://ann@db/x", folder)
-    with pytest.raises(InputError, match="PGPASSWORD"):
-        Database.connect(f"postgresql://ann@{PORT}/x", folder)
+    refused("PGPASSWORD", Database.connect, f"postgresql://ann@{PORT}/x", folder)
     with pytest.raises(StoreAway):  # who makes a store there has said where
         Database.connect(
             f"postgresql://ann@{PORT}/x", folder, create=True, patience=1
@@ -236,8 +233,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
         open_study(folder)
     (folder / "study.db").rmdir()
     (folder / "study.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
-        open_study(folder)
+    refused("is no store of an evenhand study, or it is damaged", open_study, folder)
     shutil.move(moved, folder / "study.db")
     with open_study(folder) as study:
         assert store_state(study) == StoreState(read=True, write=True)
@@ -529,15 +525,13 @@ def test_imported_ratings_must_fit_the_study(make_study):
         ({"rubric": ""}, "row 2: the rubric is empty"),
         *(({"label": "", "rater_kind": kind}, empty) for kind in ("human", "model")),
     ):
-        with pytest.raises(InputError, match=re.escape(says)):
-            taken(**wrong)
+        refused(re.escape(says), taken, **wrong)
     assert study.ratings().empty
     for label in ("1", "2", "1"):  # an import may take back what another said
         assert taken(label=label, created_at="2026-01-01T00:00:00+00:00") == (1, 0)
         assert study.ratings()["label"].tolist() == [label]
         assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
-    with pytest.raises(InputError, match=r"f\.csv, row 2: rater 'r' is model here and human in"):
-        taken(rater_kind="model")
+    refused(r"f\.csv, row 2: rater 'r' is model here and human in", taken, rater_kind="model")
     # A grade from elsewhere may be a probability alone, a person's label not.
     about = {"rater_id": "g", "rater_kind": "model", "label": "", "p_positive": "0.25"}
     assert [taken(**about) for _ in range(2)] == [(1, 0), (0, 1)]
@@ -545,8 +539,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
     assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
     totals = grade_totals(study.store).iloc[0]
     assert (totals["labelled"], totals["unscored"]) == (1, 0)
-    with pytest.raises(InputError, match="neither a label"):
-        taken(**about | {"rater_kind": "human", "rater_id": "ann"})
+    refused("neither a label", taken, **about | {"rater_kind": "human", "rater_id": "ann"})
     assert len(study.ratings()) == 2
     rows = validate_ratings(pd.DataFrame([said, said | {"rater_id": "s"}]))
     draws = rows.assign(draw=pd.array([1, None], dtype="Int64"))  # one may be missing
@@ -593,8 +586,7 @@ def test_two_extensions_at_once_are_one(make_study):
     sample = study.store.sample()
     more = [pair for pair in study.store.pairs()["pair_id"] if pair not in sample]
     study.store.extend_sample(sample, more[:1])
-    with pytest.raises(InputError, match="the sample was enlarged meanwhile"):
-        study.store.extend_sample(sample, [])
+    refused("the sample was enlarged meanwhile", study.store.extend_sample, sample, [])
 
 
 @pytest.mark.slow
@@ -935,11 +927,9 @@ def test_a_file_that_is_none_is_refused(make_study, tmp_path):
     cells = [("attack", "none of ours"), ("draw", "-1")]
     for column, cell in (*cells, *(("probabilities", each) for each in wrong)):
         write_table(written.assign(**{column: cell}), file)
-        with pytest.raises(InputError, match=r"attacked\.csv, row 2: attack, draw or prob"):
-            read_attacked(file)
+        refused(r"attacked\.csv, row 2: attack, draw or prob", read_attacked, file)
         write_table(written.drop(columns=column), file)
-        with pytest.raises(InputError, match=f"no column '{column}'"):
-            read_attacked(file)
+        refused(f"no column '{column}'", read_attacked, file)
 
 
 def test_a_batch_is_under_way_from_when_it_is_intended_until_its_grades_are_there(make_study):
