@@ -761,18 +761,6 @@ def test_a_version_that_is_not_known(version, old_study):
     refused(r"newer than|damaged|run `evenhand store upgrade`", open_study, old_study)
 
 
-def test_a_missing_column_is_a_sentence(make_study):
-    for sql, says in (
-        ("ALTER TABLE remarks DROP COLUMN reason", "table remarks lacks the column reason"),
-        ("DROP TABLE look_events", "table look_events lacks the column"),
-    ):
-        study = make_study()
-        with study.store.write() as connection:
-            connection.execute(sa.text(sql))
-        study.close()
-        refused(says, open_study, study.folder)
-
-
 PAIRS, RATERS, ANSWERS = 200, 6, 60
 EXCLUDED = "rater-1"
 KILLS = 5
