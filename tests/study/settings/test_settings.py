@@ -10,6 +10,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pydantic import ValidationError
 
@@ -18,14 +19,25 @@ from evenhand.errors import InputError
 from evenhand.study import Study, changing, open_study
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.analysis import (
+    AnalysisSettings,
+    DecisionSettings,
+    PublishedFigure,
+    read_published,
+    with_changes,
+)
 from evenhand.study.settings.sections import _PATTERN_WORDS, Section, fault_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     OidcSettings,
+    ProviderSettings,
     StudyConfig,
+    declarations,
+    fault_of_address,
+    read_model_settings,
     with_entry,
     with_values,
+    without_hosts,
 )
 from evenhand.study.store.logs.decisions import acts, note_settings
 from harness.studies import panel_study, work_through
@@ -350,3 +362,91 @@ def test_what_is_not_safe_or_names_nobody_is_refused():
             with pytest.raises(ValidationError) as refusal:
                 OidcSettings.model_validate(SET | {key: value})
             assert "hunter2" not in str(refusal.value.errors()[0]["msg"])
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("https://h.example:8000/v1", ""),
+        ("http://localhost/v1", ""),
+        ("ftp://h", "must begin with http"),
+        ("https://user@h", "holds credentials"),
+        ("https://:word@h", "holds credentials"),
+        ("https://h/v1?key=x", "must end before any"),
+        ("https://h/v1#x", "must end before any"),
+        ("https://h:port/v1", "is not a valid address"),
+        ("https://", "is not a valid address"),
+        ("https://h/a b", "is not a valid address"),
+    ],
+)
+def test_an_address_of_a_server_is_sound_or_its_fault_is_named(url, fault):
+    assert fault_of_address(url).startswith(fault) and bool(fault_of_address(url)) == bool(fault)
+    if fault:
+        with pytest.raises(ValidationError, match=fault):
+            ProviderSettings(base_url=url)
+
+
+def test_a_server_says_which_variables_it_uses_and_what_is_no_header_is_refused():
+    used = {"x-a": "${A} ${B}", "x-b": "plain"}
+    server = ProviderSettings(base_url="https://h/${C}", key_env="D", headers=used)
+    assert [*server.variables()] == [
+        ("base_url", "C"), ("headers.x-a", "A"), ("headers.x-a", "B"), ("key_env", "D"),
+    ]  # fmt: skip
+    for wrong in ({"a b": "x"}, {"x-a": "a\nb"}, {"x-a": "${}"}, {"x-a": "${1}"}):
+        with pytest.raises(ValidationError, match="header"):
+            ProviderSettings(headers=wrong)
+    with pytest.raises(ValidationError, match="never the key itself"):
+        ProviderSettings(key_env="sk-12")
+
+
+def test_hosts_are_commented_out_and_declared(tmp_path):
+    hosts = '[providers.lab]\nbase_url = "https://h"\n'
+    text = f'{WRITTEN}\n{hosts}[oidc]\nclient_id = "x"\n'
+    bare, names = without_hosts(text, "left out")
+    assert names == ["[providers.lab]", "[oidc]"]
+    assert tomllib.loads(bare) == tomllib.loads(WRITTEN)
+    assert '# left out\n# [providers.lab]\n# base_url = "https://h"\n' in bare
+    assert without_hosts(WRITTEN, "left out") == (WRITTEN, [])
+    (tmp_path / "models.toml").write_text(hosts + '[prices."m"]\ninput = 2\noutput = 3\n')
+    models = read_model_settings(tmp_path / "models.toml")
+    assert models.changes == {
+        "providers.lab": {"base_url": "https://h"}, "prices.m": {"input": 2.0, "output": 3.0},
+    }  # fmt: skip
+    assert [*declarations(models)] == ["[providers.lab]"]
+    refused("there is no file", read_model_settings, tmp_path / "none.toml")
+    for store, own in (("study.db", []), ("postgresql://h/d", ["store"]), ("${URL}", ["store"])):
+        config = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "store": store, "oidc": SET}
+        assert [*declarations(StudyConfig.model_validate(config))] == [*own, "[oidc]"]
+
+
+def test_leanings_orient_pairs_and_published_figures_have_units(tmp_path):
+    settings = AnalysisSettings(leanings={"left": ["l", "m"], "right": ["r"]})
+    assert (settings.sides, AnalysisSettings().sides) == (("left", "right"), ("side a", "side b"))
+    sides = pd.DataFrame({"prompt_a_group": list("lrlxm"), "prompt_b_group": list("rmmrl")})
+    assert settings.orientation(sides).tolist() == [1, -1, 0, 0, 0]
+    about = {"rubric": "r", "statistic": "s", "between": "people", "of": "b"}
+    percent, bound, kappa = (
+        PublishedFigure(**about, value=value, unit=unit)
+        for value, unit in (("94", "percent"), (">99", "percent"), ("0.6", "coefficient"))
+    )
+    assert [each.printed for each in (percent, bound, kappa)] == ["94%", ">99%", "0.6"]
+    assert [each.in_ours for each in (percent, bound, kappa)] == [0.94, 0.99, 0.6]
+    assert [each.beside_ours for each in (percent, kappa)] == ["0.94 (94%)", "0.6"]
+    for value, unit, says in (
+        ("94", "", "s of b has no unit; name one of"),
+        ("94", "metres", "has the unit 'metres'"),
+        ("101", "percent", "is '101', which is no percent"),
+        ("much", "coefficient", "is 'much', which is no coefficient"),
+    ):
+        with pytest.raises(ValidationError, match=says):
+            PublishedFigure(**about, value=value, unit=unit)
+    refused("published is 'none.toml'; name", read_published, "none.toml", tmp_path)
+    assert read_published("stance", tmp_path).citation
+
+
+def test_the_rule_names_each_limit():
+    people = DecisionSettings(across_rubrics="holm", bias_bound=0.25, min_clusters=77)
+    assert "0.25" in people.rule(0.1) and "77" in people.rule(0.1)
+    assert people.rule(0.1) != DecisionSettings(bias_bound=0.25, min_clusters=77).rule(0.1)
+    gold = DecisionSettings(reference="gold", reference_kappa=0.55, reference_sensitivity=0.65)
+    assert all(part in gold.rule(0.1) for part in ("gold", "0.55", "0.65", "0.8"))

@@ -23,12 +23,17 @@ from evenhand.exchange.readers.reading import read_export
 from evenhand.study import open_study
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import (
+    commonest,
     first_repeat,
+    fold,
+    listed,
+    lookalikes,
     refuse_columns,
     require_columns,
     require_rows,
+    unit_columns,
 )
-from evenhand.study.tables.files import tighten
+from evenhand.study.tables.files import atomic_write, check_folder, tighten
 from evenhand.study.tables.ratings import (
     MOST_MARKS,
     Mark,
@@ -36,6 +41,7 @@ from evenhand.study.tables.ratings import (
     other_way_round,
     pieces,
     read_marks,
+    stored_instant,
     written_marks,
 )
 from harness.studies import write_pairs, write_responses
@@ -402,3 +408,109 @@ def test_one_that_others_could_read_is_closed_with_a_note(study, caplog, monkeyp
 
     monkeypatch.setattr(Path, "chmod", read_only)
     assert tighten(study) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("t.csv", b"PK\x03\x04..[Content_Types]", "is a workbook of Excel or another"),
+        ("t.csv", b"PK\x03\x04..", "is a ZIP archive; unpack it first"),
+        ("t.csv", b"\xd0\xcf\x11\xe0", "is a workbook of an old Excel"),
+        ("t.csv", b"\x1f\x8b", "is compressed; unpack it with gunzip"),
+        ("t.csv", b"\xff\xfea", "line 1: the file is UTF-16"),
+        ("t.csv", b"PAR1", "give it the extension .parquet"),
+        ("t.csv", b"\xef\xbb\xbf {", "give it the extension .jsonl"),
+        ("t.json", b'{"a": 1}', "give it the extension .jsonl"),
+        ("t.json", b'{"a":\n1}', "give it the extension .jsonl"),
+        ("t.csv", b'[{"a": 1}]', "holds one JSON list; give it the extension .json"),
+        ("t.xlsx", b"a,b", "the extension must be .csv, .jsonl or .parquet; save its sheet"),
+        ("t.doc", b"a,b", "the extension must be .csv, .jsonl or .parquet$"),
+        ("none.csv", None, "there is no file none.csv in"),
+        ("", None, "is a folder; name a file in it"),
+        ("t.csv", b"[a],b\n", ""),
+        ("t.json", b'{"a": 1}\n{"a": 2}\n', ""),
+        ("t.PQ", b"PAR1", ""),
+        ("t.ndjson", b"{}", ""),
+    ],
+)
+def test_a_file_that_is_not_what_its_extension_says_is_named(tmp_path, name, content, says):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    if says:
+        refused(says, formats.refuse_foreign, tmp_path / name)
+    else:
+        formats.refuse_foreign(tmp_path / name)
+
+
+def test_a_value_is_a_cell_as_a_reader_would_write_it():
+    for value, cell in (
+        ("a", "a"), (None, ""), (float("nan"), ""), (pd.NA, ""), (pd.NaT, ""), (2.0, "2"),
+        (2.5, "2.5"), (True, "True"), (np.int64(3), "3"), (np.array([1, 2]), "[1, 2]"),
+        ((1, "ü"), '[1, "ü"]'), ({"b", "a"}, '["a", "b"]'), ({"a": None}, '{"a": null}'),
+    ):  # fmt: skip
+        assert formats.cell_text(value) == cell
+
+
+def test_a_workbook_holds_no_formula_and_what_excel_would_cut_is_refused(tmp_path, monkeypatch):
+    from openpyxl import load_workbook
+
+    table = pd.DataFrame({"text": ["=1+1", "a\x01b", None], "number": [1.5, 2.0, 3.5]})
+    (tmp_path / "t.xlsx").write_bytes(formats.xlsx_bytes(table, "t.xlsx"))
+    sheet = load_workbook(tmp_path / "t.xlsx").active
+    assert [*sheet.values] == [("text", "number"), ("=1+1", 1.5), ("a\ufffdb", 2), (None, 3.5)]
+    assert [sheet.cell(row, 1).data_type for row in (2, 3)] == ["s", "s"]
+    assert [sheet.cell(row, 1).quotePrefix for row in (2, 3)] == [True, False]
+    monkeypatch.setattr(formats, "_EXCEL_ROWS", 4)
+    formats.xlsx_bytes(table, "t.xlsx")
+    refused("and here are 6 and 5; write", formats.xlsx_bytes, pd.concat([table, table[:1]]), "t")
+    long = pd.DataFrame({"text": ["x" * 32_767]})
+    formats.xlsx_bytes(long, "t.xlsx")
+    refused("here are 32,768 and 2", formats.xlsx_bytes, long + "x", "t.xlsx")
+
+
+def test_times_of_every_form_are_kept_in_utc():
+    second = "2026-05-01T08:30:00"
+    for text, kept in (
+        ("1777624200", f"{second}.000+00:00"),
+        ("1777624200123", f"{second}.123+00:00"),
+        ("1777624200123456", f"{second}.123456+00:00"),
+        ("1777624200123456000", f"{second}.123456+00:00"),
+        ("2026-05-01", "2026-05-01T00:00:00.000+00:00"),
+        (" 2026-05-01 08:30 utc ", f"{second}.000+00:00"),
+        ("2026-05-01T10:30:00,5+0200", f"{second}.500+00:00"),
+        ("2026-05-32", ""),
+        ("0001-01-01T00:00+23:00", ""),
+        ("17776242", ""),
+    ):
+        assert stored_instant(text) == kept, text
+
+
+def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path):
+    (tmp_path / "f").write_text("before")
+    for path, says in (
+        (tmp_path / "none" / "f", "there is no folder"),
+        (tmp_path, "is a folder; name a file"),
+        (Path(os.devnull), "is a device; name a file"),
+    ):
+        refused(says, atomic_write, path, b"after")
+    with pytest.raises(TypeError):
+        atomic_write(tmp_path / "f", "no bytes")
+    assert (tmp_path / "f").read_text() == "before"
+    atomic_write(tmp_path / "f", b"after")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("f", b"after")]
+    assert (tmp_path / "f").stat().st_mode & 0o777 == 0o600
+    refused("f is a file; name a folder", check_folder, tmp_path / "f" / "deep")
+    check_folder(tmp_path / "new" / "deep")
+
+
+def test_names_are_folded_and_told_apart():
+    column = pd.Series(["a\u200b b", "c", "a b"])
+    assert fold(column).tolist() == ["a b", "c", "a b"]
+    assert fold(column[1:]) is not column and fold(column[1:]).equals(column[1:])
+    assert lookalikes(["Yes", "no", "yes.", "Yes", "NO "]) == [["Yes", "yes."], ["no", "NO "]]
+    assert commonest(["yes", "Yes"], {"yes": 2, "Yes": 2}) == "Yes"
+    assert commonest(["yes", "Yes"], {"yes": 3, "Yes": 2}) == "yes"
+    assert unit_columns(["x", "item", "unit"]) == ["unit", "item"]
+    many = [f"n{n}" for n in range(50)]
+    assert listed(["a", "b\n"]) == r"a, 'b\n'"
+    assert listed(many).startswith("n0, n1, ") and listed(many).endswith(" more")
