@@ -111,9 +111,9 @@ def hanging() -> Iterator[Hanging]:
     server.end()
 
 
-@pytest.mark.slow
-def test_what_is_restored_is_the_study(database, labelled, tmp_path):
-    study = labelled(**database)
+@pytest.mark.journey
+def test_what_is_restored_is_the_study(any_database, labelled, tmp_path):
+    study = labelled(**any_database)
     (study.folder / "practice.toml").write_text("# named in study.toml")
     (study.folder / "report").mkdir()
     (study.folder / "report" / "report.md").write_text("a report")
@@ -507,7 +507,7 @@ def differences(location: str, folder: Path):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_there_and_back(labelled, new_postgresql):
     study = labelled()
     folder, ratings, url = study.folder, study.ratings(), new_postgresql()
@@ -668,7 +668,7 @@ def upgraded(folder: Path) -> None:
     assert differences(read_config(folder).store, folder) == []
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
     before, of = content(old_study / "study.db"), columns(old_study / "study.db")
     assert len(before["labels"]) == 12

@@ -110,9 +110,7 @@ def test_a_password_lets_in_under_its_role_and_is_not_in_the_store(store):
     with pytest.raises(InputError, match="expired"):
         access.read_login(store, access.sign_in(store, "ada", "another password", minutes=0))
     role_of(store, PASSWORD, "typed into the wrong field", "203.0.113.5")
-    with store.read() as connection:
-        rows = connection.execute(sa.select(account_events)).all()
-        attempts = connection.execute(sa.select(login_attempts)).all()
+    rows, attempts = (store.rows(sa.select(table)) for table in (account_events, login_attempts))
     assert [row.kind for row in rows] == ["set"] * 3  # nothing is written over
     assert all(row.password_hash.startswith("$argon2id$") for row in rows)
     assert not [each for each in (PASSWORD, "203.0.113.5") if each in str(rows) + str(attempts)]
@@ -247,8 +245,7 @@ def test_what_counts_no_more_is_forgotten(guarded, clock):
     tries(guarded, "lea", HOME, PASSWORD)
 
     def kept() -> list[int]:
-        with guarded.read() as connection:
-            return list(connection.execute(sa.select(login_attempts.c.admitted)).scalars())
+        return guarded.values(sa.select(login_attempts.c.admitted))
 
     assert len(kept()) == 41
     clock.wait(3601)
@@ -465,7 +462,7 @@ def test_what_is_missing_is_named(monkeypatch):
     refused(r"evenhand\[oidc\]", access.client_secret, settings)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 @pytest.mark.parametrize("role", ["lead", "expert"])
 def test_who_came_by_a_link_takes_nobodys_account_along(tmp_path, role):
     """Not even that of somebody who is called as they are."""
@@ -589,6 +586,19 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
     refused("a code alone", access.admit, study, {"rater": "bo"})
     disable_account(study.store, "bo")
     refused("log in again", access.admit, study, {}, login)
+
+
+def test_a_ticket_shows_one_raters_panel_in_one_browser_while_they_are_let_in(make_session):
+    study, closed = make_session(), make_session(CLOSED)
+    came = access.admit(study, {"rater": "ann"})
+    ticket = access.make_ticket(study, came, "", "hers")
+    assert access.read_ticket(study, ticket, "hers") == came
+    refused("link is not valid", access.read_ticket, study, ticket, "another's")
+    refused("link is not valid", access.read_ticket, closed, ticket, "hers")
+    ticket = access.make_ticket(closed, access.admit(closed, invite(closed, "ben")), "", "his")
+    assert access.read_ticket(closed, ticket, "his").rater_id == "ben"
+    access.revoke_invites(closed, "ben")
+    refused("this link was revoked", access.read_ticket, closed, ticket, "his")
 
 
 def test_who_cannot_be_invited_or_for_so_long(make_session):

@@ -1186,7 +1186,7 @@ def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(
     task = task_of(desk, "r1").task_id
     flags = [Flag(submit_id=f"f{n}", task_id=task, reason="other", text=f"{n}") for n in range(22)]
     send(desk, "r1", *flags)
-    numbers = study.store.values(sa.select(remarks.c.event_id))
+    numbers = study.store.values(sa.select(remarks.c.event_id).order_by(remarks.c.event_id))
     with study.store.write() as connection:
         for at, kind in ((1, "answered"), (0, "answered"), (2, "closed"), (21, "withdrawn")):
             event = {"flag_id": numbers[at], "kind": kind, "text": f"to {at}", "done_by": "lead"}

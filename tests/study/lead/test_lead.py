@@ -18,12 +18,13 @@ from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements as cases
 from evenhand.study.lead import progress as lead
 from evenhand.study.lead.disagreements import reopen as reopen_case
-from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.imports import import_ratings, names_of_study
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
 from evenhand.study.store.store import remarks_table, standing
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.tables.ratings import Mark, validate_ratings
 from harness.studies import (
+    mark_words,
     response_rubric,
     task_of,
     upgraded_without,
@@ -147,6 +148,52 @@ def test_answers_stand_with_what_the_others_said(make_study):
     exclude(study.store, "ben", "too fast")
     assert lead.confusions(study, "ann") == {}
     assert lead.rater_answers(study, "nobody").empty
+
+
+def test_the_work_ahead_is_reading_and_deciding(make_study):
+    own = {"rubrics": ["refusal", "even-handedness"], "raters_per_unit": 3, "sample": 3}
+    study = make_study(pairs=4, **own, annotation={"subjects": ["s1"]})
+    single, paired = lead.workload(study)  # of six responses of three words, to three pairs
+    assert (single.rubric, single.units, single.words, single.judgments) == ("refusal", 6, 18, 18)
+    assert (paired.units, paired.raters, paired.judgments) == (3, 3, 9)
+    assert single.hours == pytest.approx(3 * 18 / 238 / 60 + 18 * 5 / 3600)
+    minutes = 60 * (single.hours + paired.hours) / 3
+    assert lead.annotator_minutes(study) == pytest.approx(minutes)
+    for most, share in ((2, 2 / 9), (99, 1)):
+        limited = make_study(
+            pairs=4, **own, annotation={"subjects": ["s1"], "units_per_rater": most}
+        )
+        assert lead.annotator_minutes(limited) == pytest.approx(minutes * share)
+    assert lead.workload(make_study(responses=None)) == ()
+    assert lead.annotator_minutes(make_study(responses=None)) == 0
+
+
+def test_what_stands_beside_a_disagreement(make_study):
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(study, {"r1": "11", "r2": "2-", "g": "45"}, graders=["g"])
+    one, two = (("p0001|s|a", "refusal"), ("p0001|s|b", "refusal"))
+    assert cases.grader_labels(study) == {one: {"g": "4"}, two: {"g": "5"}}
+    assert cases.queue_length(study) == 1
+    marks = {who: Mark("response", start, 3) for start, who in enumerate(("r1", "r2"))}
+    for who, mark in marks.items():
+        mark_words(study, who, mark)
+    assert cases.counted_marks(study, one) == [*marks.items()]
+    exclude(study.store, "r2", "too fast")
+    assert cases.counted_marks(study, one) == [("r1", marks["r1"])]
+    about = {"rubric": "refusal", "unit_id": one[0], "grader": "g"}
+    cases.sort_disagreement(study, "lead", **about, kind="people_wrong")
+    assert cases.held_out_units(study, "refusal") == ["p0002|s|a", "p0002|s|b"]
+    refused("no labels on this item that count", cases.reopen, study, ("p0002|s|a", "refusal"))
+
+
+def test_names_that_look_alike_are_joined_where_that_is_said(make_study):
+    study = make_study(pairs=1, subjects=("s",), rubrics=["refusal"])
+    with_labels(study, {"Ann": "1"})
+    rows = pd.DataFrame({"unit_id": ["p0001|s|a", "p9|s|a"], "rater_id": ["ann", "ben"]})
+    refused("'ann' looks like 'Ann' of the study; say", names_of_study, study, rows, None)
+    for joins, rater in ((True, "Ann"), (False, "ann")):
+        found = names_of_study(study, rows, joins)
+        assert found.to_numpy().tolist() == [["p0001|s|a", rater], ["p9|s|a", "ben"]]
 
 
 REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal
@@ -415,7 +462,5 @@ def test_postgresql_knows_at_once_how_many_came(make_session, new_postgresql):
     frame = pd.DataFrame({"unit_id": list(units), "rater_id": "ann", "rater_kind": "human"})
     ratings = validate_ratings(frame.assign(rubric="refusal", label="1"))
     assert import_ratings(study, ratings, "test") == (len(units), 0)
-    with study.store.read() as connection:
-        query = "SELECT reltuples FROM pg_class WHERE relname IN ('labels', 'claims')"
-        known = connection.execute(sa.text(query))
-        assert known.scalars().all() == [len(units)] * 2
+    query = "SELECT reltuples FROM pg_class WHERE relname IN ('labels', 'claims')"
+    assert study.store.values(sa.text(query)) == [len(units)] * 2

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from docs.settings import PAGE, renewed
 from evenhand.errors import InputError
-from evenhand.study import Study, changing, open_study
+from evenhand.study import Study, changing, open_study, trust
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.analysis import (
@@ -195,10 +195,8 @@ def test_what_does_not_hold_together_is_refused_in_a_sentence(study):
         ({"training": {"file": "/etc/passwd"}}, "/etc/passwd, which is not in the study's folder"),
         ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
     ):
-        with pytest.raises(InputError) as refused:
-            saved(study, changes)
-        assert sentence in str(refused.value)
-        assert "\n" not in str(refused.value)
+        fault = refused("", saved, study, changes)
+        assert sentence in fault and "\n" not in fault
         assert changing.read_files(study) == before
     assert acts(study.store).empty
 
@@ -287,9 +285,8 @@ def test_a_wrong_setting_is_one_sentence():
         ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
         ({"ensembles": [["g"]]}, "'ensembles' was removed: reports no longer show several graders"),
     ):
-        with pytest.raises(InputError) as raised:
-            with_changes(AnalysisSettings(), DecisionSettings(), changes)
-        assert str(raised.value).startswith(sentence)
+        fault = refused("", with_changes, AnalysisSettings(), DecisionSettings(), changes)
+        assert fault.startswith(sentence)
 
 
 def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
@@ -450,3 +447,21 @@ def test_the_rule_names_each_limit():
     assert people.rule(0.1) != DecisionSettings(bias_bound=0.25, min_clusters=77).rule(0.1)
     gold = DecisionSettings(reference="gold", reference_kappa=0.55, reference_sensitivity=0.65)
     assert all(part in gold.rule(0.1) for part in ("gold", "0.55", "0.65", "0.8"))
+
+
+def test_trust_is_remembered_for_its_folder_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for declarations_given in (["a", {"b": 1}], ["a"]):
+        monkeypatch.setattr(trust, "_confirmed", set())
+        trust.remember(tmp_path, declarations_given)
+        assert trust.is_trusted(tmp_path / "elsewhere", "a")  # while this process runs
+    monkeypatch.setattr(trust, "_confirmed", set())
+    asked = ((tmp_path, "a"), (tmp_path, {"b": 1}), (tmp_path, "c"), (tmp_path / "elsewhere", "a"))
+    assert [trust.is_trusted(*each) for each in asked] == [True, True, False, False]
+    file = tmp_path / "state" / "evenhand" / "trusted"
+    assert (len(file.read_text().splitlines()), file.stat().st_mode & 0o777) == (2, 0o600)
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    refused("", trust.remember, tmp_path, ["d"])
+    assert not trust.is_trusted(tmp_path, "a")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert trust.state_folder() == Path.home() / ".local" / "state" / "evenhand"
