@@ -297,14 +297,13 @@ def test_answers_in_an_item(record: dict, right: set, wrote: Wrote) -> None:
     assert {(r["rubric"], r["rater_id"], r["label"]) for r in own.to_dict("records")} == right
 
 
-def test_parts_of_an_item_are_units_and_the_item_their_cluster(wrote: Wrote) -> None:
+def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_people(
+    wrote: Wrote,
+) -> None:
     parts = [[{"sentence": "S", "responses": listed(n)}] * 2 for n in ITEMS]
     content = [{"id": f"i{n}", "sentences": own} for n, own in enumerate(parts)]
     table = read_export(wrote(content)).table
     assert table["unit_id"].unique().tolist() == [f"i{n}/{k}" for n in ITEMS for k in (1, 2)]
-
-
-def test_a_model_s_labels_beside_those_of_people(wrote: Wrote) -> None:
     content = [item(n, annotations=said(n), judge=BEN[n], judge_reason="so") for n in ITEMS]
     export = read_export(wrote(content))
     models = export.table[export.table["rater_kind"] == "model"]

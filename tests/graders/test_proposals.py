@@ -22,10 +22,10 @@ from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.decisions import ends_of, parts_of, proposals_of
 from harness.installing import installed, pip_command
+from harness.killing import killed_after
 from harness.replies import Call, Reply, completion
 from tests.cases import refused
 from tests.graders.bench import Bench
-from tests.graders.killing import killed_after
 from tests.graders.test_improving import (
     FAST,
     KIND,

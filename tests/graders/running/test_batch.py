@@ -18,11 +18,11 @@ from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
 from evenhand.study.store.store import grade_totals
+from harness.killing import dying
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
 from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade, rows
-from tests.graders.killing import dying
 
 pytestmark = pytest.mark.journey
 

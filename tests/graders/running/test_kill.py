@@ -19,12 +19,12 @@ from evenhand.graders.running import RunLocked, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping import move_store
 from evenhand.study.store.store import grade_totals
+from harness.killing import killed_after, started
 from harness.postgresql import own_postgresql
 from harness.replies import Call, Reply, answer, error
 from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade
-from tests.graders.killing import killed_after, started
 
 CONCURRENCY = 8
 PROGRAM = f"""
