@@ -998,16 +998,13 @@ def test_the_total_is_what_is_given_and_what_others_leave(make_session):
     assert desk.next_sheet("r1").total == 12
 
 
-def test_minutes_rest_on_the_recent_answers_and_come_once_there_are_five():
+def test_minutes_rest_on_the_recent_answers_and_are_no_finer_than_the_estimate():
     quick, slow = Worked("", 6.0), Worked("", 60.0)
     assert minutes_left([quick] * 4, 100) is None
     assert minutes_left([Worked("", 0.0)] * 9, 100) is None  # imported, without times
     assert minutes_left([quick] * 5, 100) == 10
     assert minutes_left([quick] * 6 + [Worked("", 7200.0)] * 3, 100) == 10  # three breaks
     assert minutes_left([slow] * 50 + [quick] * 30, 100) == 10
-
-
-def test_minutes_are_no_finer_than_the_estimate():
     given = (0, 1.4, 9.4, 9.9, 12.4, 34.2, 59, 60, 84, 119, 149, 151)
     said = [1, 1, 9, 10, 10, 35, 60, 60, 80, 120, 120, 180]
     assert [as_people_say(minutes) for minutes in given] == said

@@ -243,6 +243,13 @@ def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
     cases.decide(study, "chair", "p0001|s|b", "refusal", "3", "on second thoughts")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["3"]
     assert len(remarks_table(study.store)) == 2
+    for unit, rubric, label, reason, sentence in (
+        ("p0001|s|b", "tone", "1", "why", "no rubric 'tone'"),
+        ("p0001|s|b", "refusal", "7", "why", "label '7' is none of"),
+        ("p0001|s|b", "refusal", "1", " ", "needs a reason"),
+        ("p0001|s", "refusal", "1", "why", "no response item"),
+    ):
+        refused(sentence, cases.decide, study, "chair", unit, rubric, label, reason)
 
 
 def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
@@ -262,16 +269,6 @@ def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
     with pytest.raises(InputError, match="'reason' is missing"):
         cases.import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
-
-
-def test_what_is_no_decision(study):
-    for unit, rubric, label, reason, sentence in (
-        ("p0001|s|b", "tone", "1", "why", "no rubric 'tone'"),
-        ("p0001|s|b", "refusal", "7", "why", "label '7' is none of"),
-        ("p0001|s|b", "refusal", "1", " ", "needs a reason"),
-        ("p0001|s", "refusal", "1", "why", "no response item"),
-    ):
-        refused(sentence, cases.decide, study, "chair", unit, rubric, label, reason)
 
 
 def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study, statements):
@@ -422,7 +419,7 @@ def held(study: Study) -> list[tuple[str, str, str]]:
     return [(each.grader, each.kind, each.note) for each in cases.sorted_so_far(study)]
 
 
-def test_the_latest_word_counts_and_can_be_taken_back(make_study):
+def test_the_latest_word_counts_and_what_does_not_hold_together_is_refused(make_study):
     assert cases.KINDS == REPORTED
     assert len({kind_title(kind) for kind in cases.KINDS}) == 3
     with upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
@@ -432,6 +429,14 @@ def test_the_latest_word_counts_and_can_be_taken_back(make_study):
         assert held(again) == [("h", "people_wrong", ""), ("g", "rubric_unclear", "on reflection")]
         say(again, "")
         assert held(again) == [("h", "people_wrong", "")]
+    study = make_study(pairs=1)
+    for wrong, said in (
+        ({"kind": "nobody"}, "is none of grader_wrong"),
+        ({"kind": "grader_wrong", "rubric": "tone"}, "no rubric 'tone'"),
+        ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, r"no response item 'p0009\|s1\|a'"),
+    ):
+        refused(said, say, study, **wrong)
+    assert held(study) == []
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -442,17 +447,6 @@ def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same):
         assert held(edited) == ([("g", "grader_wrong", "")] if same else [])
         say(edited, "rubric_unclear")
         assert held(edited) == [("g", "rubric_unclear", "")]
-
-
-def test_what_does_not_hold_together_is_refused(make_study):
-    study = make_study(pairs=1)
-    for wrong, said in (
-        ({"kind": "nobody"}, "is none of grader_wrong"),
-        ({"kind": "grader_wrong", "rubric": "tone"}, "no rubric 'tone'"),
-        ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, r"no response item 'p0009\|s1\|a'"),
-    ):
-        refused(said, say, study, **wrong)
-    assert held(study) == []
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_bad_rows_are_named(rows, told):
     refused("(?s).*" + told.replace("(", r"\("), made, rows)
 
 
-def test_who_answered_is_not_shown():
+def test_who_answered_and_a_judge_are_neither_shown_nor_guessed_at():
     with pytest.raises(InputError, match="'model' says who answered, which annotators may not see"):
         made(RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
@@ -193,9 +193,6 @@ def test_who_answered_is_not_shown():
     assert columns.subject == "system"
     with pytest.raises(InputError, match="'model' says who answered; name another one with"):
         item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
-
-
-def test_a_judge_is_neither_shown_nor_guessed_at():
     refused("which annotators may not see", made, RAG, judge="judge", show=["output", "judge"])
     refused("the column 'verdict' is missing", made, RAG, judge="verdict")
     items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
@@ -418,7 +415,7 @@ def test_a_file_without_prompts_shows_conversations():
     assert said == [("Answer A", "Hi"), ("Answer B", "Hello")]
 
 
-def test_bad_files_of_two_answers_are_named():
+def test_bad_files_of_two_answers_are_named_and_other_rubrics_refused(tmp_path):
     for change, told in (
         ({"generator_2": ["secret-one"] * 4}, "row 2: 'secret-one' gave both answers"),
         ({"generator_2": ["x", "", "x", "x"]}, "row 3: generator_2 is ''"),
@@ -426,6 +423,10 @@ def test_bad_files_of_two_answers_are_named():
         ({"prompt_b": ["x"] * 4}, "the column 'prompt_b' means something else here"),
     ):
         refused(told, compared, VOTES | change)
+    items, _ = compared(VOTES)
+    for name in ("helpfulness", "even-handedness"):
+        with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
+            create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
 
 
 def test_a_judges_word_that_is_no_option_is_named():
@@ -437,13 +438,6 @@ def test_a_judges_word_that_is_no_option_is_named():
     # Of several options for a side a bare side does not say which.
     with pytest.raises(InputError, match="row 2: winner is 'A', which is no option"):
         comparison_judge(items, columns, five, "f.csv")
-
-
-def test_other_rubrics_are_refused(tmp_path):
-    items, _ = compared(VOTES)
-    for name in ("helpfulness", "even-handedness"):
-        with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
-            create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):

@@ -98,16 +98,13 @@ def said(study: Study, after: dict[str, bytes | None]) -> str:
     return " ".join(changing.effects(study, before, changing.contents_of(study, after)))
 
 
-def test_what_is_not_changed_stays_as_its_owner_wrote_it():
+def test_what_is_not_changed_stays_as_written_and_any_text_is_read_as_it_was():
     new = with_values(WRITTEN, {"annotation": {"raters_per_unit": 4}, "": {"name": "ours"}})
     assert new == WRITTEN.replace("unit = 3", "unit = 4").replace('"mine"', '"ours"')
     assert with_values(WRITTEN, {"annotation": {"raters_per_unit": 3}}) == WRITTEN
     kept = with_values(WRITTEN, {"pay": {"complete": 6.0, "currency": "GBP"}})
     assert kept.startswith(WRITTEN)
     assert with_values(kept, {"pay": None}).strip() == WRITTEN.strip()
-
-
-def test_any_text_is_read_as_it_was_written():
     for text in ('a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"):
         new = with_values(WRITTEN, {"consent": {"text": text}})
         assert tomllib.loads(new)["consent"]["text"] == text
@@ -272,7 +269,7 @@ def test_the_page_and_the_words_for_patterns_are_those_of_the_settings():
     assert "| `analysis.margin` | how far below" in page
 
 
-def test_a_wrong_setting_is_one_sentence():
+def test_changes_reach_the_section_that_has_them_and_a_wrong_one_is_one_sentence():
     for changes, sentence in (
         ({"margin": 0}, "margin is 0; it must be greater than 0"),
         ({"margin": 5}, "margin is 5; it must be less than 2"),
@@ -287,9 +284,6 @@ def test_a_wrong_setting_is_one_sentence():
     ):
         fault = refused("", with_changes, AnalysisSettings(), DecisionSettings(), changes)
         assert fault.startswith(sentence)
-
-
-def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
     columns = ("topic", "side", "topic")
     before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
     settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
@@ -334,15 +328,12 @@ SET = {
 }
 
 
-def test_a_sound_section_is_taken():
+def test_a_sound_section_is_taken_and_what_is_not_safe_or_names_nobody_is_refused():
     assert OidcSettings.model_validate(SET).address == "https://study.example.org"
     here = SET | {"address": "http://localhost:8501"}
     assert OidcSettings.model_validate(here).address == "http://localhost:8501"
     with_label = SET | {"label": "Log in"}  # a setting of former versions
     assert OidcSettings.model_validate(with_label) == OidcSettings.model_validate(SET)
-
-
-def test_what_is_not_safe_or_names_nobody_is_refused():
     provider = "id.example.org"
     for key, values in {
         "server_metadata_url": (f"http://{provider}/.well-known/openid-configuration", provider),

@@ -616,12 +616,31 @@ def test_files_that_a_lead_changes_are_noted_by_name(make_study):
     assert noted.loc[1, "detail"].endswith(" seed 1 -> 2")
 
 
-def test_a_grader_to_improve_is_noted_once_and_another_beside_it(make_study):
+def test_steps_of_an_improvement_are_kept_as_they_were_first_and_readings_are_counted(make_study):
     store = make_study().store
     for grader, is_new in (("g", True), ("g", False), ("h", True)):
         decisions.note_old(store, "refusal", grader, is_new=is_new, done_by="lead")
     assert decisions.graded_here_first(store, "refusal") == {"g", "h"}
     assert len(decisions.acts(store)) == 0
+    decisions.check_clusters(store, "refusal", "stance_id")
+    decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
+    decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
+    decisions.note_parts(store, "hedging", {"p1": "prove"}, "pair", "lead")
+    assert decisions.parts_of(store, "refusal") == {"p1": "learn", "p2": "prove", "p3": "prove"}
+    assert decisions.rubrics_improved(store) == ["refusal", "hedging"]
+    assert decisions.acts(store).empty, "the log of acts has sentences, not these"
+    decisions.check_clusters(store, "refusal", "pair")
+    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
+        decisions.check_clusters(store, "refusal", "unit")
+
+    def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
+        reading = decisions.ProofReading(old="o", new=new, content=content)
+        return decisions.read_proof(store, rubric, reading, "lead")
+
+    assert [read("a"), read("b"), read("a", "i"), read("b", "j"), read("a")] == [1, 1, 2, 3, 1]
+    assert read("a", rubric="hedging") == 1
+    assert decisions.contents_read(store, "refusal") == ["h", "i", "j"]
+    assert decisions.contents_read(store, "hedging") == ["h"]
 
 
 def test_a_pair_counts_as_labelled_by_people_alone(make_study):
@@ -904,33 +923,6 @@ def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
         for added in ([], [first], [second]):
             decisions.TUNED_THRESHOLDS.append(again.store, added)
         assert decisions.TUNED_THRESHOLDS.all(again.store) == [first, second]
-
-
-def test_a_part_stands_as_it_was_given_first(make_study):
-    store = make_study().store
-    decisions.check_clusters(store, "refusal", "stance_id")
-    decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
-    decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
-    decisions.note_parts(store, "hedging", {"p1": "prove"}, "pair", "lead")
-    assert decisions.parts_of(store, "refusal") == {"p1": "learn", "p2": "prove", "p3": "prove"}
-    assert decisions.rubrics_improved(store) == ["refusal", "hedging"]
-    assert decisions.acts(store).empty, "the log of acts has sentences, not these"
-    decisions.check_clusters(store, "refusal", "pair")
-    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
-        decisions.check_clusters(store, "refusal", "unit")
-
-
-def test_a_reading_of_the_proof_is_numbered_by_its_content_over_all_graders(make_study):
-    store = make_study().store
-
-    def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
-        reading = decisions.ProofReading(old="o", new=new, content=content)
-        return decisions.read_proof(store, rubric, reading, "lead")
-
-    assert [read("a"), read("b"), read("a", "i"), read("b", "j"), read("a")] == [1, 1, 2, 3, 1]
-    assert read("a", rubric="hedging") == 1
-    assert decisions.contents_read(store, "refusal") == ["h", "i", "j"]
-    assert decisions.contents_read(store, "hedging") == ["h"]
 
 
 def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_learned(make_study):

@@ -164,16 +164,13 @@ def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path):
     refused("has more than 40,000,000 cells", formats.read_table, rows)
 
 
-def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path):
+def test_an_arrow_file_whose_texts_are_by_reference_is_refused_and_what_fits_is_read(tmp_path):
     table = bomb().select(["text"])
     refused("once it is unpacked", formats.check_arrow, table, "data.arrow")
     path = tmp_path / "data.arrow"
     feather.write_feather(table, path, compression="uncompressed")
     with pytest.raises(InputError):
         read_export(path, "huggingface")
-
-
-def test_what_fits_is_read(tmp_path):
     path = tmp_path / "fits.parquet"
     for kind in (pa.string(), pa.large_string(), pa.int64(), pa.float64()):
         table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
@@ -305,7 +302,7 @@ def mark(start: Any = 0, end: Any = 1, text: Any = "response", **more: Any) -> d
     return {"text": text, "start": start, "end": end} | more
 
 
-def test_marks_are_read_in_their_order_and_written_again():
+def test_marks_are_read_in_their_order_and_what_is_no_list_of_them_is_refused():
     given = [mark(5, 7), mark(0, 5), mark(1, 2, "a")]
     read = read_marks(given)
     assert read == (Mark("a", 1, 2), Mark("response", 0, 5), Mark("response", 5, 7))
@@ -313,9 +310,6 @@ def test_marks_are_read_in_their_order_and_written_again():
     assert read_marks([]) == ()
     most = read_marks([mark(2 * n, 2 * n + 1) for n in range(MOST_MARKS)])
     assert len(most) == MOST_MARKS
-
-
-def test_what_is_no_list_of_marks_is_refused():
     for wrong in (
         *(None, {}, "text", [None], [[0, 1]]),
         *([mark(start)] for start in (2, -1, 0.0, "0", False)),
@@ -328,21 +322,15 @@ def test_what_is_no_list_of_marks_is_refused():
         assert read_marks(wrong) is None, wrong
 
 
-def test_marks_lie_within_a_response():
+def test_marks_lie_within_a_response_follow_its_side_and_cut_the_text_in_pieces():
     texts = {"response_a": "a\N{GRINNING FACE}b", "response_b": "", "prompt_a": "Why?"}
     assert lie_within([Mark("response_a", 0, 3)], texts)  # code points, not bytes or UTF-16
     for name, end in (("response_a", 4), ("response_b", 1), ("prompt_a", 1), ("response", 1)):
         assert not lie_within([Mark(name, 0, end)], texts)
-
-
-def test_sides_change_places_and_back():
     marks = (Mark("response_a", 0, 1), Mark("response_b", 2, 3))
     assert other_way_round(marks) == (Mark("response_a", 2, 3), Mark("response_b", 0, 1))
     assert other_way_round(other_way_round(marks)) == marks
     assert other_way_round([Mark("response", 0, 1)]) == (Mark("response", 0, 1),)
-
-
-def test_pieces_make_the_text_again():
     text = "One \N{GRINNING FACE} two."
     cut = pieces(text, [("b", Mark("r", 4, 9)), ("a", Mark("r", 0, 5)), ("a", Mark("r", 6, 99))])
     assert "".join(part for part, _ in cut) == text
