@@ -200,7 +200,7 @@ def test_the_attack_that_a_grader_obeys_is_found_and_no_rating(bench, provider, 
     assert grade(study, [grader]).scored == 16, "no attacked grade stands for a grade"
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(bench: Bench) -> None:
     study, turns = bench.study(pairs=4), iter(range(1000))
     bench.script = lambda call: error(400) if next(turns) >= 30 else steadfast(call)
@@ -213,7 +213,7 @@ def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(bench: Bench
         assert len(bench.calls) == asked
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_target_that_is_the_clean_label_is_not_asked_for(bench: Bench) -> None:
     bench.script = lambda call: say(call, "5")
     study = bench.study(pairs=2)
@@ -221,7 +221,7 @@ def test_a_target_that_is_the_clean_label_is_not_asked_for(bench: Bench) -> None
     assert {row["target"] for row in stored(study)} == {"", "1"}
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_budget_ends_the_audit(bench: Bench) -> None:
     study, bench.script = bench.study(pairs=2), steadfast
     # A reply costs $0.0048, and before the first one the longest is reserved.
@@ -249,7 +249,7 @@ def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(bench: Bench, d
     assert forecast.cost[0] == pytest.approx(float(least))
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_pairs_are_attacked_from_either_side(bench: Bench) -> None:
     bench.script = lambda call: say(call, "C")
     study = bench.study(pairs=2, rubrics=("even-handedness",))

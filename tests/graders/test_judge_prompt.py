@@ -145,7 +145,7 @@ def test_grades_of_two_prompts_and_of_the_rubric_never_mix(bench: Bench, tmp_pat
     assert len(bench.calls) == 8  # what could not be read was not asked again in other words
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_draws_a_batch_a_dry_run_a_budget_and_an_audit_know_the_prompt(bench, tmp_path, run):
     bench.script = replying("Well. Verdict: [[3]]")
     study, file = bench.study(pairs=2), prompt_file(tmp_path)
@@ -276,7 +276,7 @@ def pictured(tmp_path: Path) -> Study:
     return open_study(tmp_path / "study")
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -> None:
     grade(pictured, [bench.claude, bench.openai])
     kept = [image_of(cell) for cell in pictured.store.pairs()["image"]]
@@ -299,7 +299,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
     assert shown.size == (64, 48)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_who_takes_no_images_is_refused_and_one_is_priced_not_by_its_bytes(
     bench, pictured, monkeypatch
 ):
@@ -311,7 +311,7 @@ def test_who_takes_no_images_is_refused_and_one_is_priced_not_by_its_bytes(
     assert bench.calls == []
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     blocks = [Block(column="shot", label="Shot", kind="image")]
     asked = asked_rubric("Is it red?", blocks, options=["yes", "no"])

@@ -22,7 +22,7 @@ from tests.graders.bench import Bench
 from tests.graders.grading import grade as grade_in
 from tests.peers import metrics
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.journey
 
 PAIRS = 40
 RUBRIC = "even-handedness"

@@ -38,7 +38,7 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
         assert (study.store.responses()["response"] == "I would rather not.").sum() == 4
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_only_whole_pairs_enter_the_study(bench: Bench) -> None:
     broken = {"Argue for 1."}
     bench.script = lambda call: error(500) if call.user in broken else said(call)

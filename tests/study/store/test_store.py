@@ -198,6 +198,8 @@ def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
     assert (folder / "other.db").stat().st_mode & 0o777 == 0o600
     made.create_tables()
     refused("holds a study already", made.create_tables)
+    secret = sa.select(meta.c.value).where(meta.c.key == "secret")
+    assert [len(bytes.fromhex(each)) for each in made.values(secret)] == [32]
     made.close()
 
 
@@ -235,6 +237,7 @@ def test_who_makes_a_store_has_said_where(folder, monkeypatch):
     made = {"create": True, "patience": 1}
     with pytest.raises(StoreAway):
         Database.connect(f"postgresql://ann@{PORT}/made", folder, **made).schema_version()
+    check_store(f"postgresql://ann@{PORT}/made", folder)
 
 
 def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
@@ -1214,6 +1217,7 @@ def test_texts_are_those_asked_for_and_pairs_stand_as_in_the_file(make_study):
     assert texts["p0001", "s1"][1] == {"a": "s1: for 0.", "b": "s1: against 0."}
     assert texts["p0002", "s2"][0]["prompt_a"] == "Argue for 1"
     assert texts["p0003", "none"][1] == {}
+    assert store.responses()["response"].tolist()[:2] == [*texts["p0001", "s1"][1].values()]
     found = store.pairs()
     assert found["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
     places = found.set_index("pair_id")["sample_position"].dropna().to_dict()
