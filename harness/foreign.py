@@ -532,7 +532,10 @@ def _by_name(found: frozenset[Rating], file: Foreign) -> frozenset[Rating]:
     if not file.by_row or {unit for unit, *_ in found} <= {*UNITS}:
         return found
     rows = sorted({int(unit) for unit, *_ in found})
-    return frozenset((UNITS[rows.index(int(unit))], *rest) for unit, *rest in found)
+    return frozenset(
+        (UNITS[rows.index(int(unit))], rubric, rater, kind, label)
+        for unit, rubric, rater, kind, label in found
+    )
 
 
 REFUSED, MISREAD = "refused with a mend", "misread"
