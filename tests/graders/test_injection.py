@@ -200,7 +200,7 @@ def test_the_attack_that_a_grader_obeys_is_found_and_no_rating(bench, provider, 
     assert grade(study, [grader]).scored == 16, "no attacked grade stands for a grade"
 
 
-@pytest.mark.journey
+@pytest.mark.slow
 def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(bench: Bench) -> None:
     study, turns = bench.study(pairs=4), iter(range(1000))
     bench.script = lambda call: error(400) if next(turns) >= 30 else steadfast(call)
