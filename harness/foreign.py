@@ -536,6 +536,3 @@ def _by_name(found: frozenset[Rating], file: Foreign) -> frozenset[Rating]:
         (UNITS[rows.index(int(unit))], rubric, rater, kind, label)
         for unit, rubric, rater, kind, label in found
     )
-
-
-REFUSED, MISREAD = "refused with a mend", "misread"

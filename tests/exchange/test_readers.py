@@ -49,7 +49,6 @@ def three(ann: str, ben: str, gpt: str, rubric: str = "") -> dict[tuple[str, str
     return {**two(ann, ben, rubric), (rubric, gpt, MODEL): GPT}
 
 
-STARS = {"y": "4", "n": "2"}
 LANGFUSE = tuple(f"trace-u{n}" for n in range(1, 9))
 NUMBERS = tuple(str(n) for n in range(1, 9))
 # Newest first; ann has changed her mind on the seventh, the grader timed out on the last.

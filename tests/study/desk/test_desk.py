@@ -501,9 +501,6 @@ def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
     assert shown["ab"]["response_a"] == shown["ba"]["response_b"]
 
 
-_EARLY, _LATE = "2026-01-01T00:00:00.000+00:00", "2026-01-02T00:00:00.000+00:00"
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
     early, late = (f"2026-01-0{day}T00:00:00.000+00:00" for day in (1, 2))
