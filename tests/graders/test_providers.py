@@ -70,10 +70,8 @@ SECRET = "sk-SECRETVALUE-0123456789"
 )
 def test_what_is_no_grader_is_refused_and_credentials_not_repeated(text, sentence, monkeypatch):
     monkeypatch.setenv("VLLM_BASE_URL", f"https://lab:{SECRET}@gw.example/v1?key={SECRET}")
-    with pytest.raises(InputError, match=sentence) as caught:
-        parse_spec(text)
-    assert "\n" not in str(caught.value)
-    assert "SECRETVALUE" not in str(caught.value)
+    fault = refused(sentence or "", parse_spec, text)
+    assert "\n" not in fault and "SECRETVALUE" not in fault
 
 
 HOST_KEY = "key-for-this-host-alone"
