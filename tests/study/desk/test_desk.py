@@ -1210,7 +1210,10 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     study = desk.study
     with study.store.write() as connection:
         connection.execute(sa.update(claims).values(task_id=claims.c.unit_id, version=99))
-    assert AnnotationDesk(study).began_before_keys("r1")
+    anew = AnnotationDesk(study)
+    assert anew.began_before_keys("r1")
+    sent = [row.task.task_id for row in anew.earlier("r1").rows]
+    assert {(each[0], len(each)) for each in sent} == {("t", 25)}  # never the id of before
     assert not desk.began_before_keys("r2")
 
 
