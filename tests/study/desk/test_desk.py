@@ -902,7 +902,7 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study):
     assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
     repeats = {"annotation": {"repeat_share": 0.2, "repeat_gap": 10}, "raters_per_unit": 2}
     study = make_study(pairs=15, rubrics=["even-handedness"], **repeats)
