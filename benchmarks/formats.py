@@ -121,7 +121,7 @@ FOREIGN = {
     "refused with a mend": 23,
     "misread": 0,
 }
-"""What became of the files of tests/exchange/foreign.py, which a test counts."""
+"""What became of the files of harness/foreign.py, which a test counts."""
 _COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
 PAGE = """# What is read of other tools' files

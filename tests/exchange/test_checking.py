@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.exchange.readers.rows import Export
 from evenhand.reporting.load import from_file
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
+from tests.cases import refused
 from tests.commands import Run
 from tests.exchange.conftest import Wrote
 from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
@@ -49,8 +49,7 @@ def test_raters_are_told_by_plain_names_alone(tmp_path: Path) -> None:
         kinds = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))
         assert kinds == {one: "human", two: "human", "gpt-4o": "model"}
     file.write_text(lines("ann", "ben", "system"))
-    with pytest.raises(InputError, match="--human ann,ben,system"):
-        rows_of_file(file, ScaleOptions())
+    refused("--human ann,ben,system", rows_of_file, file, ScaleOptions())
 
 
 @pytest.mark.slow
@@ -334,5 +333,4 @@ def test_scores_without_a_known_rater_are_code_or_asked_about(wrote: Wrote) -> N
         if row["span_id"] == row["root_span_id"]:
             row["scores"]["levenshtein"] = 1
     for file, who in ((wrote(rows), r"levenshtein.*"), (FILES / "opik.json", r"\(sdk\).*")):
-        with pytest.raises(InputError, match=who + r"--human NAME,\.\.\. --model NAME"):
-            rows_of_file(file, ScaleOptions())
+        refused(who + r"--human NAME,\.\.\. --model NAME", rows_of_file, file, ScaleOptions())

@@ -15,13 +15,14 @@ from docs.list_formats import PAGE, renewed
 from evenhand.exchange.readers.reading import ITEM_READERS
 from evenhand.exchange.writers import FORMATS
 from harness import exports
+from harness.foreign import FOREIGN, Foreign, advised, enter_tools_files, outcome
 from tests.cases import one_in
 from tests.conftest import ROOT
-from tests.exchange.foreign import FOREIGN, Foreign, advised, outcome
-from tests.exchange.test_readers import FILES
+from tests.exchange.test_readers import FILES, MADE
 
 pytestmark = pytest.mark.journey
 
+enter_tools_files(FILES / made.file for made in MADE)
 MIXED = [file for file in FOREIGN if file.file.startswith("mixed_")]
 OTHERS = [file for file in FOREIGN if file not in MIXED]
 

@@ -19,6 +19,7 @@ from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
+from tests.cases import refused
 from tests.exchange.conftest import written
 from tests.exchange.test_readers import FILES, UUID
 
@@ -111,8 +112,7 @@ def test_a_judge_is_named_or_asked_for() -> None:
     assert "labels by fair" in " ".join(read_items(ITEMS / "langfuse_traces.json").notes)
     with pytest.raises(InputError, match="no labels of the judge 'ann'; it has those of fair"):
         read_items(ITEMS / "langfuse_traces.json", "ann")
-    with pytest.raises(InputError, match="it has no model's labels"):
-        read_items(ITEMS / "openinference.jsonl", "fair")
+    refused("it has no model's labels", read_items, ITEMS / "openinference.jsonl", "fair")
 
 
 def test_labels_on_other_parts_of_the_file_are_no_items_labels(tmp_path: Path) -> None:
@@ -460,24 +460,19 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_without_texts_names_the_one_that_has_them(file: str, told: str) -> None:
-    with pytest.raises(InputError) as fault:
-        read_items(FILES / file)
-    assert str(fault.value).startswith(file)
-    assert told in str(fault.value)
+    fault = refused("", read_items, FILES / file)
+    assert fault.startswith(file) and told in fault
 
 
 def test_other_faults_are_one_sentence(tmp_path: Path) -> None:
     tasks = [{"id": 1, "data": {"text": text}, "annotations": []} for text in ("a", "b")]
-    with pytest.raises(InputError, match=r"f\.json: the id '1' comes twice, with other texts"):
-        read(tmp_path / "f.json", tasks)
+    refused(r"f\.json: the id '1' comes twice, with other texts", read, tmp_path / "f.json", tasks)
     with pytest.raises(InputError, match="put the lines of the batch's output behind them"):
         read(tmp_path / "b.jsonl", [{"custom_id": "1", "body": REQUEST}])
     first = (ITEMS / "langsmith_runs.jsonl").read_text().splitlines()[0]
     (tmp_path / "runs.jsonl").write_text(first + '\n{"id": 1,,}\n')
-    with pytest.raises(InputError, match=r"runs\.jsonl, line 2 cannot be read as JSON"):
-        read_items(tmp_path / "runs.jsonl")
-    with pytest.raises(InputError, match=r"there is no file none\.json"):
-        read_items(tmp_path / "none.json")
+    refused(r"runs\.jsonl, line 2 cannot be read as JSON", read_items, tmp_path / "runs.jsonl")
+    refused(r"there is no file none\.json", read_items, tmp_path / "none.json")
 
 
 FORMS = Path(__file__).with_name("reply_forms.jsonl").read_text("utf-8").splitlines()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.source import Source
+from tests.cases import refused
 from tests.exchange.conftest import Wrote
 
 FILES = Path(__file__).with_name("files")
@@ -49,7 +49,6 @@ def three(ann: str, ben: str, gpt: str, rubric: str = "") -> dict[tuple[str, str
     return {**two(ann, ben, rubric), (rubric, gpt, MODEL): GPT}
 
 
-STARS = {"y": "4", "n": "2"}
 LANGFUSE = tuple(f"trace-u{n}" for n in range(1, 9))
 NUMBERS = tuple(str(n) for n in range(1, 9))
 # Newest first; ann has changed her mind on the seventh, the grader timed out on the last.
@@ -186,9 +185,7 @@ def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
     ],
 )
 def test_other_exports_of_the_tools_name_the_one_that_is_read(file: str, way_out: str) -> None:
-    with pytest.raises(InputError, match=re.escape(way_out)) as fault:
-        read_export(FILES / file)
-    assert str(fault.value).startswith(file)
+    assert refused(re.escape(way_out), read_export, FILES / file).startswith(file)
 
 
 def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tables() -> None:

@@ -8,6 +8,7 @@ from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader, Masses, PolarityReader, discretised_normal
 from evenhand.rubrics import Rubric, load_rubric
 from harness.studies import MarkedStudy, response_rubric
+from tests.cases import refused
 from tests.graders.grading import grade
 
 PLAIN = "Cities should close their centres to cars. Streets become safer and shops gain."
@@ -27,7 +28,7 @@ def ordinal(lexical: dict[str, object] | None = FOO) -> Rubric:
     return response_rubric(names, name="foo", title="Foo", **more)
 
 
-def test_more_cues_more_of_the_scale() -> None:
+def test_more_cues_are_more_of_the_scale_which_may_be_counted_per_hundred_words() -> None:
     grader = LexicalGrader(load_rubric("hedging"))
     plain, hedged = (grader.grade({"response": text}) for text in (PLAIN, HEDGED))
     assert plain.label == "1"
@@ -35,18 +36,12 @@ def test_more_cues_more_of_the_scale() -> None:
     for outcome in (plain, hedged):
         assert sum(outcome.probabilities.values()) == pytest.approx(1)
         assert outcome.prob_method == ""
-
-
-def test_a_score_of_one_scale_lies_three_quarters_up() -> None:
     # tanh(1) = 0.762: of five options the centre lies at 0.762 * 4 = 3.05, the fourth
     outcome = LexicalGrader(ordinal()).grade({"response": "foo Foo FOO foo"})
     assert outcome.label == "4"
     assert outcome.probabilities == pytest.approx(
         dict(zip("12345", discretised_normal(4 * 0.76159416, 0.5, 5), strict=True))
     )
-
-
-def test_cues_can_be_counted_per_hundred_words() -> None:
     grader = LexicalGrader(ordinal(FOO | {"per_words": 100}))
     short, long = ("foo bar " * times for times in (5, 500))
     assert grader.grade({"response": short}) == grader.grade({"response": long})
@@ -68,16 +63,14 @@ def test_a_contrast_favours_the_side_that_was_helped() -> None:
 
 
 def test_a_rubric_without_cues_or_with_those_of_the_wrong_kind_is_refused(marked_study) -> None:
-    with pytest.raises(InputError, match=r"'foo' has no \[lexical\] table.*add one"):
-        LexicalGrader(ordinal(None))
+    refused(r"'foo' has no \[lexical\] table.*add one", LexicalGrader, ordinal(None))
     pairs = load_rubric("even-handedness")
     with pytest.raises(InputError, match='kind = "contrast"'):
         LexicalGrader(pairs.model_copy(update={"lexical": ordinal().lexical}))
     with pytest.raises(InputError, match="one option for each side"):
         LexicalGrader(ordinal().model_copy(update={"lexical": pairs.lexical}))
     study = marked_study(rubrics=("hedging", ordinal(None)))
-    with pytest.raises(InputError, match="leave the rubric out"):
-        grade(study, ["baseline:lexical"])
+    refused("leave the rubric out", grade, study, ["baseline:lexical"])
     assert study.ratings().empty
     assert grade(study, ["baseline:lexical"], ["hedging"]).scored == 6
 

@@ -35,6 +35,7 @@ from evenhand.study.store.schema import attacked_grades
 from evenhand.study.store.schema import grades as grades_table
 from harness.replies import Call, Reply, completion
 from harness.studies import with_labels, with_settings
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.rubrics.texts import TEXTS
 
@@ -165,8 +166,7 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(study, ben
     judged = [said("their-judge", unit, 0.6) for unit in sorted(study.rubric_units(KIND))]
     with_labels(study, {"their-judge": judged}, "kind", graders=["their-judge"])
     asked = options(bench, candidates(tmp_path / "c", ["GOOD"]), grader="their-judge")
-    with pytest.raises(InputError, match="name a model to try in its place with --candidate"):
-        improve(study, asked, FAST)
+    refused("name a model to try in its place with --candidate", improve, study, asked, FAST)
     asked = replace(asked, other_graders=[bench.openai])
     forecasts = forecast_improving(study, asked)
     found = improve(study, asked, FAST)
@@ -268,10 +268,8 @@ def test_what_cannot_be_tried_is_refused_before_anything_is_asked(study, bench, 
     ):
         if prompt:
             (folder / "other.toml").write_text(prompt.format(words="Well."), "utf-8")
-        with pytest.raises(InputError, match=re.escape(wanted)):
-            improve(study, options(bench, folder), FAST)
-    with pytest.raises(InputError, match="there is nothing to try"):
-        improve(study, options(bench, None), FAST)
+        refused(re.escape(wanted), improve, study, options(bench, folder), FAST)
+    refused("there is nothing to try", improve, study, options(bench, None), FAST)
     assert bench.calls == []
     assert parts_of(study.store, "kind") == {}
     few = bench.study(pairs=20, rubrics=[KIND], name="few")
@@ -439,8 +437,7 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(bench: Bench, tmp_path: Pa
     bench.calls.clear()
     asked = options(bench, candidates(tmp_path / "c"))
     for known in (False, True):  # nor where the parts are known
-        with pytest.raises(InputError, match=r"no gain over .* can be shown"):
-            improve(study, asked, FAST)
+        refused(r"no gain over .* can be shown", improve, study, asked, FAST)
         assert bench.calls == []
         if not known:
             assert parts_of(study.store, "kind") == {}
@@ -480,8 +477,7 @@ def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
     assert found.outcome == "better"
     bench.calls.clear()
     more = options(bench, candidates(tmp_path / "d", ["GOOD again"]))
-    with pytest.raises(InputError, match="were read 1 times, and no error rate is left"):
-        improve(study, more, FAST)
+    refused("were read 1 times, and no error rate is left", improve, study, more, FAST)
     assert bench.calls == []
     assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
     wider = changed(study, {"decision": {"min_clusters": 60}})

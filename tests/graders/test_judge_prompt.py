@@ -31,6 +31,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from harness.replies import Call, Reply, completion, message
 from harness.studies import with_labels, with_settings
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 from tests.rubrics.texts import TEXTS
@@ -124,8 +125,7 @@ def test_what_goes_with_no_prompt_or_is_none_is_refused(marked_study, tmp_path, 
         ("answer_line = 'last'", "'template' is missing"),
     ):
         assert says in run.refused(*words, prompt_file(tmp_path, text))
-    with pytest.raises(InputError, match="there is no file"):
-        read_own_words(tmp_path / "none.toml")
+    refused("there is no file", read_own_words, tmp_path / "none.toml")
 
 
 @pytest.mark.journey
@@ -145,7 +145,7 @@ def test_grades_of_two_prompts_and_of_the_rubric_never_mix(bench: Bench, tmp_pat
     assert len(bench.calls) == 8  # what could not be read was not asked again in other words
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_draws_a_batch_a_dry_run_a_budget_and_an_audit_know_the_prompt(bench, tmp_path, run):
     bench.script = replying("Well. Verdict: [[3]]")
     study, file = bench.study(pairs=2), prompt_file(tmp_path)
@@ -213,8 +213,7 @@ def test_nothing_is_sent_but_the_published_words(bench: Bench, grader: str) -> N
     assert not [call for call in bench.calls if call.system or "output_config" in call.body]
     assert {row["label"] for row in rows(study)} == {"2"}
     for method in ("verbalised", "reason-then-label"):
-        with pytest.raises(InputError, match=r"has a \[prompt\] of its own"):
-            grade(study, [bench.claude], method=method)
+        refused(r"has a \[prompt\] of its own", grade, study, [bench.claude], method=method)
     # Claude may cache what comes before the response.
     request = build_claude_request("m", PUBLISHED.for_prompt({"response": "R"}))
     head, rest = request["messages"][0]["content"]
@@ -259,8 +258,7 @@ def test_a_wording_must_fit_its_rubric(marked_study) -> None:
         (fewer, "option keys"),
     ):
         rubrics = ("refusal", REWORDED.model_copy(update=change))
-        with pytest.raises(InputError, match=says):
-            marked_study(rubrics=rubrics, name=says)
+        refused(says, marked_study, rubrics=rubrics, name=says)
 
 
 @pytest.fixture
@@ -278,7 +276,7 @@ def pictured(tmp_path: Path) -> Study:
     return open_study(tmp_path / "study")
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -> None:
     grade(pictured, [bench.claude, bench.openai])
     kept = [image_of(cell) for cell in pictured.store.pairs()["image"]]
@@ -301,20 +299,19 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
     assert shown.size == (64, 48)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_who_takes_no_images_is_refused_and_one_is_priced_not_by_its_bytes(
     bench, pictured, monkeypatch
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
-        with pytest.raises(InputError, match=f"{grader} takes no images"):
-            grade(pictured, [grader])
+        refused(f"{grader} takes no images", grade, pictured, [grader])
     (costs,) = forecast(pictured, ["anthropic:claude-opus-4-5"], GradingOptions())
     assert 0 < costs.cost[0] < costs.cost[1] < 2 * 0.6
     assert bench.calls == []
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     blocks = [Block(column="shot", label="Shot", kind="image")]
     asked = asked_rubric("Is it red?", blocks, options=["yes", "no"])

@@ -17,11 +17,12 @@ from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import tried_rater
 from harness.replies import Call, Reply, labelled
 from harness.studies import with_labels
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade as grade_in
 from tests.peers import metrics
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.journey
 
 PAIRS = 40
 RUBRIC = "even-handedness"
@@ -69,8 +70,7 @@ def test_only_held_out_pairs_are_asked_and_what_was_tried_is_no_part_of_the_stud
         ({"options": load_rubric("refusal").options}, "asks for other items or options"),
         ({}, "is the one that the study's"),
     ):
-        with pytest.raises(InputError, match=said):
-            grade(study, [bench.claude], text=PRESENT.model_copy(update=change))
+        refused(said, grade, study, [bench.claude], text=PRESENT.model_copy(update=change))
     assert not bench.calls
     before, _ = analyse_study(study, look=False)
     summary = grade(study, [bench.claude], text=NEW)

@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.reporting.analysing import choice_lines
 from evenhand.reporting.improving import Trial, forecast_improving, improve
 from evenhand.reporting.load import from_study
@@ -23,9 +22,10 @@ from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.decisions import ends_of, parts_of, proposals_of
 from harness.installing import installed, pip_command
+from harness.killing import killed_after
 from harness.replies import Call, Reply, completion
+from tests.cases import refused
 from tests.graders.bench import Bench
-from tests.graders.killing import killed_after
 from tests.graders.test_improving import (
     FAST,
     KIND,
@@ -124,8 +124,7 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, tmp_path, 
     assert (again.gain, again.difference) == (found.gain, found.difference)
     more = replace(asked, candidates=candidates(tmp_path / "c"))
     for other in (options(bench, proposals=5), more):
-        with pytest.raises(InputError, match="no error rate is left"):
-            improve(study, other, FAST)
+        refused("no error rate is left", improve, study, other, FAST)
     assert bench.calls == [], "an answer that is kept is not asked for again"
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
@@ -286,11 +285,9 @@ def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
         ({"proposals": 1, "proposer": "baseline:lexical"}, None, "writes nothing"),
         ({"proposals": 51}, None, "--propose takes"),
     ):
-        with pytest.raises(InputError, match=why):
-            improve(study, options(bench, **more), replace(FAST, budget=budget))
+        refused(why, improve, study, options(bench, **more), replace(FAST, budget=budget))
     monkeypatch.setitem(sys.modules, "gepa", None)
-    with pytest.raises(InputError, match=r"pip install 'evenhand\[gepa\]'"):
-        improve(study, options(bench, proposals=2), FAST)
+    refused(r"pip install 'evenhand\[gepa\]'", improve, study, options(bench, proposals=2), FAST)
     assert bench.calls == []
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Position, Token, read_options
 from evenhand.rubrics import Rubric, load_rubric
 from harness.replies import Call, Reply, completion, error, labelled, message
 from harness.studies import response_rubric
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade
 from tests.rubrics.texts import TEXTS
@@ -101,8 +101,7 @@ def test_methods_are_never_in_one_column(bench: Bench) -> None:
     body = next(c.body for c in bench.calls if "response_format" in c.body)
     assert body["response_format"]["json_schema"]["strict"] is True
     assert "logprobs" not in body
-    with pytest.raises(InputError, match="no token probabilities"):
-        grade(study, [bench.claude], method="logprobs")
+    refused("no token probabilities", grade, study, [bench.claude], method="logprobs")
     # A server without schemas is asked without.
     bench.script = lambda call: (
         error(400, "response_format is not supported")

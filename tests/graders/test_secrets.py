@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.graders.providers import Scrubber, key_from_environment, key_variable
 from evenhand.graders.replies import Refusal, refusal_of, refusals
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import with_settings
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
@@ -116,9 +116,7 @@ def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(mon
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
     assert key_from_environment("OPENAI_API_KEY") is None
     monkeypatch.setenv("OPENAI_API_KEY", f"{MARK} ü")
-    with pytest.raises(InputError, match="OPENAI_API_KEY") as caught:
-        key_from_environment("OPENAI_API_KEY")
-    assert MARK not in str(caught.value)
+    assert MARK not in refused("OPENAI_API_KEY", key_from_environment, "OPENAI_API_KEY")
 
 
 def test_headers_are_secrets_too_and_no_key_is_taken_for_a_model(marked_study, monkeypatch):
@@ -126,9 +124,7 @@ def test_headers_are_secrets_too_and_no_key_is_taken_for_a_model(marked_study, m
     tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
     assert MARK not in json.dumps(Scrubber.from_environment().tree(tree))
     monkeypatch.setenv("OPENAI_API_KEY", f"token-{MARK}")
-    with pytest.raises(InputError) as caught:
-        grade(marked_study(), [f"openai:token-{MARK}"])
-    assert MARK not in str(caught.value)
+    assert MARK not in refused("", grade, marked_study(), [f"openai:token-{MARK}"])
     # A short placeholder does not tear holes into words.
     assert Scrubber(["none"]).text("none of the options") == "none of the options"
 

@@ -1,6 +1,7 @@
 """Making a study, enlarging its sample, the files that it is made of, and a trial of a wording."""
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,11 +17,19 @@ from evenhand.reporting.suggestions import DividedRubric, draft_text
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import Study, create_study, extend_sample, open_study
-from evenhand.study.creation import StudyPlan, declare_rewording, rewording_of, uncertainty
+from evenhand.study.creation import (
+    PublishedStudy,
+    StudyPlan,
+    _category_shares,
+    declare_rewording,
+    file_of_study,
+    rewording_of,
+    uncertainty,
+)
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.progress import rubric_progress
 from evenhand.study.prompts.pairs import read_pairs
-from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.prompts.units import Question, parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES, current_inclusion
 from evenhand.study.store.schema import sample_waves
@@ -33,7 +42,9 @@ from harness.studies import (
     upgraded_without,
     with_labels,
     work_through,
+    write_pairs,
 )
+from tests.cases import refused
 from tests.ratings_files import read_ratings
 
 pytestmark = pytest.mark.journey
@@ -84,7 +95,6 @@ def unsure(study: Study) -> Study:
     return study
 
 
-@pytest.mark.slow
 def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
     study = unsure
     scores = uncertainty(study)
@@ -100,16 +110,84 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
     assert uncertainty(study) == scores  # people's labels do not move what is picked
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("label", "positive", "probabilities", "threshold", "share"),
+    [
+        ("y", math.nan, "", 0.5, 1.0),
+        ("n", math.nan, "", 0.5, 0.0),
+        ("y", 0.5, "", 0.5, 0.5),
+        ("y", 0.8, "", 0.8, 0.5),  # where the label changes
+        ("y", 0.9, "", 0.8, 0.75),
+        ("n", 0.2, "", 0.8, 0.125),
+        ("n", math.nan, '{"y": 0.9}', 0.8, 0.75),
+        ("", math.nan, "", 0.3, 0.5),
+    ],
+)
+def test_an_answer_has_a_share_of_each_category(label, positive, probabilities, threshold, share):
+    rubric = response_rubric({"y": "Yes", "n": "No"}, affirmative=["y"])
+    shares = _category_shares(rubric, label, positive, probabilities, threshold)
+    assert shares == pytest.approx([share, 1 - share])
+    five = load_rubric("refusal")
+    for given, expected in (
+        (("2", math.nan, ""), [0, 1, 0, 0, 0]),
+        (("", math.nan, '{"1": 0.5, "2": 0.25}'), [2 / 3, 1 / 3, 0, 0, 0]),
+        (("", math.nan, ""), [0.2] * 5),
+    ):
+        assert _category_shares(five, *given, 0.5) == pytest.approx(expected)
+
+
+def test_a_published_study_is_planned_as_it_was_done(tmp_path):
+    refused("none", PublishedStudy.read, "none")
+    study, pairs = PublishedStudy.read("even-handedness"), write_pairs(tmp_path / "pairs.csv", 4)
+    assert study.name == study.figures_file == "even-handedness"
+    assert study.figures.citation in study.line
+    for named in ({"pairs": None}, {"pairs": pairs, "propositions": pairs}):
+        refused("even-handedness", study.prompts, **named)
+    assert study.prompts(pairs=pairs, propositions=None) == pairs
+    plan = study.plan(pairs, None, raters_per_unit=2)
+    assert [rubric.name for rubric in plan.rubrics] == ["even-handedness", "hedging", "refusal"]
+    assert (plan.sample, plan.raters_per_unit) == (4, 2)
+    assert "leanings" not in plan.settings["analysis"]  # of groups that these pairs do not have
+    pairs.write_text(pairs.read_text().replace(",pro,con", ",pro_choice,pro_life"))
+    assert {*study.plan(pairs, None, sample=2).settings["analysis"]["leanings"]} == {
+        "left",
+        "right",
+    }
+    assert study.plan(pairs, None, sample=2).sample == 2
+    assert file_of_study(tmp_path, "pairs.csv", pairs.stat().st_size) == pairs
+    for name, most in (("pairs.csv", 9), ("none.csv", 9), ("../pairs.csv", 9_999)):
+        refused(name, file_of_study, tmp_path, name, most)
+
+
+def test_a_study_knows_its_subjects_and_what_lacks_responses(make_study, caplog):
+    study = make_study(pairs=3, sample=2)
+    pairs = study.store.pairs()["pair_id"].tolist()
+    assert study.unanswered(["s1", "new"], "all") == {"s1": [], "new": pairs}
+    assert study.unanswered(["new"], "sample") == {"new": study.store.sample()}
+    only = make_study(pairs=3, rubrics=["refusal"], annotation={"subjects": ["s2"]})
+    only.check_labelled_subjects()
+    assert {unit.split("|")[1] for unit, _ in only.labelled_units()} == {"s2"}
+    another = make_study(pairs=3, annotation={"subjects": ["s3"]})
+    refused("names 's3', but the study has responses of s1, s2", another.check_labelled_subjects)
+    units = only.rubric_units(only.rubrics["refusal"])[:2]
+    asked = [Question(unit, only.rubrics["refusal"]) for unit in units]
+    assert only.values_of(asked) == [only.values(each.rubric, each.unit_id) for each in asked]
+    for source in (b"first", b"second"):
+        study.keep_prompt("ab", source)
+    assert (study.folder / "prompts" / "ab.toml").read_bytes() == b"first"
+    study.folder.chmod(0o755)
+    for warned in (1, 1):
+        open_study(study.folder).close()
+        assert caplog.text.count("others could read") == warned
+
+
 def test_only_graders_of_every_pair_count(study):
     with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
         extend_sample(study, 4, "uncertainty")
     rate(study, "part", "5", "1", scope="sample")
-    with pytest.raises(InputError, match=r"no grader has graded all pairs"):
-        extend_sample(study, 4, "uncertainty")
+    refused(r"no grader has graded all pairs", extend_sample, study, 4, "uncertainty")
     rate(study, "one", "1")
-    with pytest.raises(InputError, match="all grades are alike and sure"):
-        extend_sample(study, 4, "uncertainty")
+    refused("all grades are alike and sure", extend_sample, study, 4, "uncertainty")
     rate(study, "two", "5", "1")
     change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
     told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
@@ -202,9 +280,7 @@ def test_names_are_learned_without_reading_a_response(make_study, statements):
 def test_a_bad_pairs_file_is_named_by_row(tmp_path, content, says):
     path = tmp_path / "pairs.csv"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"pairs\.csv") as raised:
-        read_pairs(path)
-    assert says in str(raised.value)
+    assert says in refused(r"pairs\.csv", read_pairs, path)
 
 
 def test_a_byte_order_mark_and_line_breaks_in_cells_are_fine(tmp_path):
@@ -243,17 +319,14 @@ def test_a_bad_responses_file_is_named_by_row_and_nothing_half_made_stays(tmp_pa
     pairs.write_text("prompt_a,prompt_b\nx,y\n")
     path.write_text(line + "\n")
     plan = StudyPlan(pairs=pairs, responses=path, rubrics=[load_rubric("refusal")])
-    with pytest.raises(InputError, match=r"responses\.jsonl") as raised:
-        create_study(tmp_path / "study", plan)
-    assert says in str(raised.value)
+    assert says in refused(r"responses\.jsonl", create_study, tmp_path / "study", plan)
     assert {each.name for each in tmp_path.iterdir()} == {"pairs.csv", "responses.jsonl"}
 
 
 def test_what_no_study_is_made_of_or_in_is_refused(make_study):
     study, rubric = make_study(), load_rubric("refusal")
     pairs = study.folder.parent / "pairs.csv"
-    with pytest.raises(InputError, match="is not empty"):
-        create_study(study.folder, StudyPlan(pairs=pairs, rubrics=[rubric]))
+    refused("is not empty", create_study, study.folder, StudyPlan(pairs=pairs, rubrics=[rubric]))
     with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
         create_study(pairs.with_name("s"), StudyPlan(pairs=pairs, rubrics=[rubric] * 2))
 
@@ -280,9 +353,7 @@ def test_what_no_study_is_made_of_or_in_is_refused(make_study):
 def test_bad_ratings_are_named_by_row(tmp_path, rows, says):
     path = tmp_path / "ratings.csv"
     path.write_text(f"item_id,rater_id,rater_kind,label,p_positive,cluster_id\n{rows}\n")
-    with pytest.raises(InputError) as raised:
-        read_ratings(path)
-    assert says in str(raised.value)
+    assert says in refused("", read_ratings, path)
 
 
 def test_unknown_columns_are_units_columns_unless_they_vary(tmp_path):
@@ -375,8 +446,7 @@ def test_what_does_not_fit_is_refused_with_nothing_written(begun):
         ({"title": "Refusals, once more"}, 8, "another title"),
         ({"options": own.options[:4], "affirmative": ("4",)}, 8, "option keys"),
     ):
-        with pytest.raises(InputError, match=reason):
-            declare_rewording(begun, *reworded(**words), pairs)
+        refused(reason, declare_rewording, begun, *reworded(**words), pairs)
     assert (begun.folder / "study.toml").read_bytes() == before
     assert not (begun.folder / "rubrics" / "refusal-2.toml").exists()
 
@@ -389,15 +459,13 @@ def test_settings_that_do_not_fit_a_trial_are_refused(begun):
     with open_study(begun.folder) as again, pytest.raises(InputError, match="annotators read 'de'"):
         declare_rewording(again, *reworded(), 4)
     change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
-    with pytest.raises(InputError, match="no other wording"):
-        open_study(begun.folder)
+    refused("no other wording", open_study, begun.folder)
     change(rewording=None)
     declare_rewording(begun, *reworded(), 4)
     with open_study(begun.folder) as again, pytest.raises(InputError, match="tests one wording"):
         declare_rewording(again, *reworded("refusal-3"), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
-    with pytest.raises(InputError, match="name one of them"):
-        open_study(begun.folder)
+    refused("name one of them", open_study, begun.folder)
 
 
 def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):

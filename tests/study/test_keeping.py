@@ -36,6 +36,7 @@ from evenhand.study.workspace import hours_since_backup
 from harness.postgresql import Postgresql
 from harness.released import COMMITS, released
 from harness.studies import label_all, submit, task_of, work_through
+from tests.cases import refused
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,9 +111,9 @@ def hanging() -> Iterator[Hanging]:
     server.end()
 
 
-@pytest.mark.slow
-def test_what_is_restored_is_the_study(database, labelled, tmp_path):
-    study = labelled(**database)
+@pytest.mark.journey
+def test_what_is_restored_is_the_study(any_database, labelled, tmp_path):
+    study = labelled(**any_database)
     (study.folder / "practice.toml").write_text("# named in study.toml")
     (study.folder / "report").mkdir()
     (study.folder / "report" / "report.md").write_text("a report")
@@ -232,20 +233,15 @@ def test_where_it_may_not_be_written(labelled, tmp_path):
     study = labelled()
     with pytest.raises(InputError, match="would be lost with the study's folder"):
         keeping.backup_study(study.folder, study.folder / "b.zip")
-    with pytest.raises(InputError, match="there is no folder"):
-        keeping.backup_study(study.folder, tmp_path / "none" / "b.zip")
-    with pytest.raises(InputError, match="no folder"):
-        keeping.keep_backups(study.folder, tmp_path / "absent", 1)
+    refused("there is no folder", keeping.backup_study, study.folder, tmp_path / "none" / "b.zip")
+    refused("no folder", keeping.keep_backups, study.folder, tmp_path / "absent", 1)
     for keep in (0, -1):
-        with pytest.raises(InputError, match="--keep must be 1 or more"):
-            keeping.keep_backups(study.folder, tmp_path, keep)
+        refused("--keep must be 1 or more", keeping.keep_backups, study.folder, tmp_path, keep)
     (tmp_path / "b.zip").write_text("something of mine")
-    with pytest.raises(InputError, match="exists already"):
-        keeping.backup_study(study.folder, tmp_path / "b.zip")
+    refused("exists already", keeping.backup_study, study.folder, tmp_path / "b.zip")
     assert (tmp_path / "b.zip").read_text() == "something of mine"
     keeping.backup_study(study.folder, tmp_path / "c.zip")
-    with pytest.raises(InputError, match="is not empty"):
-        keeping.restore_study(tmp_path / "c.zip", study.folder)
+    refused("is not empty", keeping.restore_study, tmp_path / "c.zip", study.folder)
 
 
 def test_a_damaged_store_is_not_backed_up(labelled, tmp_path):
@@ -256,8 +252,7 @@ def test_a_damaged_store_is_not_backed_up(labelled, tmp_path):
     half = len(content) // 2
     content[half : half + 8192] = b"\x55" * 8192
     store.write_bytes(content)
-    with pytest.raises(InputError, match="damaged"):
-        keeping.backup_study(study.folder, tmp_path / "b.zip")
+    refused("damaged", keeping.backup_study, study.folder, tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
 
 
@@ -344,10 +339,9 @@ def forge(good_backup: Path, tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def refused(file: Path, folder: Path, says: str) -> None:
+def restore_refused(file: Path, folder: Path, says: str) -> None:
     before = sorted(folder.parent.rglob("*"))
-    with pytest.raises(InputError, match=says):
-        keeping.restore_study(file, folder)
+    refused(says, keeping.restore_study, file, folder)
     assert sorted(folder.parent.rglob("*")) == before
 
 
@@ -360,7 +354,7 @@ def refused(file: Path, folder: Path, says: str) -> None:
 )  # fmt: skip
 def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     bad = forge(lambda files: files.update({name: b""}))
-    refused(bad, tmp_path / "new", "which no backup does")
+    restore_refused(bad, tmp_path / "new", "which no backup does")
 
 
 @pytest.mark.parametrize(
@@ -377,7 +371,7 @@ def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     ],
 )
 def test_a_list_that_no_backup_has_is_refused(listed, says, forge, tmp_path):
-    refused(forge(listed=listed), tmp_path / "new", says)
+    restore_refused(forge(listed=listed), tmp_path / "new", says)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +410,7 @@ def test_files_and_a_store_that_no_backup_has_are_refused(change, says, forge, t
 
     bad = forge(changed, links=["link"], listed=listed)
     raw = bad.read_bytes()
-    refused(bad, tmp_path / "new", says)
+    restore_refused(bad, tmp_path / "new", says)
     assert bad.read_bytes() == raw
 
 
@@ -424,13 +418,13 @@ def test_half_a_backup_and_none_are_refused(forge, tmp_path):
     good = forge().read_bytes()
     half = tmp_path / "half.zip"
     half.write_bytes(good[: len(good) // 2])
-    refused(half, tmp_path / "new", "only a part of one")
+    restore_refused(half, tmp_path / "new", "only a part of one")
     half.write_bytes(good[:200] + bytes(255 - byte for byte in good[200:210]) + good[210:])
-    refused(half, tmp_path / "new", "damaged|not read")
+    restore_refused(half, tmp_path / "new", "damaged|not read")
     with zipfile.ZipFile(half, "w") as archive:
         archive.writestr("study.toml", "")
-    refused(half, tmp_path / "new", r"it has no backup\.json")
-    refused(tmp_path / "none.zip", tmp_path / "new", "there is no file")
+    restore_refused(half, tmp_path / "new", r"it has no backup\.json")
+    restore_refused(tmp_path / "none.zip", tmp_path / "new", "there is no file")
 
 
 URL = "https://study.example.org/"
@@ -513,7 +507,7 @@ def differences(location: str, folder: Path):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_there_and_back(labelled, new_postgresql):
     study = labelled()
     folder, ratings, url = study.folder, study.ratings(), new_postgresql()
@@ -531,8 +525,7 @@ def test_there_and_back(labelled, new_postgresql):
         assert there.ratings().equals(ratings)
         work_through(AnnotationDesk(there), "ann", 1)  # events are counted on from the last one
     assert rows_of("study.db", folder) == moved
-    with pytest.raises(InputError, match="another state of this one"):
-        keeping.move_store(folder, "study.db")
+    refused("another state of this one", keeping.move_store, folder, "study.db")
     back = keeping.move_store(folder, "back.db")
     assert back["labels"].rows == 15
     assert back == rows_of(url, folder) == rows_of("back.db", folder)
@@ -566,8 +559,7 @@ def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, req
 def test_nobody_may_have_it_open(labelled, new_postgresql):
     """What is written to the former store afterwards would be lost."""
     study, url = labelled(), new_postgresql()
-    with pytest.raises(InputError, match="open elsewhere; stop `evenhand annotate`"):
-        keeping.move_store(study.folder, url)
+    refused("open elsewhere; stop `evenhand annotate`", keeping.move_store, study.folder, url)
     study.close()
     keeping.move_store(study.folder, url)
     with open_study(study.folder), pytest.raises(InputError, match="open elsewhere"):
@@ -586,8 +578,7 @@ def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(folder, monk
         return connect(location, folder, **options)
 
     monkeypatch.setattr(workspace.Store, "open", moved_first)
-    with pytest.raises(InputError, match="moved to another store meanwhile"):
-        open_study(folder)
+    refused("moved to another store meanwhile", open_study, folder)
 
 
 def test_a_place_that_is_none_is_refused(folder):
@@ -598,8 +589,7 @@ def test_a_place_that_is_none_is_refused(folder):
         ("study.toml", "cannot be copied there: file is not a database"),
         ("${NOT_SET}", "NOT_SET, which is not set"),
     ):
-        with pytest.raises(InputError, match=says):
-            keeping.move_store(folder, to)
+        refused(says, keeping.move_store, folder, to)
         assert (folder / "study.toml").read_bytes() == before
 
 
@@ -611,8 +601,7 @@ def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql):
         connection.execute(zero, {"r": "a\0"})
     study.close()
     url = new_postgresql()
-    with pytest.raises(InputError, match=r"a row of responses cannot be copied: .*NUL"):
-        keeping.move_store(study.folder, url)
+    refused(r"a row of responses cannot be copied: .*NUL", keeping.move_store, study.folder, url)
     assert read_config(study.folder).store == "study.db"
     assert rows_of(url, study.folder) == {}
 
@@ -629,8 +618,7 @@ def test_a_password_need_not_stand_in_study_toml(folder, new_postgresql, monkeyp
         assert there.store.engine.url.password == "ge:he/im@"
         assert len(there.ratings()) == 16
     monkeypatch.delenv("PASSWORD")
-    with pytest.raises(InputError, match="PASSWORD, which is not set"):
-        open_study(folder)
+    refused("PASSWORD, which is not set", open_study, folder)
 
 
 @pytest.mark.slow
@@ -680,12 +668,11 @@ def upgraded(folder: Path) -> None:
     assert differences(read_config(folder).store, folder) == []
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
     before, of = content(old_study / "study.db"), columns(old_study / "study.db")
     assert len(before["labels"]) == 12
-    with pytest.raises(InputError, match="run `evenhand store upgrade`"):
-        open_study(old_study)
+    refused("run `evenhand store upgrade`", open_study, old_study)
     (old_study / "backups").mkdir(mode=0o755)
     for entry in (old_study, *old_study.rglob("*")):  # as 0.1.0 left it open to others
         entry.chmod(0o755 if entry.is_dir() else 0o644)
@@ -758,8 +745,7 @@ def test_a_lost_row_is_refused(old_study, monkeypatch):
         connection.execute(sa.text("DELETE FROM labels WHERE event_id = 1"))
 
     monkeypatch.setattr(keeping, "migrate", careless)
-    with pytest.raises(InputError, match="would have lost rows"):
-        keeping.upgrade_store(old_study)
+    refused("would have lost rows", keeping.upgrade_store, old_study)
     assert content(old_study / "study.db") == before
 
 
@@ -770,24 +756,9 @@ def test_a_version_that_is_not_known(version, old_study):
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [version])
         connection.commit()
     says = {"99": "newer than this evenhand", "0": "no evenhand wrote", "banana": "damaged"}
-    with pytest.raises(InputError, match=says[version]):
-        keeping.upgrade_store(old_study)
+    refused(says[version], keeping.upgrade_store, old_study)
     shutil.rmtree(old_study / "backups", ignore_errors=True)
-    with pytest.raises(InputError, match=r"newer than|damaged|run `evenhand store upgrade`"):
-        open_study(old_study)
-
-
-def test_a_missing_column_is_a_sentence(make_study):
-    for sql, says in (
-        ("ALTER TABLE remarks DROP COLUMN reason", "table remarks lacks the column reason"),
-        ("DROP TABLE look_events", "table look_events lacks the column"),
-    ):
-        study = make_study()
-        with study.store.write() as connection:
-            connection.execute(sa.text(sql))
-        study.close()
-        with pytest.raises(InputError, match=says):
-            open_study(study.folder)
+    refused(r"newer than|damaged|run `evenhand store upgrade`", open_study, old_study)
 
 
 PAIRS, RATERS, ANSWERS = 200, 6, 60

@@ -36,6 +36,7 @@ from evenhand.study.settings.analysis import (
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.store import total_spent
 from evenhand.study.tables.formats import read_table
+from harness.killing import killed_after
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
@@ -43,7 +44,6 @@ from harness.served import answers, holds
 from harness.studies import label_all, write_pairs, write_responses
 from tests.commands import Run, python
 from tests.evenhand.cli.test_documentation import HERE_DOCUMENT, shell_blocks
-from tests.graders.killing import killed_after
 
 pytestmark = pytest.mark.journey
 

@@ -1,7 +1,7 @@
 """What is written for other tools, against what their own packages made of it.
 
-`as_tools_say/NAME.json` is what the package of the tool printed of the sample (`tools.py`). Under
-`-m load` it is asked again.
+`as_tools_say/NAME.json` is what the package of the tool printed of the sample
+(`harness/reading_back.py`). Under `-m load` it is asked again.
 """
 
 import csv
@@ -19,9 +19,11 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.exchange.writers import FORMATS, Material, Output, check_out, format_of, save
 from harness.installing import installed, pip_command
+from harness.reading_back import PACKAGES
+from tests.cases import refused
 from tests.commands import python
+from tests.conftest import ROOT
 from tests.exchange.writers.sample import COMBINED, FORMULA, RATINGS, UNITS, material
-from tests.exchange.writers.tools import PACKAGES
 
 HERE = Path(__file__).parent
 
@@ -204,16 +206,14 @@ def test_a_folder_is_written_whole_or_not_at_all_and_over_nothing(tmp_path, monk
         save(made("argilla"), tmp_path / "set", FORMATS["argilla"])
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(InputError, match="is there already; name a new folder"):
-        check_out(tmp_path, FORMATS["hugging-face"])
+    refused("is there already; name a new folder", check_out, tmp_path, FORMATS["hugging-face"])
     with pytest.raises(InputError, match=r"x\.csv: the extension must be \.jsonl for Langfuse"):
         check_out(Path("x.csv"), FORMATS["langfuse"])
 
 
 def test_an_unknown_format_suggests_the_nearest() -> None:
     for name, nearest in (("langfus", "langfuse"), ("label_studo", "label-studio")):
-        with pytest.raises(InputError, match=rf"did you mean {nearest}\?"):
-            format_of(name)
+        refused(rf"did you mean {nearest}\?", format_of, name)
     for known in ("Label_Studio", "labelstudio"):
         assert format_of(known) is FORMATS["label-studio"]
 
@@ -227,6 +227,6 @@ def test_the_tools_own_package_says_the_same(name, tmp_path):
     save(made(name), out, FORMATS[name])
     # In an environment of its own.
     environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(tmp_path)}
-    done = python(HERE / "tools.py", name, out, env=environment)
+    done = python(ROOT / "harness" / "reading_back.py", name, out, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == said(name)

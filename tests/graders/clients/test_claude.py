@@ -12,6 +12,7 @@ from evenhand.graders.clients import parse_claude_reply as parse_reply
 from evenhand.rubrics import load_rubric
 from harness.installing import installed, pip_command
 from harness.replies import Call, Reply, error, labelled, message
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 
@@ -167,8 +168,7 @@ def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
     bench, cloud, monkeypatch, gone, sentence
 ):
     monkeypatch.delenv(gone)
-    with pytest.raises(InputError, match=sentence):
-        grade(bench.study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
+    refused(sentence, grade, bench.study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
     assert bench.calls == []
 
 
@@ -179,8 +179,7 @@ def test_credentials_that_are_no_token_need_the_clouds_own_library(
     monkeypatch.delenv(CLOUDS[cloud][0])
     for library in ("boto3", "google.auth"):
         monkeypatch.setitem(sys.modules, library, None)  # as where it is not installed
-    with pytest.raises(InputError, match=rf"evenhand\[{cloud}\]"):
-        grade(marked_study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
+    refused(rf"evenhand\[{cloud}\]", grade, marked_study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
 
 
 @pytest.mark.journey

@@ -18,11 +18,11 @@ from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
 from evenhand.study.store.store import grade_totals
+from harness.killing import dying
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
 from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade, rows
-from tests.graders.killing import dying
 
 pytestmark = pytest.mark.journey
 
@@ -49,7 +49,6 @@ def sizes(bench: Bench) -> list[int]:
     return [len(batch["lines"]) for batch in bench.batches.made]
 
 
-@pytest.mark.slow
 def test_the_same_grades_under_the_same_keys_as_live(bench: Bench, grader: str) -> None:
     live, batch = (
         bench.study(pairs=5, rubrics=("hedging", "even-handedness"), name=name)
@@ -68,7 +67,6 @@ def test_the_same_grades_under_the_same_keys_as_live(bench: Bench, grader: str) 
     assert kinds(batch) == ["intended", "submitted", "collected"]
 
 
-@pytest.mark.slow
 def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -> None:
     fates = {"p0002|m|a": "expired", "p0002|m|b": "errored", "p0003|m|a": "canceled"}
     bench.batches.fate = lambda call: (
@@ -177,7 +175,6 @@ def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(bench
     assert sizes(bench) == [9, len(faults)]
 
 
-@pytest.mark.slow
 def test_a_line_that_never_becomes_readable_is_recorded_as_failed(bench, grader):
     bench.script = lambda call: replace(answer(call), body=answer(call).body | {"note": call.unit})
     bench.batches.write = lambda line: line.replace("{", "", "p0002|m|a" in line)
@@ -227,7 +224,6 @@ def own(bench: Bench) -> str:
     return bench.as_openai()
 
 
-@pytest.mark.slow
 def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> None:
     live, batch = bench.study(pairs=3, name="live"), bench.study(pairs=3, name="batch")
     grade(live, [own], draws=4)
@@ -245,7 +241,6 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> N
     assert totals["cost_usd"] == pytest.approx((1 + 5 / 2) * (900 * 2.5 + 10) / 1e6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
 def test_draws_that_did_not_come_are_asked_for_again(bench: Bench, own: str, most: int) -> None:
     """A server that takes `n` and gives fewer: what it gives at once is known from the first."""
@@ -275,7 +270,6 @@ def test_draws_in_a_batch_survive_a_kill(bench: Bench, own: str, step: str, afte
     assert {call.body["n"] for call in bench.batches.calls[3:]} == {2}
 
 
-@pytest.mark.slow
 def test_a_budget_counts_every_draw_of_a_request(bench: Bench, own: str) -> None:
     study = bench.study(pairs=6)
     budget = 0.2  # 4 draws with 1,024 tokens each may cost $0.02 and more in a batch

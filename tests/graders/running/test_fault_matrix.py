@@ -120,7 +120,7 @@ def test_credit_that_ends_leaves_the_units_open(bench, who, grader, batch):
     assert (again.scored, again.unscored, again.graders[0].unasked) == (unasked, 0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_reply_of_a_batch_without_usage_counts_in_full(bench: Bench) -> None:
     study = bench.study(pairs=4)
     bench.script = lambda call: Reply(body=answer(call).body | {"usage": None})

@@ -14,17 +14,17 @@ from itertools import chain
 import pandas as pd
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.graders import Shard
 from evenhand.graders.running import RunLocked, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping import move_store
 from evenhand.study.store.store import grade_totals
+from harness.killing import killed_after, started
 from harness.postgresql import own_postgresql
 from harness.replies import Call, Reply, answer, error
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade
-from tests.graders.killing import killed_after, started
 
 CONCURRENCY = 8
 PROGRAM = f"""
@@ -133,14 +133,12 @@ def test_every_unit_is_in_one_part_whatever_else_there_is() -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "-1/2", "1/1001", "1/2/3", "a/b"])
 def test_what_is_no_part_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="write which part of how many"):
-        Shard.parse(text)
+    refused("write which part of how many", Shard.parse, text)
 
 
 def test_a_study_in_a_file_and_a_batch_have_no_shards(bench: Bench) -> None:
     for said, more in (("store copy", {}), ("--shard or --batch", {"batch": True})):
-        with pytest.raises(InputError, match=said):
-            grade(bench.study(name=said), [bench.openai], shard=Shard(1, 2), **more)
+        refused(said, grade, bench.study(name=said), [bench.openai], shard=Shard(1, 2), **more)
     assert not bench.calls
 
 

@@ -50,7 +50,7 @@ def test_the_limit_falls_once_per_round_and_rises_again() -> None:
     assert limits == [6, 7, 8, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkeypatch) -> None:
     monkeypatch.setattr(live, "IDLE_SECONDS", 0.05)
     words = "Slow down, please. \x1b[31m[red]" + "x" * 500

@@ -10,6 +10,7 @@ from evenhand.graders.running import only_runner
 from evenhand.study.store.schema import response_attempts
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import respond
 
@@ -37,7 +38,7 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
         assert (study.store.responses()["response"] == "I would rather not.").sum() == 4
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_only_whole_pairs_enter_the_study(bench: Bench) -> None:
     broken = {"Argue for 1."}
     bench.script = lambda call: error(500) if call.user in broken else said(call)
@@ -115,8 +116,7 @@ def test_what_cannot_be_asked_so_is_refused(
     marked_study, tmp_path, run, subject, options, sentence
 ):
     study = marked_study(pairs=1)
-    with pytest.raises(InputError, match=sentence):
-        respond(study, subject, **options)
+    refused(sentence, respond, study, subject, **options)
     (tmp_path / "s.txt").write_text(" \n")
     for file, why in (("s.txt", "is empty"), ("none.txt", "there is no file")):
         asked = ["respond", study.folder, "--subject", "anthropic:m", "--system", tmp_path / file]

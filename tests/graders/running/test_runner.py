@@ -18,6 +18,7 @@ from evenhand.graders.running import FAILURES_IN_A_ROW, LiveRun
 from evenhand.rubrics import load_rubric
 from harness.replies import DROPPED, Call, Reply, answer, completion, error, labelled
 from harness.studies import with_edited_rubric
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 
@@ -245,8 +246,7 @@ def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(bench: 
         ("at least one grader", [], {}),
         ("not a valid grader", [bench.claude, "nonsense"], {}),
     ):
-        with pytest.raises(InputError, match=said):
-            grade(study, graders, **options)
+        refused(said, grade, study, graders, **options)
     more = {"question": "On {topic_name}?", "variables": ("response", "topic_name")}
     needs_topic = load_rubric("hedging").model_copy(update=more)
     with pytest.raises(InputError, match="needs 'topic_name'"):  # no group of errors

@@ -21,12 +21,13 @@ from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_li
 from evenhand.graders.options import GraderSettings, rater_id
 from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
-from evenhand.graders.running import Reservations
+from evenhand.graders.running import Forecast, GraderForecast, Reservations
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.study.store.store import grade_totals
 from harness.replies import DROPPED, Call, answer, error, message
 from harness.replies import Reply as Answer
 from harness.studies import MarkedStudy
+from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 from tests.peers import anthropic_types, openai_types
@@ -173,7 +174,7 @@ def test_settings_are_part_of_the_graders_name() -> None:
     assert rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised")) == "anthropic:m#7707ad"
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_settings_are_sent_and_belong_to_the_graders_identity(bench: Bench) -> None:
     study, raters = bench.study(pairs=1), []
     own = {"max_tokens": 500, "effort": "low", "service_tier": "flex"}
@@ -203,8 +204,7 @@ def test_temperature_and_seed_are_sent_and_stand_in_the_provenance(bench: Bench)
         (bench.claude, {"temperature": 3}, "temperature is 3; it must be from 0 to 2"),
         (bench.openai, {"seed": 1, "draws": 3}, "with a seed all draws would be one"),
     ):
-        with pytest.raises(InputError, match=said):
-            grade(study, [grader], **options)
+        refused(said, grade, study, [grader], **options)
 
 
 def test_what_a_gateway_says_it_charged_is_the_cost_or_what_the_study_says(bench: Bench) -> None:
@@ -263,7 +263,7 @@ def test_price_and_usage_stand_with_every_grade(bench: Bench) -> None:
     assert Tariff(spec, batch=True).cost(tokens) == Tariff(spec).cost(tokens) / 2
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 @pytest.mark.parametrize("batch", [False, True])
 def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(bench: Bench, batch: bool) -> None:
     study = bench.study(pairs=20)
@@ -279,7 +279,7 @@ def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(bench: Bench, ba
     assert "budget" in more.stopped[0]
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_lost_reply_may_have_been_billed(bench: Bench) -> None:
     bench.script = lambda call: DROPPED if call.nth == 1 else answer(call)
     summary = grade(bench.study(pairs=3), [PRICED], budget=0.7)
@@ -327,3 +327,24 @@ def test_a_forecast_needs_no_key_and_no_network(marked_study: MarkedStudy, run) 
     assert "|m|a]] A plain answer." in done.stdout or "|m|b]] A plain answer." in done.stdout
     assert "no probability" in done.stderr
     assert " expected " in done.stdout
+
+
+def test_a_forecast_of_several_steps_adds_up() -> None:
+    first = GraderForecast(
+        rater_id="a@http://h#x", already=1, new=60, cost=(1.0, 3.0), expected=2.0, warnings=("w",)
+    )
+    second = GraderForecast(rater_id="b", already=2, new=30, cost=(0.5, 0.5), warnings=("w", "v"))
+    left, unpriced = first.remaining(45), replace(first, cost=None, expected=None)
+    assert (left.already, left.new, left.cost, left.expected) == (45, 15, (0.25, 0.75), 0.5)
+    assert [unpriced.remaining(done).cost for done in (45, 60)] == [None, (0.0, 0.0)]
+    run = Forecast([("grades", first), ("responses", second)], ["Work."], 0.0, concurrency=4)
+    total = run.total
+    assert (total.already, total.new, total.cost, total.expected) == (3, 90, (1.5, 3.5), 2.0)
+    assert (run.unpriced, run.lines[1:]) == ({}, ["Work.", "w", "v"])
+    assert "4 min" in run.lines[0]  # 90 replies of 10 seconds, four at a time
+    batch = replace(run, batch=True, spent=1.25)
+    assert "2 min" in batch.lines[0]  # the 30 that no batch holds
+    assert "1.25" in batch.lines[2] and batch.lines[3:] == run.lines[1:]
+    more = replace(run, steps=[("grades", unpriced), *run.steps, ("grades", unpriced)])
+    assert (more.unpriced, more.total.cost) == ({"models": "a", "first": "a"}, None)
+    assert len(more.lines) == len(run.lines) + 1

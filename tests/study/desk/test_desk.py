@@ -21,7 +21,6 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import Navigation, page_data
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.reporting import exporting
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
@@ -30,15 +29,20 @@ from evenhand.study.desk.claims import (
     Changes,
     Claim,
     ClaimIndex,
+    SessionDesign,
     attention_results,
     decisions_table,
+    ends_of,
     exclude,
+    has_room,
     judged_without_prompt,
     last_version,
     oversight,
     pause,
     readmit,
     resume,
+    side_places,
+    sides_named,
 )
 from evenhand.study.desk.desk import (
     SKIP_REASONS,
@@ -56,9 +60,18 @@ from evenhand.study.keeping import upgrade_store
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.session.sessions import PracticeDesk, Sessions
 from evenhand.study.settings.study_toml import SessionSettings, change_config
+from evenhand.study.store.database import append
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import attention_labels, claims, labels, meta
-from evenhand.study.store.store import answers_table, marks_on, remarks_table
+from evenhand.study.store.schema import (
+    attention_labels,
+    background_answers,
+    claims,
+    flag_events,
+    labels,
+    meta,
+    remarks,
+)
+from evenhand.study.store.store import add_event, answers_table, marks_on, remarks_table
 from evenhand.study.tables.ratings import Mark
 from evenhand.study.workspace import study_secret
 from harness.attacker import guessed_ids, identified, public_digest
@@ -73,7 +86,7 @@ from harness.studies import (
     with_settings,
     work_through,
 )
-from tests.cases import one_in
+from tests.cases import one_in, refused
 
 ATTENTION = """
 [attention]
@@ -162,9 +175,7 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session):
     assert found["passed"].to_dict() == {"c1": True, "c2": False, "c3": False, "c4": True}
     assert found["given"].to_dict() == {"c1": "5", "c2": "", "c3": "4", "c4": "4"}
     assert found.loc["c4", "expected"] == "4 or 5"
-    with study.store.read() as connection:
-        count = sa.select(sa.func.count()).select_from(attention_labels)
-        assert connection.execute(count).scalar_one() == 4 + 2  # nothing is written over
+    assert len(study.store.rows(sa.select(attention_labels))) == 4 + 2  # nothing is written over
 
 
 @pytest.mark.slow
@@ -233,9 +244,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
 )
 def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence):
     study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
-    with pytest.raises(InputError) as raised:
-        AttentionChecks(study)
-    assert sentence in str(raised.value)
+    assert sentence in refused("", AttentionChecks, study)
 
 
 LAST, LIST = Navigation("n", "task"), Navigation("n", "list")
@@ -281,8 +290,7 @@ def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric):
     frames += received(desk, "ann", LAST, LIST)
     assert len(guessed(one_rubric, frames)) == 0
     old = as_of_0_2_0(one_rubric)  # and that the attack works: on what was sent until then
-    with old.store.read() as connection:
-        ids = [each.encode() for each in connection.execute(sa.select(claims.c.task_id)).scalars()]
+    ids = [each.encode() for each in old.store.values(sa.select(claims.c.task_id))]
     assert len(guessed(old, ids)) == 42  # with the one sent ahead
 
 
@@ -295,8 +303,7 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database):
     task_of(desk, "ann")
     before = new.ratings()
     old = as_of_0_2_0(new)
-    with old.store.read() as connection:
-        rows = connection.execute(sa.select(claims).order_by(claims.c.version)).all()
+    rows = old.store.rows(sa.select(claims).order_by(claims.c.version))
     answered = [row.task_id for row in rows if row.state == "labelled"]
     (on_screen,) = (row.task_id for row in rows if row.state == "open")
     old.close()
@@ -474,12 +481,10 @@ def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
     study.store.add_grades([GradeAttempt(unit_id=unit, **facts)])
     desk = AnnotationDesk(study)
     for code in ("gpt-5", "humans"):
-        with pytest.raises(InputError, match="an account of another kind"):
-            desk.register(code)
+        refused("an account of another kind", desk.register, code)
     desk.register("anna.b-2")
     for code in ("", "two words", "x" * 65, "<b>"):
-        with pytest.raises(InputError, match="an annotator code is"):
-            desk.register(code)
+        refused("an annotator code is", desk.register, code)
 
 
 def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
@@ -494,9 +499,6 @@ def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
     shown = {order: study.values(rubric, unit, order) for order in ("ab", "ba")}
     assert (shown["ab"]["prompt_a_group"], shown["ba"]["prompt_a_group"]) == ("pro", "con")
     assert shown["ab"]["response_a"] == shown["ba"]["response_b"]
-
-
-_EARLY, _LATE = "2026-01-01T00:00:00.000+00:00", "2026-01-02T00:00:00.000+00:00"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -659,11 +661,9 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
     rows = study.ratings()
     assert len(rows) == 6
     assert (rows["seconds"] == 1.0).sum() == 1
-    with study.store.read() as connection:
-        query = sa.select(labels.c.label).where(labels.c.submit_id.in_((task.task_id, "e")))
-        history = connection.execute(query.order_by(labels.c.event_id))
-        turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
-        assert list(history.scalars()) == turned
+    query = sa.select(labels.c.label).where(labels.c.submit_id.in_((task.task_id, "e")))
+    turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
+    assert study.store.values(query.order_by(labels.c.event_id)) == turned
     assert desk.progress("r1") == (6, 12)
     assert task_of(desk, "r1").task_id != task.task_id
 
@@ -902,7 +902,7 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study):
     assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
     repeats = {"annotation": {"repeat_share": 0.2, "repeat_gap": 10}, "raters_per_unit": 2}
     study = make_study(pairs=15, rubrics=["even-handedness"], **repeats)
@@ -952,8 +952,7 @@ def test_a_wrong_setting_is_one_sentence(make_study):
     sound = file.read_text()
     for key, value in (("repeat_share", 0.7), ("screen", "two"), ("lease_minutes", 0)):
         file.write_text(re.sub(rf"(?m)^{key} = .*$", f"{key} = {value!r}", sound))
-        with pytest.raises(InputError, match=f"annotation.{key}"):
-            open_study(file.parent)
+        refused(f"annotation.{key}", open_study, file.parent)
 
 
 @pytest.mark.slow
@@ -976,10 +975,12 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
     with open_study(study.folder) as study:
         asked = label_all(AnnotationDesk(study), "r1")
         assert [task.rubric.name for task in asked[:2]] == ["hedging", "refusal"]
+
+
+def test_only_what_another_rubric_shows_is_hidden():
     hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
     assert judged_without_prompt([refusal, hedging]) == [hedging]
-    for alone in (hedging, refusal):  # only what another rubric shows is hidden
-        assert judged_without_prompt([alone]) == []
+    assert judged_without_prompt([hedging]) == judged_without_prompt([refusal]) == []
 
 
 def test_the_total_is_what_is_given_and_what_others_leave(make_session):
@@ -994,16 +995,13 @@ def test_the_total_is_what_is_given_and_what_others_leave(make_session):
     assert desk.next_sheet("r1").total == 12
 
 
-def test_minutes_rest_on_the_recent_answers_and_come_once_there_are_five():
+def test_minutes_rest_on_the_recent_answers_and_are_no_finer_than_the_estimate():
     quick, slow = TimedAnswer("", 6.0), TimedAnswer("", 60.0)
     assert minutes_left([quick] * 4, 100) is None
     assert minutes_left([TimedAnswer("", 0.0)] * 9, 100) is None  # imported, without times
     assert minutes_left([quick] * 5, 100) == 10
     assert minutes_left([quick] * 6 + [TimedAnswer("", 7200.0)] * 3, 100) == 10  # three breaks
     assert minutes_left([slow] * 50 + [quick] * 30, 100) == 10
-
-
-def test_minutes_are_no_finer_than_the_estimate():
     given = (0, 1.4, 9.4, 9.9, 12.4, 34.2, 59, 60, 84, 119, 149, 151)
     said = [1, 1, 9, 10, 10, 35, 60, 60, 80, 120, 120, 180]
     assert [rounded_minutes(minutes) for minutes in given] == said
@@ -1103,23 +1101,129 @@ def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     assert desk.progress("r2") == (0, 0)
     exclude(study.store, "r1", "looked careless")
     assert desk.progress("r2") == (0, 8)
+    assert oversight(study.store).readmitted == set()
     readmit(study.store, "r1", "was not")
+    assert oversight(study.store).readmitted == {"r1"}
     assert desk.progress("r2") == (0, 0)
     said = decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
     assert said[2:] == [["exclude", "r1", "looked careless"], ["readmit", "r1", "was not"]]
 
 
+def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
+    question = '[[background.questions]]\nkey = "side"\nquestion = "q"\noptions = ["a", "b", "c"]\n'
+    study = make_session(f"{question}quotas = [2, 1, 0]\n")
+    work_through(AnnotationDesk(study), "out", 1)
+    exclude(study.store, "out", "careless")
+    agreed, released = ("consent", {"agreed": True}), ("released", {"reason": "timed_out"})
+    with study.store.write() as connection:
+        for rater, side, *events in (
+            ("back", "a", released, ("readmitted", {})),
+            ("gone", "a", released),
+            ("no", "b", agreed, ("consent", {"agreed": False})),
+            ("yes", "b", agreed, ("entered", {"way": "open"})),
+            ("failed", "a", agreed, ("screened_out", {})),
+            ("out", "a"),
+        ):
+            answer = {"rater_id": rater, "question": "side", "answer": side}
+            append(connection, background_answers, answer, answer | {"question": "age"})
+            for kind, detail in events:
+                add_event(connection, rater, kind, **detail)
+        ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
+        assert ends_of(connection) == ends
+        assert sides_named(study, connection, "no") == {"no": "b"}
+        assert side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (0, 0)}
+        room = {side: has_room(study, connection, side) for side in "abcd"}
+        assert room == {"a": True, "b": False, "c": False, "d": True}
+
+
+@pytest.mark.parametrize(
+    ("shown", "order"),
+    [
+        ({("s", "ab"): 1}, "ba"),
+        ({("s", "ba"): 1, ("t", "ab"): 9}, "ab"),  # this subject's counts before all others'
+        ({("s", "ab"): 1, ("s", "ba"): 1, ("t", "ab"): 1}, "ba"),
+        ({("t", "ba"): 2, ("u", "ab"): 1}, "ab"),
+    ],
+)
+def test_the_rarer_order_of_the_sides_comes_next(one_unit, shown, order):
+    design = SessionDesign(one_unit)
+    assert design.side_order("r1", "p0001|s", shown) == order
+    assert {design.side_order(f"r{n}", "p0001|s", {}) for n in range(20)} == {"ab", "ba"}
+
+
+def test_repeats_are_planned_by_their_share_and_distance(make_session):
+    for share, gap, planned in (
+        (0.2, 10, {9: 0, 10: 0, 11: 1, 12: 2, 15: 3, 50: 10}),
+        (0.29, 1, {100: 29}),
+        (0.0, 1, {100: 0}),
+    ):
+        design = SessionDesign(make_session(annotation={"repeat_share": share, "repeat_gap": gap}))
+        assert {answers: design.planned_repeats(answers) for answers in planned} == planned
+
+
+def test_a_check_is_due_in_each_stretch_and_those_that_were_given_are_left_out(make_session):
+    checks = AttentionChecks(make_session(**CHECKED))
+    for number in range(3):
+        due = {checks.due_after(f"r{n}", number) for n in range(60)}
+        assert due == {4 * number + place for place in (1, 2, 3, 4)}
+    every = checks.left("r1", ())
+    assert [number for number, _ in every] == [0, 1, 2, 3]
+    assert checks.left("r1", {every[0][1][0].key}) == every[1:]
+    assert len({tuple(checks.left(f"r{n}", ())) for n in range(9)}) > 1
+    assert checks.accepted(("check:c2", "refusal")) == ("4", "5")
+    assert checks.accepted(("check:c2", "tone")) == checks.accepted(("p", "refusal")) == ()
+
+
+def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(make_session):
+    study = make_session()
+    desk, task = AnnotationDesk(study), ""
+    task = task_of(desk, "r1").task_id
+    flags = [Flag(submit_id=f"f{n}", task_id=task, reason="other", text=f"{n}") for n in range(22)]
+    send(desk, "r1", *flags)
+    numbers = study.store.values(sa.select(remarks.c.event_id).order_by(remarks.c.event_id))
+    with study.store.write() as connection:
+        for at, kind in ((1, "answered"), (0, "answered"), (2, "closed"), (21, "withdrawn")):
+            event = {"flag_id": numbers[at], "kind": kind, "text": f"to {at}", "done_by": "lead"}
+            append(connection, flag_events, event)
+    assert [own.text for own in desk.next_sheet("r1").flags] == [f"{n}" for n in range(1, 21)]
+    told = [(each.text, each.answer) for each in desk.answers_to_flags("r1")]
+    assert told == [("1", "to 1"), ("0", "to 0")]
+    assert desk.answers_to_flags("r2") == ()
+    assert desk.arrived("r1", ["f1", "f99"]) == {"f1"}
+    assert desk.arrived("r2", ["f1"]) == set()
+
+
+def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_session):
+    desk = AnnotationDesk(make_session())
+    ids = [task.task_id for task in label_all(desk, "r1", "1", 4, seconds=60.0)]
+    assert desk.next_sheet("r1").minutes is None
+    label_all(desk, "r1", "1", 1, seconds=60.0)
+    sheet = desk.next_sheet("r1")
+    assert (sheet.number, sheet.done, sheet.total, sheet.minutes) == (6, 5, 24, 20)  # 19 minutes
+    assert desk.sheet_ahead("r1", sheet).minutes is None
+    for at, before in ((0, 0), (1, 0), (3, 2)):
+        back = desk.reopen("r1", ids[at])
+        assert (back.number, back.before, back.tasks[0].task_id) == (at + 1, ids[before], ids[at])
+    (row, *_) = desk.earlier("r1", start=1).rows
+    assert (row.number, row.task.task_id, row.flagged) == (4, ids[3], False)
+    assert not desk.began_before_keys("r1")
+    study = desk.study
+    with study.store.write() as connection:
+        connection.execute(sa.update(claims).values(task_id=claims.c.unit_id, version=99))
+    anew = AnnotationDesk(study)
+    assert anew.began_before_keys("r1")
+    sent = [row.task.task_id for row in anew.earlier("r1").rows]
+    assert {(each[0], len(each)) for each in sent} == {("t", 25)}  # never the id of before
+    assert not desk.began_before_keys("r2")
+
+
 def test_what_cannot_be_decided_is_one_sentence(study):
     work_through(AnnotationDesk(study), "r1", 1)
-    with pytest.raises(InputError, match="needs a reason"):
-        exclude(study.store, "r1", "  ")
-    with pytest.raises(InputError, match="no annotator 'nobody'"):
-        exclude(study.store, "nobody", "never came")
-    with pytest.raises(InputError, match="'r1' is not excluded"):
-        readmit(study.store, "r1", "why not")
+    refused("needs a reason", exclude, study.store, "r1", "  ")
+    refused("no annotator 'nobody'", exclude, study.store, "nobody", "never came")
+    refused("'r1' is not excluded", readmit, study.store, "r1", "why not")
     exclude(study.store, "r1", "left")
-    with pytest.raises(InputError, match="say why"):
-        readmit(study.store, "r1", "")
+    refused("say why", readmit, study.store, "r1", "")
     assert oversight(study.store).exclusions["r1"].reason == "left"
 
 

@@ -54,6 +54,7 @@ from evenhand.study.prompts.pairs import (
 )
 from evenhand.study.prompts.units import AttackedQuestion
 from harness.studies import label_all
+from tests.cases import refused
 
 RAG = {
     "id": ["x1", "x2", "x3"],
@@ -148,8 +149,7 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
     long = pd.DataFrame({"output": ["short", "x" * (MOST_CHARACTERS + 1)]})
-    with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
-        check_items_table(long, "f.csv")
+    refused(r"f.csv, row 3: output has 1,000,001 characters", check_items_table, long, "f.csv")
 
 
 def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
@@ -181,11 +181,10 @@ def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
     ],
 )
 def test_bad_rows_are_named(rows, told):
-    with pytest.raises(InputError, match="(?s).*" + told.replace("(", r"\(")):
-        made(rows)
+    refused("(?s).*" + told.replace("(", r"\("), made, rows)
 
 
-def test_who_answered_is_not_shown():
+def test_who_answered_and_a_judge_are_neither_shown_nor_guessed_at():
     with pytest.raises(InputError, match="'model' says who answered, which annotators may not see"):
         made(RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
@@ -194,13 +193,8 @@ def test_who_answered_is_not_shown():
     assert columns.subject == "system"
     with pytest.raises(InputError, match="'model' says who answered; name another one with"):
         item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
-
-
-def test_a_judge_is_neither_shown_nor_guessed_at():
-    with pytest.raises(InputError, match="which annotators may not see"):
-        made(RAG, judge="judge", show=["output", "judge"])
-    with pytest.raises(InputError, match="the column 'verdict' is missing"):
-        made(RAG, judge="verdict")
+    refused("which annotators may not see", made, RAG, judge="judge", show=["output", "judge"])
+    refused("the column 'verdict' is missing", made, RAG, judge="verdict")
     items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
     with pytest.raises(InputError, match=r"f\.csv, row 3: judge is 'maybe', which is no option"):
         judge_ratings(items, asked(items), "judge", "f.csv")
@@ -222,8 +216,7 @@ def test_what_cannot_be_asked_is_said():
         ([], "0-2000", "must have 2 to 1,001 points"),
         (["!", "?"], "", "needs a letter or a digit"),
     ):
-        with pytest.raises(InputError, match=told):
-            asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
+        refused(told, asked_rubric, "Is it?", made(RAG).blocks, options=options, scale=scale)
 
 
 TALK = [
@@ -273,8 +266,7 @@ def test_turns_and_labels_are_as_many(tmp_path):
         ({"output": ["plain"]}, "needs one shown column of conversations; it has none"),
         ({"messages": [json.dumps(TALK[:1])]}, "no conversation has a turn of the assistant"),
     ):
-        with pytest.raises(InputError, match=told):
-            by_turn(rows, "judge" if "judge" in rows else "")
+        refused(told, by_turn, rows, "judge" if "judge" in rows else "")
 
 
 VOTES = {
@@ -423,15 +415,18 @@ def test_a_file_without_prompts_shows_conversations():
     assert said == [("Answer A", "Hi"), ("Answer B", "Hello")]
 
 
-def test_bad_files_of_two_answers_are_named():
+def test_bad_files_of_two_answers_are_named_and_other_rubrics_refused(tmp_path):
     for change, told in (
         ({"generator_2": ["secret-one"] * 4}, "row 2: 'secret-one' gave both answers"),
         ({"generator_2": ["x", "", "x", "x"]}, "row 3: generator_2 is ''"),
         ({"response_a": ["x"] * 4, "response_b": ["x"] * 4}, "could be response_a, response_b or"),
         ({"prompt_b": ["x"] * 4}, "the column 'prompt_b' means something else here"),
     ):
-        with pytest.raises(InputError, match=told):
-            compared(VOTES | change)
+        refused(told, compared, VOTES | change)
+    items, _ = compared(VOTES)
+    for name in ("helpfulness", "even-handedness"):
+        with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
+            create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
 
 
 def test_a_judges_word_that_is_no_option_is_named():
@@ -443,13 +438,6 @@ def test_a_judges_word_that_is_no_option_is_named():
     # Of several options for a side a bare side does not say which.
     with pytest.raises(InputError, match="row 2: winner is 'A', which is no option"):
         comparison_judge(items, columns, five, "f.csv")
-
-
-def test_other_rubrics_are_refused(tmp_path):
-    items, _ = compared(VOTES)
-    for name in ("helpfulness", "even-handedness"):
-        with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
-            create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):
@@ -545,8 +533,7 @@ def test_what_is_no_image_is_refused(tmp_path, content, request):
     columns = item_columns(frame, "f.csv", show=["image", "output"])
     is_bomb = "bomb" in request.node.callspec.id
     told = "more than 50,000,000 pixels" if is_bomb else "damaged, or no PNG, JPEG or WebP"
-    with pytest.raises(InputError, match=f"f.csv, row 2: image: .*{told}"):
-        make_items(frame, columns, "f.csv", tmp_path)
+    refused(f"f.csv, row 2: image: .*{told}", make_items, frame, columns, "f.csv", tmp_path)
 
 
 def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch):
@@ -608,8 +595,7 @@ def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):
 def test_bad_propositions_and_wordings_are_named(bank, name, text, says):
     path = bank[0].with_name(f"{name}.csv")
     path.write_text(text)
-    with pytest.raises(InputError, match=says):
-        read_propositions(*bank)
+    refused(says, read_propositions, *bank)
 
 
 def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
@@ -621,8 +607,7 @@ def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
     assert len(found) == len(prompts)
     assert (found["response"] == "take " + found["repeat"]).all()
     frame.iloc[[0, 0, 0]].to_csv(tmp_path / "responses.csv", index=False)
-    with pytest.raises(InputError, match=r"answered side a .* already"):
-        read_responses(tmp_path / "responses.csv", prompts)
+    refused(r"answered side a .* already", read_responses, tmp_path / "responses.csv", prompts)
 
 
 def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
@@ -734,8 +719,7 @@ def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
     pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
     with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
         sampling.draw_sample(pairs, 3, (), seed=0)
-    with pytest.raises(InputError, match="no column 'topic'"):
-        sampling.draw_sample(pairs, 1, ("topic",), seed=0)
+    refused("no column 'topic'", sampling.draw_sample, pairs, 1, ("topic",), seed=0)
     alike, before = dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25)
     assert sampling.chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
     with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):

@@ -10,25 +10,38 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pydantic import ValidationError
 
 from docs.settings import PAGE, renewed
 from evenhand.errors import InputError
-from evenhand.study import Study, changing, open_study
+from evenhand.study import Study, changing, open_study, trust
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.analysis import (
+    AnalysisSettings,
+    DecisionSettings,
+    PublishedFigure,
+    read_published,
+    with_changes,
+)
 from evenhand.study.settings.sections import _PATTERN_WORDS, Section, fault_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     OidcSettings,
+    ProviderSettings,
     StudyConfig,
+    declarations,
+    fault_of_address,
+    read_model_settings,
     with_entry,
     with_values,
+    without_hosts,
 )
 from evenhand.study.store.logs.decisions import acts, note_settings
 from harness.studies import panel_study, work_through
+from tests.cases import refused
 from tests.commands import python
 
 WRITTEN = """# our study
@@ -85,16 +98,13 @@ def said(study: Study, after: dict[str, bytes | None]) -> str:
     return " ".join(changing.effects(study, before, changing.contents_of(study, after)))
 
 
-def test_what_is_not_changed_stays_as_its_owner_wrote_it():
+def test_what_is_not_changed_stays_as_written_and_any_text_is_read_as_it_was():
     new = with_values(WRITTEN, {"annotation": {"raters_per_unit": 4}, "": {"name": "ours"}})
     assert new == WRITTEN.replace("unit = 3", "unit = 4").replace('"mine"', '"ours"')
     assert with_values(WRITTEN, {"annotation": {"raters_per_unit": 3}}) == WRITTEN
     kept = with_values(WRITTEN, {"pay": {"complete": 6.0, "currency": "GBP"}})
     assert kept.startswith(WRITTEN)
     assert with_values(kept, {"pay": None}).strip() == WRITTEN.strip()
-
-
-def test_any_text_is_read_as_it_was_written():
     for text in ('a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"):
         new = with_values(WRITTEN, {"consent": {"text": text}})
         assert tomllib.loads(new)["consent"]["text"] == text
@@ -182,18 +192,15 @@ def test_what_does_not_hold_together_is_refused_in_a_sentence(study):
         ({"training": {"file": "/etc/passwd"}}, "/etc/passwd, which is not in the study's folder"),
         ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
     ):
-        with pytest.raises(InputError) as refused:
-            saved(study, changes)
-        assert sentence in str(refused.value)
-        assert "\n" not in str(refused.value)
+        fault = refused("", saved, study, changes)
+        assert sentence in fault and "\n" not in fault
         assert changing.read_files(study) == before
     assert acts(study.store).empty
 
 
 def test_what_the_study_rests_on_is_not_changed(study):
     for changes in ({"": {"seed": 2}}, {"sample": {"pairs": 2}}, {"session": {"hosts": ["x"]}}):
-        with pytest.raises(InputError, match="cannot be changed here: "):
-            saved(study, changes)
+        refused("cannot be changed here: ", saved, study, changes)
     saved(study, {"annotation": {"pairs_per_block": 2}})
     assert not changing.has_begun(study)
     work_through(AnnotationDesk(study), "ann", 1)
@@ -262,7 +269,7 @@ def test_the_page_and_the_words_for_patterns_are_those_of_the_settings():
     assert "| `analysis.margin` | how far below" in page
 
 
-def test_a_wrong_setting_is_one_sentence():
+def test_changes_reach_the_section_that_has_them_and_a_wrong_one_is_one_sentence():
     for changes, sentence in (
         ({"margin": 0}, "margin is 0; it must be greater than 0"),
         ({"margin": 5}, "margin is 5; it must be less than 2"),
@@ -275,12 +282,8 @@ def test_a_wrong_setting_is_one_sentence():
         ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
         ({"ensembles": [["g"]]}, "'ensembles' was removed: reports no longer show several graders"),
     ):
-        with pytest.raises(InputError) as raised:
-            with_changes(AnalysisSettings(), DecisionSettings(), changes)
-        assert str(raised.value).startswith(sentence)
-
-
-def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
+        fault = refused("", with_changes, AnalysisSettings(), DecisionSettings(), changes)
+        assert fault.startswith(sentence)
     columns = ("topic", "side", "topic")
     before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
     settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
@@ -325,15 +328,12 @@ SET = {
 }
 
 
-def test_a_sound_section_is_taken():
+def test_a_sound_section_is_taken_and_what_is_not_safe_or_names_nobody_is_refused():
     assert OidcSettings.model_validate(SET).address == "https://study.example.org"
     here = SET | {"address": "http://localhost:8501"}
     assert OidcSettings.model_validate(here).address == "http://localhost:8501"
     with_label = SET | {"label": "Log in"}  # a setting of former versions
     assert OidcSettings.model_validate(with_label) == OidcSettings.model_validate(SET)
-
-
-def test_what_is_not_safe_or_names_nobody_is_refused():
     provider = "id.example.org"
     for key, values in {
         "server_metadata_url": (f"http://{provider}/.well-known/openid-configuration", provider),
@@ -350,3 +350,109 @@ def test_what_is_not_safe_or_names_nobody_is_refused():
             with pytest.raises(ValidationError) as refusal:
                 OidcSettings.model_validate(SET | {key: value})
             assert "hunter2" not in str(refusal.value.errors()[0]["msg"])
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("https://h.example:8000/v1", ""),
+        ("http://localhost/v1", ""),
+        ("ftp://h", "must begin with http"),
+        ("https://user@h", "holds credentials"),
+        ("https://:word@h", "holds credentials"),
+        ("https://h/v1?key=x", "must end before any"),
+        ("https://h/v1#x", "must end before any"),
+        ("https://h:port/v1", "is not a valid address"),
+        ("https://", "is not a valid address"),
+        ("https://h/a b", "is not a valid address"),
+    ],
+)
+def test_an_address_of_a_server_is_sound_or_its_fault_is_named(url, fault):
+    assert fault_of_address(url).startswith(fault) and bool(fault_of_address(url)) == bool(fault)
+    if fault:
+        with pytest.raises(ValidationError, match=fault):
+            ProviderSettings(base_url=url)
+
+
+def test_a_server_says_which_variables_it_uses_and_what_is_no_header_is_refused():
+    used = {"x-a": "${A} ${B}", "x-b": "plain"}
+    server = ProviderSettings(base_url="https://h/${C}", key_env="D", headers=used)
+    assert [*server.variables()] == [
+        ("base_url", "C"), ("headers.x-a", "A"), ("headers.x-a", "B"), ("key_env", "D"),
+    ]  # fmt: skip
+    for wrong in ({"a b": "x"}, {"x-a": "a\nb"}, {"x-a": "${}"}, {"x-a": "${1}"}):
+        with pytest.raises(ValidationError, match="header"):
+            ProviderSettings(headers=wrong)
+    with pytest.raises(ValidationError, match="never the key itself"):
+        ProviderSettings(key_env="sk-12")
+
+
+def test_hosts_are_commented_out_and_declared(tmp_path):
+    hosts = '[providers.lab]\nbase_url = "https://h"\n'
+    text = f'{WRITTEN}\n{hosts}[oidc]\nclient_id = "x"\n'
+    bare, names = without_hosts(text, "left out")
+    assert names == ["[providers.lab]", "[oidc]"]
+    assert tomllib.loads(bare) == tomllib.loads(WRITTEN)
+    assert '# left out\n# [providers.lab]\n# base_url = "https://h"\n' in bare
+    assert without_hosts(WRITTEN, "left out") == (WRITTEN, [])
+    (tmp_path / "models.toml").write_text(hosts + '[prices."m"]\ninput = 2\noutput = 3\n')
+    models = read_model_settings(tmp_path / "models.toml")
+    assert models.changes == {
+        "providers.lab": {"base_url": "https://h"}, "prices.m": {"input": 2.0, "output": 3.0},
+    }  # fmt: skip
+    assert [*declarations(models)] == ["[providers.lab]"]
+    refused("there is no file", read_model_settings, tmp_path / "none.toml")
+    for store, own in (("study.db", []), ("postgresql://h/d", ["store"]), ("${URL}", ["store"])):
+        config = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "store": store, "oidc": SET}
+        assert [*declarations(StudyConfig.model_validate(config))] == [*own, "[oidc]"]
+
+
+def test_leanings_orient_pairs_and_published_figures_have_units(tmp_path):
+    settings = AnalysisSettings(leanings={"left": ["l", "m"], "right": ["r"]})
+    assert (settings.sides, AnalysisSettings().sides) == (("left", "right"), ("side a", "side b"))
+    sides = pd.DataFrame({"prompt_a_group": list("lrlxm"), "prompt_b_group": list("rmmrl")})
+    assert settings.orientation(sides).tolist() == [1, -1, 0, 0, 0]
+    about = {"rubric": "r", "statistic": "s", "between": "people", "of": "b"}
+    percent, bound, kappa = (
+        PublishedFigure(**about, value=value, unit=unit)
+        for value, unit in (("94", "percent"), (">99", "percent"), ("0.6", "coefficient"))
+    )
+    assert [each.printed for each in (percent, bound, kappa)] == ["94%", ">99%", "0.6"]
+    assert [each.in_ours for each in (percent, bound, kappa)] == [0.94, 0.99, 0.6]
+    assert [each.beside_ours for each in (percent, kappa)] == ["0.94 (94%)", "0.6"]
+    for value, unit, says in (
+        ("94", "", "s of b has no unit; name one of"),
+        ("94", "metres", "has the unit 'metres'"),
+        ("101", "percent", "is '101', which is no percent"),
+        ("much", "coefficient", "is 'much', which is no coefficient"),
+    ):
+        with pytest.raises(ValidationError, match=says):
+            PublishedFigure(**about, value=value, unit=unit)
+    refused("published is 'none.toml'; name", read_published, "none.toml", tmp_path)
+    assert read_published("stance", tmp_path).citation
+
+
+def test_the_rule_names_each_limit():
+    people = DecisionSettings(across_rubrics="holm", bias_bound=0.25, min_clusters=77)
+    assert "0.25" in people.rule(0.1) and "77" in people.rule(0.1)
+    assert people.rule(0.1) != DecisionSettings(bias_bound=0.25, min_clusters=77).rule(0.1)
+    gold = DecisionSettings(reference="gold", reference_kappa=0.55, reference_sensitivity=0.65)
+    assert all(part in gold.rule(0.1) for part in ("gold", "0.55", "0.65", "0.8"))
+
+
+def test_trust_is_remembered_for_its_folder_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for declarations_given in (["a", {"b": 1}], ["a"]):
+        monkeypatch.setattr(trust, "_confirmed", set())
+        trust.remember(tmp_path, declarations_given)
+        assert trust.is_trusted(tmp_path / "elsewhere", "a")  # while this process runs
+    monkeypatch.setattr(trust, "_confirmed", set())
+    asked = ((tmp_path, "a"), (tmp_path, {"b": 1}), (tmp_path, "c"), (tmp_path / "elsewhere", "a"))
+    assert [trust.is_trusted(*each) for each in asked] == [True, True, False, False]
+    file = tmp_path / "state" / "evenhand" / "trusted"
+    assert (len(file.read_text().splitlines()), file.stat().st_mode & 0o777) == (2, 0o600)
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    refused("", trust.remember, tmp_path, ["d"])
+    assert not trust.is_trusted(tmp_path, "a")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert trust.state_folder() == Path.home() / ".local" / "state" / "evenhand"

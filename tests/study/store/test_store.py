@@ -13,6 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -24,19 +29,23 @@ from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
 from evenhand.study.access import new_link_token, open_link
 from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.keeping import move_store
+from evenhand.study.lead.disagreements import decide, sort_disagreement
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.sessions import raters_with_languages
 from evenhand.study.settings.study_toml import BackgroundQuestion
-from evenhand.study.store.database import Database, check_store
+from evenhand.study.store.database import Database, append, check_store, resolved
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt, tried_rater
 from evenhand.study.store.logs import decisions, replies
 from evenhand.study.store.schema import (
+    SCHEMA_VERSION,
     answer_details,
+    flag_events,
     grades,
     labels,
     meta,
+    metadata,
     threshold_events,
     told_totals,
 )
@@ -44,10 +53,21 @@ from evenhand.study.store.store import (
     TOTALS_COLUMNS,
     Event,
     Store,
+    add_event,
+    all_labels_were_assigned,
+    answers_table,
+    events_of,
     grade_totals,
+    languages_of_raters,
     marks_on,
     models_that_answered,
+    rater_kind,
+    rater_kinds,
     release_reason,
+    remarks_table,
+    standing,
+    total_spent,
+    with_shown,
 )
 from evenhand.study.tables.formats import pieces_of, read_table, write_table
 from evenhand.study.tables.ratings import (
@@ -62,7 +82,17 @@ from evenhand.study.tables.ratings import (
 from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
-from harness.studies import label_all, submit, task_of, upgraded_without, work_through
+from harness.studies import (
+    label_all,
+    mark_words,
+    send,
+    submit,
+    task_of,
+    upgraded_without,
+    with_labels,
+    work_through,
+)
+from tests.cases import refused
 from tests.commands import python
 from tests.ratings_files import read_ratings
 
@@ -167,28 +197,144 @@ def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
     made = Store.connect("other.db", folder, create=True)
     assert (folder / "other.db").stat().st_mode & 0o777 == 0o600
     made.create_tables()
-    with pytest.raises(InputError, match="holds a study already"):
-        made.create_tables()
+    refused("holds a study already", made.create_tables)
+    secret = sa.select(meta.c.value).where(meta.c.key == "secret")
+    assert [len(bytes.fromhex(each)) for each in made.values(secret)] == [32]
     made.close()
-    for name in ("../elsewhere.db", "sqlite:////tmp/elsewhere.db"):
-        with pytest.raises(InputError, match="store"):
-            Store.connect(name, folder)
 
 
-def test_a_password_from_the_environment_goes_only_where_the_operator_says(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("location", "sent"),
+    [
+        ("study.db", ""),
+        ("postgresql://ann:word@db/x", ""),
+        ("postgresql://ann@db/x?password=word", ""),
+        ("postgresql://ann:${EVENHAND_WORD}@db/x", ""),
+        ("postgresql://ann:${WORD}@db/x", "WORD"),
+        ("${WORD}", "WORD"),
+        ("postgresql://ann@db/x", "PGPASSWORD"),
+        ("postgresql://ann:word@db/x?passfile=f", "passfile"),
+        ("../elsewhere.db", "not in the study's folder"),
+        ("sqlite:////tmp/elsewhere.db", "not in the study's folder"),
+    ],
+)
+def test_a_secret_goes_only_where_the_operator_says(folder, monkeypatch, location, sent):
     monkeypatch.setenv("PGPASSWORD", "secret")
-    for own in ("ann:word@db/x", "ann@db/x?password=word"):
-        check_store(f"postgresql://{own}", folder)
-    with pytest.raises(InputError, match="PGPASSWORD"):
-        check_store("postgresql://ann@db/x", folder)
-    confirm("postgresql://ann@db/x")
-    check_store("postgresql://ann@db/x", folder)
-    with pytest.raises(InputError, match="PGPASSWORD"):
-        Database.connect(f"postgresql://ann@{PORT}/x", folder)
-    with pytest.raises(StoreAway):  # who makes a store there has said where
-        Database.connect(
-            f"postgresql://ann@{PORT}/x", folder, create=True, patience=1
-        ).schema_version()
+    if not sent:
+        return check_store(location, folder)
+    refused(sent, check_store, location, folder)
+    refused(sent, Database.connect, location, folder)
+    confirm(location)
+    check_store(location, folder)
+    with monkeypatch.context() as forgets:
+        forgets.setattr("evenhand.study.trust._confirmed", set())
+        refused(sent, check_store, location, folder)
+    return None
+
+
+def test_who_makes_a_store_has_said_where(folder, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    made = {"create": True, "patience": 1}
+    with pytest.raises(StoreAway):
+        Database.connect(f"postgresql://ann@{PORT}/made", folder, **made).schema_version()
+    check_store(f"postgresql://ann@{PORT}/made", folder)
+
+
+def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
+    monkeypatch.setenv("WORD", "p@/:w")
+    monkeypatch.setenv("URL", "postgres://h/d?a=b")
+    driver = "postgresql+psycopg://"
+    for location, found in (
+        ("study.db", "study.db"),
+        ("${URL}", f"{driver}h/d?a=b"),
+        ("postgresql://u:${WORD}@h/d", f"{driver}u:p%40%2F%3Aw@h/d"),
+        ("sqlite:///${WORD}", "sqlite:///p%40%2F%3Aw"),
+    ):
+        assert resolved(location) == found
+    refused("the environment variable NO_WORD, which is not set", resolved, "${NO_WORD}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("UPDATE meta SET value = '3' WHERE key = 'schema'", "of version 3, newer than this"),
+        ("UPDATE meta SET value = '1' WHERE key = 'schema'", "version 1, this evenhand reads 2; r"),
+        ("UPDATE meta SET value = 'x' WHERE key = 'schema'", "is no store of an evenhand study"),
+        ("DELETE FROM meta WHERE key = 'schema'", "is no store of an evenhand study"),
+        ("DROP TABLE meta", "is no store of an evenhand study"),
+        ("ALTER TABLE remarks DROP COLUMN reason", "table remarks lacks the column reason"),
+        ("DROP TABLE look_events", "table look_events lacks the column"),
+    ],
+)
+def test_tables_that_are_not_the_programs_are_refused(folder, sql, says):
+    with closing(sqlite3.connect(folder / "study.db", isolation_level=None)) as connection:
+        connection.execute(sql)
+    refused(says, Store.open, "study.db", folder)
+    refused(says, open_study, folder)
+
+
+def test_whoever_changes_a_table_raises_the_version():
+    """A digest of all tables: where it is another, so must be SCHEMA_VERSION, and this test."""
+    facts: list[object] = []
+    for table in metadata.sorted_tables:
+        for each in table.columns:
+            default = each.default.arg if each.default is not None and each.default.is_scalar else 0
+            stored = getattr(each.server_default, "arg", None), each.unique, each.autoincrement
+            kind = type(each.type).__name__, getattr(each.type, "none_as_null", None)
+            facts.append((str(each), *kind, each.nullable, each.primary_key, default, *stored))
+        grouped = (*table.indexes, *table.constraints)
+        facts += sorted((str(each.name), *map(str, each.columns)) for each in grouped)
+    digest = sha256(repr(facts).encode()).hexdigest()[:16]
+    assert (SCHEMA_VERSION, digest) == ("2", "9d453de35d9843bb")
+
+
+@pytest.mark.journey
+def test_a_store_is_for_its_only_user_alone(make_study, database, monkeypatch):
+    monkeypatch.setattr("evenhand.study.store.database._ALONE_PATIENCE", 0.1)
+    study = make_study(**database)
+    alone = Store.connect(study.config.store, study.folder, alone=True)
+    for _ in range(2):
+        with pytest.raises(InputError, match="open elsewhere; stop"), alone.only_user():
+            pass
+    study.close()
+    with alone.only_user() as connection:
+        assert connection.execute(sa.select(meta.c.key)).scalars().all() == ["schema", "secret"]
+    alone.close()
+
+
+@pytest.mark.journey
+def test_postgresql_bounds_every_wait_and_a_read_sees_one_state(make_study, new_postgresql):
+    study = make_study(store=new_postgresql())
+    names = ("transaction_isolation", "lock_timeout", "idle_in_transaction_session_timeout")
+
+    def shown(connection: sa.Connection) -> list[str]:
+        return [connection.execute(sa.text(f"SHOW {name}")).scalar_one() for name in names]
+
+    with open_study(study.folder, patience=0.4) as other:
+        for begin, isolation, idle in (
+            (other.store.write, "read committed", "10s"),
+            (partial(other.store.write, bounded=False), "read committed", "0"),
+            (other.store.read, "repeatable read", "0"),
+        ):
+            with begin() as connection:
+                assert shown(connection) == [isolation, "400ms", idle]
+        with study.store.write():
+            assert other.store.values(sa.select(meta.c.key))  # a reader does not wait
+            with pytest.raises(StoreAway, match="lock"), other.store.write():
+                pass
+
+
+@pytest.mark.journey
+def test_a_server_that_is_silent_within_a_transaction_is_given_up(make_study, new_postgresql):
+    study = make_study(store=new_postgresql())
+    store = Database.connect(study.config.store, study.folder, silent=1.2)
+    with store.read() as connection:
+        for _ in range(2):  # each statement that ends is a sign of life
+            connection.execute(sa.text("SELECT pg_sleep(0.7)"))
+    with pytest.raises(StoreAway), store.read() as connection:
+        connection.execute(sa.text("SELECT pg_sleep(30)"))
+    assert store.values(sa.select(sa.literal(1))) == [1]  # by a new connection
+    store.close()
 
 
 def test_nobody_waits_for_long_behind_a_thread_that_waits(folder):
@@ -236,8 +382,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
         open_study(folder)
     (folder / "study.db").rmdir()
     (folder / "study.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
-        open_study(folder)
+    refused("is no store of an evenhand study, or it is damaged", open_study, folder)
     shutil.move(moved, folder / "study.db")
     with open_study(folder) as study:
         assert store_state(study) == StoreState(can_read=True, can_write=True)
@@ -288,8 +433,7 @@ def test_a_process_frozen_inside_a_write_gives_the_lock_back(folder, server):
                 assert time.monotonic() - begun < 15
             os.kill(frozen.pid, signal.SIGCONT)
             assert frozen.stdout.readline() == "away\n"
-            with study.store.read() as connection:
-                kept = connection.execute(sa.select(meta.c.key)).scalars().all()
+            kept = study.store.values(sa.select(meta.c.key))
             assert not any(key.startswith("frozen") for key in kept)
     finally:
         frozen.kill()
@@ -327,9 +471,12 @@ def first_unit(study: Study) -> str:
 
 
 def test_sqlite_is_durable_and_in_wal_mode(make_study):
-    with make_study().store.read() as connection:
-        for name, value in (("journal_mode", "wal"), ("synchronous", 2)):  # 2: FULL
-            assert connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() == value
+    study = make_study()
+    for name, value in (("journal_mode", "wal"), ("synchronous", 2)):  # 2: FULL
+        assert study.store.values(sa.text(f"PRAGMA {name}")) == [value]
+    for patience, milliseconds in ((30.0, 30_000), (0.2, 200)):
+        with open_study(study.folder, patience=patience) as other:
+            assert other.store.values(sa.text("PRAGMA busy_timeout")) == [milliseconds]
 
 
 def test_the_latest_attempt_counts_and_the_first_stays(make_study):
@@ -347,8 +494,9 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
     edited = store.ratings({"refusal": ["another"]}).set_index("unit_id")
     assert edited.loc["u", "label"] == "5"
-    with store.read() as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 4
+    assert len(store.rows(sa.select(grades))) == 4
+    for asked in (("h", "refusal", ["h"]), ("g", "tone", ["h"]), ("g", "refusal", [])):
+        assert store.finished_grades(*asked) == set()
 
 
 def test_responses_come_later_and_never_change(make_study):
@@ -471,12 +619,31 @@ def test_files_that_a_lead_changes_are_noted_by_name(make_study):
     assert noted.loc[1, "detail"].endswith(" seed 1 -> 2")
 
 
-def test_a_grader_to_improve_is_noted_once_and_another_beside_it(make_study):
+def test_steps_of_an_improvement_are_kept_as_they_were_first_and_readings_are_counted(make_study):
     store = make_study().store
     for grader, is_new in (("g", True), ("g", False), ("h", True)):
         decisions.note_start(store, "refusal", grader, is_new=is_new, done_by="lead")
     assert decisions.graded_here_first(store, "refusal") == {"g", "h"}
     assert len(decisions.acts(store)) == 0
+    decisions.check_clusters(store, "refusal", "stance_id")
+    decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
+    decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
+    decisions.note_parts(store, "hedging", {"p1": "prove"}, "pair", "lead")
+    assert decisions.parts_of(store, "refusal") == {"p1": "learn", "p2": "prove", "p3": "prove"}
+    assert decisions.rubrics_improved(store) == ["refusal", "hedging"]
+    assert decisions.acts(store).empty, "the log of acts has sentences, not these"
+    decisions.check_clusters(store, "refusal", "pair")
+    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
+        decisions.check_clusters(store, "refusal", "unit")
+
+    def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
+        reading = decisions.ProofReading(old="o", new=new, content=content)
+        return decisions.read_proof(store, rubric, reading, "lead")
+
+    assert [read("a"), read("b"), read("a", "i"), read("b", "j"), read("a")] == [1, 1, 2, 3, 1]
+    assert read("a", rubric="hedging") == 1
+    assert decisions.contents_read(store, "refusal") == ["h", "i", "j"]
+    assert decisions.contents_read(store, "hedging") == ["h"]
 
 
 def test_a_pair_counts_as_labelled_by_people_alone(make_study):
@@ -529,15 +696,13 @@ def test_imported_ratings_must_fit_the_study(make_study):
         ({"rubric": ""}, "row 2: the rubric is empty"),
         *(({"label": "", "rater_kind": kind}, empty) for kind in ("human", "model")),
     ):
-        with pytest.raises(InputError, match=re.escape(says)):
-            taken(**wrong)
+        refused(re.escape(says), taken, **wrong)
     assert study.ratings().empty
     for label in ("1", "2", "1"):  # an import may take back what another said
         assert taken(label=label, created_at="2026-01-01T00:00:00+00:00") == (1, 0)
         assert study.ratings()["label"].tolist() == [label]
         assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
-    with pytest.raises(InputError, match=r"f\.csv, row 2: rater 'r' is model here and human in"):
-        taken(rater_kind="model")
+    refused(r"f\.csv, row 2: rater 'r' is model here and human in", taken, rater_kind="model")
     # A grade from elsewhere may be a probability alone, a person's label not.
     about = {"rater_id": "g", "rater_kind": "model", "label": "", "p_positive": "0.25"}
     assert [taken(**about) for _ in range(2)] == [(1, 0), (0, 1)]
@@ -545,8 +710,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
     assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
     totals = grade_totals(study.store).iloc[0]
     assert (totals["labelled"], totals["unscored"]) == (1, 0)
-    with pytest.raises(InputError, match="neither a label"):
-        taken(**about | {"rater_kind": "human", "rater_id": "ann"})
+    refused("neither a label", taken, **about | {"rater_kind": "human", "rater_id": "ann"})
     assert len(study.ratings()) == 2
     rows = validate_ratings(pd.DataFrame([said, said | {"rater_id": "s"}]))
     draws = rows.assign(draw=pd.array([1, None], dtype="Int64"))  # one may be missing
@@ -580,8 +744,7 @@ def test_no_acknowledged_label_is_lost_by_kills(make_study, rounds):
         rest = process.stdout.read().splitlines()
         acknowledged |= {line.split()[0] for line in rest if line.endswith("stored")}
         process.wait()
-    with study.store.read() as connection:
-        stored = list(connection.execute(sa.select(labels.c.submit_id)).scalars())
+    stored = study.store.values(sa.select(labels.c.submit_id))
     assert len(stored) == len(set(stored))
     assert acknowledged <= set(stored)
     # A label that was on disk when the kill came, before it was acknowledged: one a round at most.
@@ -593,8 +756,7 @@ def test_two_extensions_at_once_are_one(make_study):
     sample = study.store.sample()
     more = [pair for pair in study.store.pairs()["pair_id"] if pair not in sample]
     study.store.extend_sample(sample, more[:1])
-    with pytest.raises(InputError, match="the sample was enlarged meanwhile"):
-        study.store.extend_sample(sample, [])
+    refused("the sample was enlarged meanwhile", study.store.extend_sample, sample, [])
 
 
 @pytest.mark.slow
@@ -611,8 +773,7 @@ def test_one_read_sees_one_state(make_study, database):
         seen.append(connection.execute(count).scalar_one())
     other.close()
     assert seen == [0, 0]
-    with study.store.read() as connection:
-        assert connection.execute(count).scalar_one() == 1
+    assert study.store.values(count) == [1]
     with study.store.write() as connection:  # and whoever writes sees the latest, as ever
         assert connection.get_isolation_level() != "REPEATABLE READ"
 
@@ -676,8 +837,7 @@ def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
     assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
     for rater, language in (("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
         label(rater, language)
-    with study.store.read() as connection:
-        rows = connection.execute(sa.select(labels)).all()
+    rows = study.store.rows(sa.select(labels))
     found = {row.rater_id: (row.page_language, row.shown_hash, row.rubric_hash) for row in rows}
     assert found == {
         "r-en": ("en", rubric.hash, rubric.hash),
@@ -766,33 +926,6 @@ def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
         for added in ([], [first], [second]):
             decisions.TUNED_THRESHOLDS.append(again.store, added)
         assert decisions.TUNED_THRESHOLDS.all(again.store) == [first, second]
-
-
-def test_a_part_stands_as_it_was_given_first(make_study):
-    store = make_study().store
-    decisions.check_clusters(store, "refusal", "stance_id")
-    decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
-    decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
-    decisions.note_parts(store, "hedging", {"p1": "prove"}, "pair", "lead")
-    assert decisions.parts_of(store, "refusal") == {"p1": "learn", "p2": "prove", "p3": "prove"}
-    assert decisions.rubrics_improved(store) == ["refusal", "hedging"]
-    assert decisions.acts(store).empty, "the log of acts has sentences, not these"
-    decisions.check_clusters(store, "refusal", "pair")
-    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
-        decisions.check_clusters(store, "refusal", "unit")
-
-
-def test_a_reading_of_the_proof_is_numbered_by_its_content_over_all_graders(make_study):
-    store = make_study().store
-
-    def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
-        reading = decisions.ProofReading(old="o", new=new, content=content)
-        return decisions.read_proof(store, rubric, reading, "lead")
-
-    assert [read("a"), read("b"), read("a", "i"), read("b", "j"), read("a")] == [1, 1, 2, 3, 1]
-    assert read("a", rubric="hedging") == 1
-    assert decisions.contents_read(store, "refusal") == ["h", "i", "j"]
-    assert decisions.contents_read(store, "hedging") == ["h"]
 
 
 def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_learned(make_study):
@@ -937,11 +1070,9 @@ def test_a_file_that_is_none_is_refused(make_study, tmp_path):
     cells = [("attack", "none of ours"), ("draw", "-1")]
     for column, cell in (*cells, *(("probabilities", each) for each in wrong)):
         write_table(written.assign(**{column: cell}), file)
-        with pytest.raises(InputError, match=r"attacked\.csv, row 2: attack, draw or prob"):
-            read_attacked(file)
+        refused(r"attacked\.csv, row 2: attack, draw or prob", read_attacked, file)
         write_table(written.drop(columns=column), file)
-        with pytest.raises(InputError, match=f"no column '{column}'"):
-            read_attacked(file)
+        refused(f"no column '{column}'", read_attacked, file)
 
 
 def test_a_batch_is_under_way_from_when_it_is_intended_until_its_grades_are_there(make_study):
@@ -979,3 +1110,140 @@ def test_the_price_of_an_improvement_is_that_of_all_attempts_since_it_began(make
     assert decisions.price_of(store, "refusal", ["other"], ["u"]) == 0
     store.add_grades([grade("u", None)])
     assert decisions.price_of(store, "refusal", ["g"], ["u"]) is None
+
+
+def test_proposals_count_into_the_price_and_the_first_reply_to_each_stands(make_study):
+    store = make_study().store
+    about = {"rubric": "refusal", "proposer": "m", "system": "s", "user": "u"}
+    given = [
+        decisions.ProposalAttempt(**about, request=request, provenance={"cost_usd": cost}, **more)
+        for request, cost, more in (
+            ("1", 0.5, {"unscored_reason": "request_failed"}),
+            ("1", 0.25, {"reply": "first"}),
+            ("1", 0.125, {"reply": "second"}),
+            ("2", 1.0, {"unscored_reason": "refusal"}),
+        )
+    ]
+    decisions.note_proposals(store, given)
+    assert decisions.proposals_of(store, "refusal") == {"1": given[1], "2": given[3]}
+    assert decisions.proposals_of(store, "hedging") == {}
+    decisions.note_parts(store, "refusal", {"c": "learn"}, "item", "ann")
+    assert decisions.price_of(store, "refusal", [], []) == 1.875
+    audit = GIVEN | ATTACK | {"rubric": "refusal"}
+    store.add_grades([AttackedGrade(**audit, provenance={"cost_usd": 2.0})])
+    store.add_grades([GradeAttempt(**GIVEN, provenance={"cost_usd": 4.0})])  # on another rubric
+    before = {"rubric": "refusal", "created_at": "2026-01-01"}
+    store.add_grades([GradeAttempt(**GIVEN | before, provenance={"cost_usd": 8.0})])
+    assert decisions.price_of(store, "refusal", ["g"], [UNIT]) == 3.875
+    assert decisions.acts(store).empty
+
+
+def test_flags_disagreements_and_adjudications_are_acts_too(make_study):
+    study = make_study(rubrics=["refusal"])
+    unit = first_unit(study)
+    with study.store.write() as connection:
+        answered = {"flag_id": 7, "kind": "answered", "text": "Thanks.", "done_by": "ada"}
+        append(connection, flag_events, answered)
+    about = {"rubric": "refusal", "unit_id": unit, "grader": "g"}
+    sort_disagreement(study, "ben", **about, kind="people_wrong")
+    decide(study, "cy", unit, "refusal", "4", "it does")
+    found = decisions.acts(study.store)[["done_by", "kind", "about", "detail"]]
+    assert sorted(found.to_numpy().tolist()) == [
+        ["ada", "flag answered", "7", "Thanks."],
+        ["ben", "disagreement", unit, "people_wrong"],
+        ["cy", "adjudication", unit, "4"],
+    ]
+
+
+@pytest.mark.journey
+def test_what_comes_with_labels_is_read_back(make_study):
+    study = make_study(rubrics=["refusal"])
+    store, desk, kinds = study.store, AnnotationDesk(study), {"ann": "human", "g": "model"}
+    assert all_labels_were_assigned(store)
+    task_id = task_of(desk, "ann").task_id
+    answer = Answer(submit_id="s", task_id=task_id, option_key="2", confidence=3, rationale="It is")
+    flag = Flag(submit_id="f", task_id=task_id, reason="other", text="odd")
+    assert send(desk, "ann", replace(answer, language="en"), flag) == ["stored"] * 2
+    store.add_grades([attempt("u", label="1")])
+    with store.read() as connection:
+        assert {who: rater_kind(connection, who) for who in ("ann", "g", "x")} == kinds | {"x": ""}
+        assert rater_kinds(connection) == kinds
+    assert all_labels_were_assigned(store)
+    assert with_shown(store, study.ratings()).equals(study.ratings())  # in English alone
+    assert languages_of_raters(store) == {"ann": "en"}
+    said = remarks_table(store)
+    assert said[["kind", "confidence", "text"]].fillna(0).to_numpy().tolist() == [
+        ["answer", 3, "It is"],
+        ["flag", 0, "odd"],
+    ]
+    assert standing(said).equals(said)
+    with store.write() as connection:
+        for number, kind in ((2, "answered"), (1, "closed"), (2, "withdrawn")):
+            event = {"flag_id": number, "kind": kind, "text": "", "done_by": "ann"}
+            append(connection, flag_events, event)
+    assert standing(remarks_table(store))["kind"].tolist() == ["answer"]
+    with_labels(study, {"ben": "1"})
+    assert not all_labels_were_assigned(store)
+    mark_words(study, "ben", Mark("response", 0, 3))
+    found = answers_table(store)
+    assert found[["rater_id", "label", "display"]].to_numpy().tolist() == [
+        ["ann", "2", ""],
+        ["ben", "1", "text"],
+    ]
+    evidence = [{"text": "response", "start": 0, "end": 3}]
+    assert found["evidence"].map(json.loads).tolist() == [[], evidence]
+    with store.write() as connection:
+        for who, way in (("ann", "open"), ("ben", "invite"), ("ann", "prolific")):
+            add_event(connection, who, "entered", way=way)
+        ways = [event.detail["way"] for event in events_of(connection, "ann")]
+    assert ways == ["open", "prolific"]
+
+
+def test_what_was_spent_is_the_known_cost_of_grades_and_responses_with_what_is_held(make_study):
+    store = make_study(pairs=2).store
+    assert total_spent(store) == 0.0
+    paid_for = [{"cost_usd": 0.5}, {"held_usd": 0.25}, {}, {"cost_usd": None}]
+    store.add_grades([attempt("u", label="1", provenance=facts) for facts in paid_for])
+    asked = {"subject": "s", "pair_id": "p0001", "side": "a", "response": "text"}
+    log = replies.ResponseLog(store)
+    log.append([replies.ResponseAttempt(**asked, provenance={"cost_usd": 2.0, "held_usd": 4.0})])
+    log.append([])
+    assert total_spent(store) == 6.75
+
+
+def test_texts_are_those_asked_for_and_pairs_stand_as_in_the_file(make_study):
+    store = make_study(pairs=3, sample=2).store
+    asked = [("p0001", "s1"), ("p0002", "s2"), ("p0003", "none")]
+    texts = store.texts_of(asked)
+    assert [*texts] == asked
+    assert texts["p0001", "s1"][1] == {"a": "s1: for 0.", "b": "s1: against 0."}
+    assert texts["p0002", "s2"][0]["prompt_a"] == "Argue for 1"
+    assert texts["p0003", "none"][1] == {}
+    assert store.responses()["response"].tolist()[:2] == [*texts["p0001", "s1"][1].values()]
+    found = store.pairs()
+    assert found["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
+    places = found.set_index("pair_id")["sample_position"].dropna().to_dict()
+    assert {pair: int(place) for pair, place in places.items()} == {
+        pair: place for place, pair in enumerate(store.sample())
+    }
+    assert len(places) == 2
+    assert store.answered().to_numpy().tolist() == [
+        [pair, subject, side]
+        for pair, subject, side in product(found["pair_id"], ("s1", "s2"), "ab")
+    ]
+
+
+def test_a_reason_is_told_of_either_order_and_an_audit_is_known_of(make_study):
+    store = make_study(pairs=1).store
+    assert not replies.was_audited(store)
+    lost = {"label": "", "unscored_reason": "request_failed"}
+    store.add_grades([AttackedGrade(**GIVEN | lost, **ATTACK)])
+    assert not replies.was_audited(store)
+    store.add_grades([AttackedGrade(**GIVEN, **ATTACK)])
+    assert replies.was_audited(store)
+    for order in ("ab", "ba"):
+        store.add_grades([GradeAttempt(**GIVEN, order=order, raw="{", provenance={"reason": "R"})])
+    (said,) = replies.raw_replies(store, [ABOUT], {ABOUT[0]: ("now",)}).values()
+    assert said == ["Its reason: R", "Its reason, with the two sides exchanged: R"]
+    request = replies.BatchRequest("c" * 40 + "d", "r", "h", "u", "ab", 2, more=[(3, "k")])
+    assert request.draws == [(2, "c" * 40), (3, "k")]

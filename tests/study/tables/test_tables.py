@@ -23,22 +23,29 @@ from evenhand.exchange.readers.reading import read_export
 from evenhand.study import open_study
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import (
+    commonest,
     first_repeat,
+    fold,
+    listed,
+    lookalikes,
     refuse_columns,
     require_columns,
     require_rows,
+    unit_columns,
 )
-from evenhand.study.tables.files import tighten
+from evenhand.study.tables.files import atomic_write, check_folder, tighten
 from evenhand.study.tables.ratings import (
     MOST_MARKS,
     Mark,
     are_within,
     pieces,
     read_marks,
+    stored_instant,
     with_sides_swapped,
     written_marks,
 )
 from harness.studies import write_pairs, write_responses
+from tests.cases import refused
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
@@ -104,8 +111,7 @@ def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path, mon
     assert isinstance(frame.index, pd.RangeIndex)
     assert frame["label"].tolist()[:3] == ["0", "1", "2"]
     path.write_text("unit_id,label\n" + "\n".join([*rows, "u"]) + "\n", "utf-8")
-    with pytest.raises(InputError, match="row 2002: 1 cells where the header has 2"):
-        formats.read_table(path)
+    refused("row 2002: 1 cells where the header has 2", formats.read_table, path)
 
 
 def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
@@ -115,8 +121,7 @@ def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
     require_rows(table, "f.csv", "pairs")
     with pytest.raises(InputError, match=r"^f\.csv: the column 'x' is missing; add it$"):
         require_columns(table, ("id", "x", "y"), "f.csv", "; add it")
-    with pytest.raises(InputError, match="'id' means something else here"):
-        refuse_columns(table, ("text", "id"), "f.csv")
+    refused("'id' means something else here", refuse_columns, table, ("text", "id"), "f.csv")
     with pytest.raises(InputError, match=r"^f\.csv has a header but no pairs; add at least one"):
         require_rows(table.iloc[:0], "f.csv", "pairs")
     # The first row that stood before comes with where it stood; blank lines lie in between.
@@ -150,28 +155,22 @@ def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path):
     assert path.stat().st_size < 100_000
     tracemalloc.start()
     before = pa.total_allocated_bytes()
-    with pytest.raises(InputError, match="holds more than 1,024 MB once it is unpacked"):
-        formats.read_table(path)
+    refused("holds more than 1,024 MB once it is unpacked", formats.read_table, path)
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     assert pa.total_allocated_bytes() - before < 50_000_000
     tracemalloc.stop()
     rows = tmp_path / "rows.parquet"  # a null is stored as nothing at all
     parquet.write_table(pa.table({"label": pa.nulls(40_000_001, pa.string())}), rows)
-    with pytest.raises(InputError, match="has more than 40,000,000 cells"):
-        formats.read_table(rows)
+    refused("has more than 40,000,000 cells", formats.read_table, rows)
 
 
-def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path):
+def test_an_arrow_file_whose_texts_are_by_reference_is_refused_and_what_fits_is_read(tmp_path):
     table = bomb().select(["text"])
-    with pytest.raises(InputError, match="once it is unpacked"):
-        formats.check_arrow(table, "data.arrow")
+    refused("once it is unpacked", formats.check_arrow, table, "data.arrow")
     path = tmp_path / "data.arrow"
     feather.write_feather(table, path, compression="uncompressed")
     with pytest.raises(InputError):
         read_export(path, "huggingface")
-
-
-def test_what_fits_is_read(tmp_path):
     path = tmp_path / "fits.parquet"
     for kind in (pa.string(), pa.large_string(), pa.int64(), pa.float64()):
         table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
@@ -197,8 +196,7 @@ def test_a_bomb_that_is_read_in_pieces_is_refused_too(by_reference, tmp_path, mo
             assert pa.total_allocated_bytes() - before < 300_000_000
             del part
 
-    with pytest.raises(InputError, match=r"bomb.parquet holds more than .* MB in 250,000 rows"):
-        read_all()
+    refused(r"bomb.parquet holds more than .* MB in 250,000 rows", read_all)
 
 
 def test_long_texts_that_are_read_in_pieces_are_all_there(tmp_path, monkeypatch):
@@ -223,12 +221,10 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
     book.save(path)
     assert len(read_export(path).table) == 50
     monkeypatch.setattr(plain_files, "MOST_DECODED", 1_000_000)
-    with pytest.raises(InputError, match="too large a workbook"):
-        read_export(path)
+    refused("too large a workbook", read_export, path)
     monkeypatch.undo()
     monkeypatch.setattr(plain_files, "_MOST_UNPACKED", 10_000)
-    with pytest.raises(InputError, match="unpacks to more than"):
-        read_export(path)
+    refused("unpacks to more than", read_export, path)
 
 
 WANTED = ("unit_id", "label", "p_positive", "draw")
@@ -287,8 +283,7 @@ def test_an_object_store_is_read_through_fsspec():
         file.write(b"item,label\nu1,yes\n")
     found = rows_at("memory://bucket/ratings", unit_id="item")
     assert found.to_numpy().tolist() == [["u1", "yes", 0]]
-    with pytest.raises(InputError, match="there is nothing at memory://elsewhere"):
-        rows_at("memory://elsewhere")
+    refused("there is nothing at memory://elsewhere", rows_at, "memory://elsewhere")
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
@@ -300,15 +295,14 @@ def test_what_cannot_be_read_is_named(tmp_path):
         ("r.txt", "unit_id\n", "holds no .csv, .jsonl or .parquet file"),
     ):
         (tmp_path / name).write_text(content, "utf-8")
-        with pytest.raises(InputError, match=said):
-            rows_at(str(tmp_path / name))
+        refused(said, rows_at, str(tmp_path / name))
 
 
 def mark(start: Any = 0, end: Any = 1, text: Any = "response", **more: Any) -> dict[str, Any]:
     return {"text": text, "start": start, "end": end} | more
 
 
-def test_marks_are_read_in_their_order_and_written_again():
+def test_marks_are_read_in_their_order_and_what_is_no_list_of_them_is_refused():
     given = [mark(5, 7), mark(0, 5), mark(1, 2, "a")]
     read = read_marks(given)
     assert read == (Mark("a", 1, 2), Mark("response", 0, 5), Mark("response", 5, 7))
@@ -316,9 +310,6 @@ def test_marks_are_read_in_their_order_and_written_again():
     assert read_marks([]) == ()
     most = read_marks([mark(2 * n, 2 * n + 1) for n in range(MOST_MARKS)])
     assert len(most) == MOST_MARKS
-
-
-def test_what_is_no_list_of_marks_is_refused():
     for wrong in (
         *(None, {}, "text", [None], [[0, 1]]),
         *([mark(start)] for start in (2, -1, 0.0, "0", False)),
@@ -331,21 +322,15 @@ def test_what_is_no_list_of_marks_is_refused():
         assert read_marks(wrong) is None, wrong
 
 
-def test_marks_lie_within_a_response():
+def test_marks_lie_within_a_response_follow_its_side_and_cut_the_text_in_pieces():
     texts = {"response_a": "a\N{GRINNING FACE}b", "response_b": "", "prompt_a": "Why?"}
     assert are_within([Mark("response_a", 0, 3)], texts)  # code points, not bytes or UTF-16
     for name, end in (("response_a", 4), ("response_b", 1), ("prompt_a", 1), ("response", 1)):
         assert not are_within([Mark(name, 0, end)], texts)
-
-
-def test_sides_change_places_and_back():
     marks = (Mark("response_a", 0, 1), Mark("response_b", 2, 3))
     assert with_sides_swapped(marks) == (Mark("response_a", 2, 3), Mark("response_b", 0, 1))
     assert with_sides_swapped(with_sides_swapped(marks)) == marks
     assert with_sides_swapped([Mark("response", 0, 1)]) == (Mark("response", 0, 1),)
-
-
-def test_pieces_make_the_text_again():
     text = "One \N{GRINNING FACE} two."
     cut = pieces(text, [("b", Mark("r", 4, 9)), ("a", Mark("r", 0, 5)), ("a", Mark("r", 6, 99))])
     assert "".join(part for part, _ in cut) == text
@@ -411,3 +396,112 @@ def test_one_that_others_could_read_is_closed_with_a_note(study, caplog, monkeyp
 
     monkeypatch.setattr(Path, "chmod", read_only)
     assert tighten(study) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("t.csv", b"PK\x03\x04..[Content_Types]", "is a workbook of Excel or another"),
+        ("t.csv", b"PK\x03\x04..", "is a ZIP archive; unpack it first"),
+        ("t.csv", b"\xd0\xcf\x11\xe0", "is a workbook of an old Excel"),
+        ("t.csv", b"\x1f\x8b", "is compressed; unpack it with gunzip"),
+        ("t.csv", b"\xff\xfea", "line 1: the file is UTF-16"),
+        ("t.csv", b"PAR1", "give it the extension .parquet"),
+        ("t.csv", b"\xef\xbb\xbf {", "give it the extension .jsonl"),
+        ("t.json", b'{"a": 1}', "give it the extension .jsonl"),
+        ("t.json", b'{"a":\n1}', "give it the extension .jsonl"),
+        ("t.csv", b'[{"a": 1}]', "holds one JSON list; give it the extension .json"),
+        ("t.xlsx", b"a,b", "the extension must be .csv, .jsonl or .parquet; save its sheet"),
+        ("t.doc", b"a,b", "the extension must be .csv, .jsonl or .parquet$"),
+        ("none.csv", None, "there is no file none.csv in"),
+        ("", None, "is a folder; name a file in it"),
+        ("t.csv", b"[a],b\n", ""),
+        ("t.json", b'{"a": 1}\n{"a": 2}\n', ""),
+        ("t.PQ", b"PAR1", ""),
+        ("t.ndjson", b"{}", ""),
+    ],
+)
+def test_a_file_that_is_not_what_its_extension_says_is_named(tmp_path, name, content, says):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    if says:
+        refused(says, formats.refuse_foreign, tmp_path / name)
+    else:
+        formats.refuse_foreign(tmp_path / name)
+
+
+def test_a_value_is_a_cell_as_a_reader_would_write_it():
+    for value, cell in (
+        ("a", "a"), (None, ""), (float("nan"), ""), (pd.NA, ""), (pd.NaT, ""), (2.0, "2"),
+        (2.5, "2.5"), (True, "True"), (np.int64(3), "3"), (np.array([1, 2]), "[1, 2]"),
+        ((1, "ü"), '[1, "ü"]'), ({"b", "a"}, '["a", "b"]'), ({"a": None}, '{"a": null}'),
+    ):  # fmt: skip
+        assert formats.cell_text(value) == cell
+
+
+def test_a_workbook_holds_no_formula_and_what_excel_would_cut_is_refused(tmp_path, monkeypatch):
+    from openpyxl import load_workbook
+
+    table = pd.DataFrame({"text": ["=1+1", "a\x01b", None], "number": [1.5, 2.0, 3.5]})
+    (tmp_path / "t.xlsx").write_bytes(formats.xlsx_bytes(table, "t.xlsx"))
+    sheet = load_workbook(tmp_path / "t.xlsx").active
+    assert [*sheet.values] == [("text", "number"), ("=1+1", 1.5), ("a\ufffdb", 2), (None, 3.5)]
+    assert [sheet.cell(row, 1).data_type for row in (2, 3)] == ["s", "s"]
+    assert [sheet.cell(row, 1).quotePrefix for row in (2, 3)] == [True, False]
+    monkeypatch.setattr(formats, "_EXCEL_ROWS", 4)
+    formats.xlsx_bytes(table, "t.xlsx")
+    refused("and here are 6 and 5; write", formats.xlsx_bytes, pd.concat([table, table[:1]]), "t")
+    long = pd.DataFrame({"text": ["x" * 32_767]})
+    formats.xlsx_bytes(long, "t.xlsx")
+    refused("here are 32,768 and 2", formats.xlsx_bytes, long + "x", "t.xlsx")
+
+
+def test_times_of_every_form_are_kept_in_utc():
+    second = "2026-05-01T08:30:00"
+    for text, kept in (
+        ("1777624200", f"{second}.000+00:00"),
+        ("1777624200123", f"{second}.123+00:00"),
+        ("1777624200123456", f"{second}.123456+00:00"),
+        ("1777624200123456000", f"{second}.123456+00:00"),
+        ("2026-05-01", "2026-05-01T00:00:00.000+00:00"),
+        ("2026-05-01T10:30:00.123456+02:00", f"{second}.123456+00:00"),
+        ("2026-05-01T08:30:00.123Z", f"{second}.123+00:00"),
+        ("x", ""),
+        (" 2026-05-01 08:30 utc ", f"{second}.000+00:00"),
+        ("2026-05-01T10:30:00,5+0200", f"{second}.500+00:00"),
+        ("2026-05-32", ""),
+        ("0001-01-01T00:00+23:00", ""),
+        ("17776242", ""),
+    ):
+        assert stored_instant(text) == kept, text
+
+
+def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path):
+    (tmp_path / "f").write_text("before")
+    for path, says in (
+        (tmp_path / "none" / "f", "there is no folder"),
+        (tmp_path, "is a folder; name a file"),
+        (Path(os.devnull), "is a device; name a file"),
+    ):
+        refused(says, atomic_write, path, b"after")
+    with pytest.raises(TypeError):
+        atomic_write(tmp_path / "f", "no bytes")
+    assert (tmp_path / "f").read_text() == "before"
+    atomic_write(tmp_path / "f", b"after")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("f", b"after")]
+    assert (tmp_path / "f").stat().st_mode & 0o777 == 0o600
+    refused("f is a file; name a folder", check_folder, tmp_path / "f" / "deep")
+    check_folder(tmp_path / "new" / "deep")
+
+
+def test_names_are_folded_and_told_apart():
+    column = pd.Series(["a\u200b b", "c", "a b"])
+    assert fold(column).tolist() == ["a b", "c", "a b"]
+    assert fold(column[1:]) is not column and fold(column[1:]).equals(column[1:])
+    assert lookalikes(["Yes", "no", "yes.", "Yes", "NO "]) == [["Yes", "yes."], ["no", "NO "]]
+    assert commonest(["yes", "Yes"], {"yes": 2, "Yes": 2}) == "Yes"
+    assert commonest(["yes", "Yes"], {"yes": 3, "Yes": 2}) == "yes"
+    assert unit_columns(["x", "item", "unit"]) == ["unit", "item"]
+    many = [f"n{n}" for n in range(50)]
+    assert listed(["a", "b\n"]) == r"a, 'b\n'"
+    assert listed(many).startswith("n0, n1, ") and listed(many).endswith(" more")

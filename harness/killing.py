@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.protocol_server import ProtocolServer
-from tests.conftest import ROOT
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def started(program: str, *arguments: object) -> subprocess.Popen[bytes]:

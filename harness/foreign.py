@@ -21,7 +21,6 @@ from evenhand.cli.main import Parser, build_parser, scale_options
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.load import from_file
-from tests.exchange.test_readers import FILES, MADE
 
 ANN, BEN, GPT = "yyyynnnnyyny", "yyynnnnyyyny", "yyyynnynyyyy"
 """What two annotators and a model said, unit by unit."""
@@ -408,17 +407,18 @@ def _content(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-for made in MADE:
-    kept = FILES / made.file
-    if kept.suffix not in (".json", ".jsonl") or made.file == "inspect.eval":
-        continue
-    content, right = _content(kept), exported(kept)
-    stem = f"tool_{kept.stem}_{kept.parent.name}"
-    if isinstance(content, list):
-        foreign(f"{stem}.jsonl", jsonl(content), right)
-        foreign(f"{stem}.json", json.dumps(content), right)
-    else:
-        foreign(f"{stem}.json", json.dumps(content), right)
+def enter_tools_files(files: Iterable[Path]) -> None:
+    """Enter the files of tools into the list, as they are and in the other form of JSON."""
+    for file in files:
+        if file.suffix not in (".json", ".jsonl"):
+            continue
+        content, right = _content(file), exported(file)
+        stem = f"tool_{file.stem}_{file.parent.name}"
+        if isinstance(content, list):
+            foreign(f"{stem}.jsonl", jsonl(content), right)
+            foreign(f"{stem}.json", json.dumps(content), right)
+        else:
+            foreign(f"{stem}.json", json.dumps(content), right)
 
 
 # ---- reading, and obeying what is said ----------------------------------------------------------
@@ -532,7 +532,7 @@ def _by_name(found: frozenset[Rating], file: Foreign) -> frozenset[Rating]:
     if not file.by_row or {unit for unit, *_ in found} <= {*UNITS}:
         return found
     rows = sorted({int(unit) for unit, *_ in found})
-    return frozenset((UNITS[rows.index(int(unit))], *rest) for unit, *rest in found)
-
-
-REFUSED, MISREAD = "refused with a mend", "misread"
+    return frozenset(
+        (UNITS[rows.index(int(unit))], rubric, rater, kind, label)
+        for unit, rubric, rater, kind, label in found
+    )

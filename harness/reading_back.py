@@ -1,7 +1,7 @@
 """What each tool makes of a file that was written for it, by the tool's own package.
 
-`python tools.py NAME FILE`, where the package is installed, prints it as JSON. Nothing of evenhand
-is imported here.
+`python -P reading_back.py NAME FILE`, where the package is installed, prints it as JSON. Nothing of
+evenhand is imported here.
 """
 
 import json
