@@ -230,8 +230,8 @@ class PublishedStudy:
         if not (folder / DESIGN).is_file():
             shipped = ", ".join(shipped_studies())
             raise InputError(written("reproduce.no_study", named=name_or_folder, known=shipped))
-        design = parsed(StudyDesign, _checked_file(folder, DESIGN).read_bytes(), DESIGN)
-        return cls(folder, design, read_published(_checked_file(folder, FIGURES).name, folder))
+        design = parsed(StudyDesign, checked_file(folder, DESIGN).read_bytes(), DESIGN)
+        return cls(folder, design, read_published(checked_file(folder, FIGURES).name, folder))
 
     @property
     def name(self) -> str:
@@ -257,7 +257,7 @@ class PublishedStudy:
         kind, included_file = self.design.prompts, self.design.file
         path = files.pop(kind)
         if path is None and included_file:
-            path = _checked_file(self.folder, included_file, _MAX_PROMPTS_BYTES)
+            path = checked_file(self.folder, included_file, _MAX_PROMPTS_BYTES)
         if path is None or any(files.values()):
             fields = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
             raise InputError(written("reproduce.prompts", **fields))
@@ -272,10 +272,10 @@ class PublishedStudy:
         settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
         settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
         if design.wordings and wordings is None:
-            wordings = _checked_file(self.folder, design.wordings)
+            wordings = checked_file(self.folder, design.wordings)
         shipped = named_rubrics()
         rubrics = [
-            load_rubric(name if name in shipped else _checked_file(self.folder, name))
+            load_rubric(name if name in shipped else checked_file(self.folder, name))
             for name in design.rubrics
         ]
         options: dict[str, Any] = {design.prompts: prompts, "settings": settings, **changes}
@@ -289,7 +289,7 @@ class PublishedStudy:
         return replace(plan, sample=default_size if plan.sample is None else plan.sample)
 
 
-def _checked_file(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
+def checked_file(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
     """Return a published study's file. Raises InputError if it is outside, absent or too large."""
     path = inside(folder, name, "it", DESIGN)
     if not path.is_file() or path.stat().st_size > max_bytes:

@@ -667,7 +667,7 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     full_count = study.config.annotation.units_per_rater or usual_count
     pay = study.config.pay
     for row in rows:
-        amount, why = _amount_owed(row["state"], row["units"], full_count, pay)
+        amount, why = amount_owed(row["state"], row["units"], full_count, pay)
         row |= {"owed": amount, "currency": pay.currency if pay else "", "why": why}
     return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
 
@@ -709,7 +709,7 @@ _UNPAID = ("no_consent", "returned", "rejected")
 _TO_DECIDE = ("excluded", "timed_out")  # states for which the lead has to decide
 
 
-def _amount_owed(
+def amount_owed(
     state: str, n_units: int, full_count: int, pay: PaySettings | None
 ) -> tuple[float | None, str]:
     """Return (amount owed, reason) for a rater in this state who has answered `n_units` of the

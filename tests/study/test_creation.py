@@ -21,8 +21,8 @@ from evenhand.study.creation import (
     PublishedStudy,
     StudyPlan,
     _category_shares,
+    checked_file,
     declare_rewording,
-    file_of_study,
     rewording_of,
     uncertainty,
 )
@@ -140,7 +140,7 @@ def test_a_published_study_is_planned_as_it_was_done(tmp_path):
     refused("none", PublishedStudy.read, "none")
     study, pairs = PublishedStudy.read("even-handedness"), write_pairs(tmp_path / "pairs.csv", 4)
     assert study.name == study.figures_file == "even-handedness"
-    assert study.figures.citation in study.line
+    assert study.figures.citation in study.summary_line
     for named in ({"pairs": None}, {"pairs": pairs, "propositions": pairs}):
         refused("even-handedness", study.prompts, **named)
     assert study.prompts(pairs=pairs, propositions=None) == pairs
@@ -154,9 +154,9 @@ def test_a_published_study_is_planned_as_it_was_done(tmp_path):
         "right",
     }
     assert study.plan(pairs, None, sample=2).sample == 2
-    assert file_of_study(tmp_path, "pairs.csv", pairs.stat().st_size) == pairs
+    assert checked_file(tmp_path, "pairs.csv", pairs.stat().st_size) == pairs
     for name, most in (("pairs.csv", 9), ("none.csv", 9), ("../pairs.csv", 9_999)):
-        refused(name, file_of_study, tmp_path, name, most)
+        refused(name, checked_file, tmp_path, name, most)
 
 
 def test_a_study_knows_its_subjects_and_what_lacks_responses(make_study, caplog):

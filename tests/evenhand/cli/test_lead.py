@@ -90,7 +90,7 @@ def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(fol
     assert {each.done_by for each in exclusions.values()} == {STOPPED_BY}
     assert "others' time" in exclusions["hasty"].reason
     with open_study(folder) as study:
-        assert AnnotationDesk(study).ended("hasty") == "excluded"
+        assert AnnotationDesk(study).end_reason("hasty") == "excluded"
     run.ok("exclude", folder, "hasty", "--reason", "reads fast", "--readmit")
     assert stopped().keys() == {"liner"}
 

@@ -42,7 +42,7 @@ from evenhand.study.desk.claims import (
     readmit,
     resume,
     side_places,
-    sides_named,
+    sides_by_rater,
 )
 from evenhand.study.desk.desk import (
     SKIP_REASONS,
@@ -1130,7 +1130,7 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
                 add_event(connection, rater, kind, **detail)
         ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
         assert ends_of(connection) == ends
-        assert sides_named(study, connection, "no") == {"no": "b"}
+        assert sides_by_rater(study, connection, "no") == {"no": "b"}
         assert side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (0, 0)}
         room = {side: has_room(study, connection, side) for side in "abcd"}
         assert room == {"a": True, "b": False, "c": False, "d": True}
@@ -1166,10 +1166,10 @@ def test_a_check_is_due_in_each_stretch_and_those_that_were_given_are_left_out(m
     for number in range(3):
         due = {checks.due_after(f"r{n}", number) for n in range(60)}
         assert due == {4 * number + place for place in (1, 2, 3, 4)}
-    every = checks.left("r1", ())
+    every = checks.remaining("r1", ())
     assert [number for number, _ in every] == [0, 1, 2, 3]
-    assert checks.left("r1", {every[0][1][0].key}) == every[1:]
-    assert len({tuple(checks.left(f"r{n}", ())) for n in range(9)}) > 1
+    assert checks.remaining("r1", {every[0][1][0].key}) == every[1:]
+    assert len({tuple(checks.remaining(f"r{n}", ())) for n in range(9)}) > 1
     assert checks.accepted(("check:c2", "refusal")) == ("4", "5")
     assert checks.accepted(("check:c2", "tone")) == checks.accepted(("p", "refusal")) == ()
 
@@ -1189,8 +1189,8 @@ def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(
     told = [(each.text, each.answer) for each in desk.answers_to_flags("r1")]
     assert told == [("1", "to 1"), ("0", "to 0")]
     assert desk.answers_to_flags("r2") == ()
-    assert desk.arrived("r1", ["f1", "f99"]) == {"f1"}
-    assert desk.arrived("r2", ["f1"]) == set()
+    assert desk.stored_submissions("r1", ["f1", "f99"]) == {"f1"}
+    assert desk.stored_submissions("r2", ["f1"]) == set()
 
 
 def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_session):

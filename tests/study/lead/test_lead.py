@@ -18,7 +18,7 @@ from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements as cases
 from evenhand.study.lead import progress as lead
 from evenhand.study.lead.disagreements import reopen as reopen_case
-from evenhand.study.lead.imports import import_ratings, names_of_study
+from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
 from evenhand.study.store.store import remarks_table, standing
@@ -192,9 +192,9 @@ def test_names_that_look_alike_are_joined_where_that_is_said(make_study):
     study = make_study(pairs=1, subjects=("s",), rubrics=["refusal"])
     with_labels(study, {"Ann": "1"})
     rows = pd.DataFrame({"unit_id": ["p0001|s|a", "p9|s|a"], "rater_id": ["ann", "ben"]})
-    refused("'ann' looks like 'Ann' of the study; say", names_of_study, study, rows, None)
+    refused("'ann' looks like 'Ann' of the study; say", with_study_names, study, rows, None)
     for joins, rater in ((True, "Ann"), (False, "ann")):
-        found = names_of_study(study, rows, joins)
+        found = with_study_names(study, rows, joins)
         assert found.to_numpy().tolist() == [["p0001|s|a", rater], ["p9|s|a", "ben"]]
 
 

@@ -21,9 +21,9 @@ from evenhand.study.lead import disagreements
 from evenhand.study.session.sessions import (
     Costs,
     Sessions,
+    amount_owed,
     completion_url,
     costs,
-    owed,
     participants_table,
     rater_of,
     raters_table,
@@ -563,7 +563,7 @@ def test_what_is_owed_follows_from_how_a_part_ended():
     amounts |= dict.fromkeys(("no_consent", "returned", "rejected", "labelling"), 0.0)
     amounts |= {"excluded": None, "timed_out": None}
     for state, amount in amounts.items():
-        assert owed(state, 2, 3, pay)[0] == amount
+        assert amount_owed(state, 2, 3, pay)[0] == amount
         assert owed(state, 2, 3, None) == (None, owed(state, 2, 3, pay)[1])
     for units, whole, terms, amount in (
         (2, 3, share, 4.0), (4, 3, share, 6.0), (2, 0, share, None), (2, 3, None, None),

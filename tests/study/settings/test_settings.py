@@ -418,8 +418,8 @@ def test_leanings_orient_pairs_and_published_figures_have_units(tmp_path):
         for value, unit in (("94", "percent"), (">99", "percent"), ("0.6", "coefficient"))
     )
     assert [each.printed for each in (percent, bound, kappa)] == ["94%", ">99%", "0.6"]
-    assert [each.in_ours for each in (percent, bound, kappa)] == [0.94, 0.99, 0.6]
-    assert [each.beside_ours for each in (percent, kappa)] == ["0.94 (94%)", "0.6"]
+    assert [each.as_result for each in (percent, bound, kappa)] == [0.94, 0.99, 0.6]
+    assert [each.as_result_text for each in (percent, kappa)] == ["0.94 (94%)", "0.6"]
     for value, unit, says in (
         ("94", "", "s of b has no unit; name one of"),
         ("94", "metres", "has the unit 'metres'"),
