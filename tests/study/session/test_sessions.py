@@ -564,12 +564,12 @@ def test_what_is_owed_follows_from_how_a_part_ended():
     amounts |= {"excluded": None, "timed_out": None}
     for state, amount in amounts.items():
         assert amount_owed(state, 2, 3, pay)[0] == amount
-        assert owed(state, 2, 3, None) == (None, owed(state, 2, 3, pay)[1])
+        assert amount_owed(state, 2, 3, None) == (None, amount_owed(state, 2, 3, pay)[1])
     for units, whole, terms, amount in (
         (2, 3, share, 4.0), (4, 3, share, 6.0), (2, 0, share, None), (2, 3, None, None),
         (2, 0, full, 6.0),
     ):  # fmt: skip
-        assert owed("stopped", units, whole, terms)[0] == amount
+        assert amount_owed("stopped", units, whole, terms)[0] == amount
 
 
 def test_times_leave_idle_time_out(make_session, monkeypatch):
