@@ -12,25 +12,9 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from evenhand.annotate_app.entry import (
-    arrive,
-    ask_about_new_code,
-    ask_for_entry,
-    current_rater,
-    is_lead_asked_for,
-    keep_login,
-    show_lead_entry,
-)
+from evenhand.annotate_app import entry, rater_pages
 from evenhand.annotate_app.html_texts import block, heading, in_every_language, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH, Language
-from evenhand.annotate_app.rater_pages import (
-    keep_language,
-    present_language,
-    show_step,
-    show_units,
-    take_panel,
-    tell_unsent,
-)
 from evenhand.annotate_app.sites import Desks, Site, present_site, served
 from evenhand.errors import InputError, StoreAway
 from evenhand.texts import written
@@ -41,15 +25,15 @@ def show_page(site: Site) -> None:
     # A file, as Streamlit fetches the icons that it names from another host.
     icon = str(Path(__file__).with_name("panel") / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
-    panel = take_panel()
+    panel = rater_pages.take_panel()
     try:
         desks = served(site).desks()
         study = desks.desk.study
-        arrive(study)
-        if is_lead_asked_for():
-            show_lead_entry(lambda: served(site).desks().desk.study)
+        entry.arrive(study)
+        if entry.is_lead_asked_for():
+            entry.show_lead_entry(lambda: served(site).desks().desk.study)
         else:
-            reader = present_language(study)
+            reader = rater_pages.present_language(study)
             st.set_page_config(page_title=reader.say("page.title"))
             _show_work(desks, reader)
     except InputError as error:
@@ -64,26 +48,28 @@ def _show_work(desks: Desks, reader: Language) -> None:
     desk, sessions = desks.desk, desks.sessions
     admission, complaint = None, ""
     try:
-        admission = current_rater(desk)
+        admission = entry.current_rater(desk)
     except InputError as error:
         complaint = reader.complaint(error)
-    keep_login(desk.study, admission)
+    entry.keep_login(desk.study, admission)
     if admission is not None and admission.is_new:
-        keep_language(desk.study, reader, offered_here=True)
-        ask_about_new_code(desk, admission, reader)
+        rater_pages.keep_language(desk.study, reader, offered_here=True)
+        entry.ask_about_new_code(desk, admission, reader)
         return
     step = sessions.next_step(admission.rater_id) if admission else None
     if admission is None or step is None:
-        keep_language(desk.study, reader, offered_here=True)
-        tell_unsent(desk, reader)
-        ask_for_entry(desk, reader, complaint)
+        rater_pages.keep_language(desk.study, reader, offered_here=True)
+        rater_pages.tell_unsent(desk, reader)
+        entry.ask_for_entry(desk, reader, complaint)
     elif step.name in ("labelling", "practice"):
-        show_units(desks, admission, reader, practice=step.name == "practice")
-        keep_language(desk.study, reader, offered_here=False)  # the panel has the choice
+        rater_pages.show_units(desks, admission, reader, practice=step.name == "practice")
+        rater_pages.keep_language(
+            desk.study, reader, offered_here=False
+        )  # the panel has the choice
     else:
-        keep_language(desk.study, reader, offered_here=True)
-        tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")
-        show_step(sessions, admission, step, reader)
+        rater_pages.keep_language(desk.study, reader, offered_here=True)
+        rater_pages.tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")
+        rater_pages.show_step(sessions, admission, step, reader)
 
 
 # ---- while the store does not answer ------------------------------------------------------------
@@ -119,13 +105,13 @@ def on_script_error(error: Exception) -> bool:
         show(*_waiting_texts())
         _redraw_later()
     else:
-        wait_for_store(error, take_panel())
+        wait_for_store(error, rater_pages.take_panel())
     return True
 
 
 def _waiting_texts() -> tuple[str, str]:
     """Return the heading and the text of the page that waits, as HTML."""
-    if is_lead_asked_for():
+    if entry.is_lead_asked_for():
         title, text = written("lead_door.away_title"), written("lead_door.away_text")
         return heading(title, 1), block(text)
     return in_every_language("page.away_title", "h1"), in_every_language("page.waiting_text")

@@ -16,14 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from evenhand.annotate_app import text_trees
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages, offered
-from evenhand.annotate_app.text_trees import (
-    Node,
-    code_nodes,
-    json_nodes,
-    markdown_nodes,
-    passage_nodes,
-)
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
@@ -279,7 +273,7 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
     is_whole = people.instructions == rubric.instructions
     instructions = own_words(people.instructions)
-    guide = markdown_nodes(instructions, links=True) if is_whole else None
+    guide = text_trees.markdown_nodes(instructions, links=True) if is_whole else None
     if task.rubric.evidence:
         marks = written_marks(task.stored_answer.evidence) if task.stored_answer else None
         evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
@@ -336,7 +330,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     Markdown that cannot be drawn, so that its source is shown.
     """
     is_markdown = _is_markdown(block, display)
-    tree = markdown_nodes(block.text) if is_markdown else None
+    tree = text_trees.markdown_nodes(block.text) if is_markdown else None
     text = reader.say("panel.image_missing") if block.is_missing else block.text
     turns = [
         {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
@@ -366,20 +360,20 @@ def _is_markdown(block: TextBlock, display: str) -> bool:
     return (declared or display) == "markdown" and (bool(declared) or block.kind == "response")
 
 
-def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
+def tree_of(block: TextBlock, display: str) -> tuple[text_trees.Node, ...] | None:
     """Return the nodes of a text that is drawn as Markdown; None for any other."""
-    return markdown_nodes(block.text) if _is_markdown(block, display) else None
+    return text_trees.markdown_nodes(block.text) if _is_markdown(block, display) else None
 
 
-def drawn_code(block: TextBlock, reader: Language) -> tuple[Node, ...] | None:
+def drawn_code(block: TextBlock, reader: Language) -> tuple[text_trees.Node, ...] | None:
     """Return passages, code in colours, or JSON that folds, as nodes; None for any other text."""
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
-        return code_nodes(block.text, block.declared.language)
+        return text_trees.code_nodes(block.text, block.declared.language)
     heading = reader.say("turn.passage", at="{at}", of="{of}")
     may_be = block.kind != "response" and kind in ("json", "")
-    passages = passage_nodes(block.text, heading) if may_be else None
-    return passages or (json_nodes(block.text) if kind == "json" else None)
+    passages = text_trees.passage_nodes(block.text, heading) if may_be else None
+    return passages or (text_trees.json_nodes(block.text) if kind == "json" else None)
 
 
 def turn_label(turn: Turn, reader: Language) -> str:

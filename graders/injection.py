@@ -19,30 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.graders import running
 from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits, plan_grading
 from evenhand.graders.providers import Scrubber
-from evenhand.graders.running import (
-    GraderForecast,
-    Progress,
-    ProgressCounter,
-    Rounds,
-    RunSummary,
-    forecast_of,
-    only_runner,
-)
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import AttackedQuestion, parse_unit_id, variable_of
 from evenhand.study.store.logs.replies import Trial, finished_trials
-from evenhand.study.tables.ratings import (
-    CLEAN,
-    LONG_PLACEBO,
-    PLACEBO,
-    REPEATS,
-    is_custom_attack,
-    label_of_draws,
-)
+from evenhand.study.tables import ratings
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
@@ -67,7 +52,7 @@ class Attack:
     name: str
     text: str
     source: str
-    placebo: str = PLACEBO
+    placebo: str = ratings.PLACEBO
 
     def aimed_at(self, key: str, tag: str) -> str:
         """Return the attack aimed at option `key`; `tag` names the tags around the unit's text."""
@@ -99,7 +84,7 @@ class Suite:
             lengths += [len(candidate.aimed_at(key, tag)) for key in rubric.categories]
             if candidate.name == attack:
                 text, placebo = candidate.aimed_at(target, tag), candidate.placebo
-        length = _LONG if placebo == LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
+        length = _LONG if placebo == ratings.LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
         return _BREAK + (_FACTS * (filler_length // len(_FACTS) + 1))[:filler_length] + end
@@ -108,7 +93,7 @@ class Suite:
         self, targets: Sequence[str], places: Sequence[str]
     ) -> list[tuple[str, str, str]]:
         """Return (attack, target, place) for every trial except that of the clean text."""
-        texts = [(PLACEBO, ""), (LONG_PLACEBO, "")]
+        texts = [(ratings.PLACEBO, ""), (ratings.LONG_PLACEBO, "")]
         texts += [(attack.name, target) for attack in self.attacks for target in targets]
         return [(attack, target, place) for place in places for attack, target in texts]
 
@@ -130,7 +115,7 @@ def suite(own_file: Path | None = None) -> Suite:
         raise InputError(f'{own_file.name} names no attack; write [name] and text = "..."')
     for name, row in rows.items():
         fault = ""
-        if not is_custom_attack(name):
+        if not ratings.is_custom_attack(name):
             fault = ": choose another name, of small letters, digits and _, that no attack has"
         elif not isinstance(row, dict) or not all(isinstance(text, str) for text in row.values()):
             fault = ' must hold text = "..." and, if you like, source = "..."'
@@ -138,8 +123,8 @@ def suite(own_file: Path | None = None) -> Suite:
             fault = f": there is no field {min(unknown)!r}; use text, source, placebo"
         elif "{key}" not in row.get("text", ""):
             fault = ": the text must hold {key}, the option that it asks for"
-        elif row.get("placebo", PLACEBO) not in (PLACEBO, LONG_PLACEBO):
-            fault = f": placebo is {PLACEBO} or {LONG_PLACEBO}"
+        elif row.get("placebo", ratings.PLACEBO) not in (ratings.PLACEBO, ratings.LONG_PLACEBO):
+            fault = f": placebo is {ratings.PLACEBO} or {ratings.LONG_PLACEBO}"
         if fault:
             raise InputError(f"{own_file.name}, [{name}]{fault}")
         attacks.append(Attack(name=name, **{"source": "own", **row}))
@@ -189,27 +174,27 @@ def audit_injection(
     study: Study,
     options: AuditOptions,
     limits: RequestLimits = _DEFAULT_LIMITS,
-    progress: Progress | None = None,
+    progress: running.Progress | None = None,
     *,
     batch: bool = False,
     cancel: bool = False,
-) -> RunSummary:
+) -> running.RunSummary:
     """Ask the missing questions of an audit: the clean texts first, then the attacks, each aimed at
     an option that the grader did not give to the clean text. Safe to interrupt and to run again.
     `batch` and `cancel` are those of `grade`; clean and attacked texts go in different batches.
     Raises InputError as `grade` does.
     """
-    with only_runner(study):
-        run = replace(Rounds.begin(study, limits), batch=batch, cancel=cancel)
+    with running.only_runner(study):
+        run = replace(running.Rounds.begin(study, limits), batch=batch, cancel=cancel)
         audit = AuditPlan(study, options, run.scrubber)
         for plan in (audit.clean,) if cancel else (audit.clean, audit.attacked):
-            replace(run, progress=ProgressCounter(progress)).collect([plan()])
+            replace(run, progress=running.ProgressCounter(progress)).collect([plan()])
             if run.summary.stopped:
                 break
     return run.summary
 
 
-def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
+def audit_in_rounds(rounds: running.Rounds, options: AuditOptions) -> running.RunSummary:
     """Ask the missing questions of an audit as `audit_injection` does, within the lock and the
     budget of these rounds. Returns the summary of all rounds so far.
     """
@@ -224,10 +209,10 @@ def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
 
 def forecast_audit(
     study: Study, options: AuditOptions, *, batch: bool = False
-) -> list[GraderForecast]:
+) -> list[running.GraderForecast]:
     """Forecast the questions and the highest cost of an audit, without network or key."""
     audit = AuditPlan(study, options, Scrubber.from_environment(study.config.providers))
-    return [forecast_of(study, audit.largest(), batch=batch)]
+    return [running.forecast_of(study, audit.largest(), batch=batch)]
 
 
 class AuditPlan:
@@ -260,10 +245,10 @@ class AuditPlan:
 
     def clean(self) -> GradingTask:
         """Plan the clean questions: every unit unchanged, asked twice, each time for all draws."""
-        draws = range(REPEATS * self._draws)
+        draws = range(ratings.REPEATS * self._draws)
         return self._open_task(
             {
-                rubric: [(unit, CLEAN, "", "", draw) for unit in units for draw in draws]
+                rubric: [(unit, ratings.CLEAN, "", "", draw) for unit in units for draw in draws]
                 for rubric, units in self._units.items()
             }
         )
@@ -292,8 +277,8 @@ class AuditPlan:
         places = places_of(rubric)
         for index, unit in enumerate(self._units[rubric]):
             draws = range(self._draws)
-            clean_labels = [labels.get((unit, CLEAN, "", "", draw), "") for draw in draws]
-            if not (label := label_of_draws(clean_labels) or assumed_label):
+            clean_labels = [labels.get((unit, ratings.CLEAN, "", "", draw), "") for draw in draws]
+            if not (label := ratings.label_of_draws(clean_labels) or assumed_label):
                 continue
             targets = [target for target in targets_of(rubric) if target != label]
             if label == _UNKNOWN_LABEL and len(rubric.categories) == 2:
@@ -313,7 +298,7 @@ class AuditPlan:
             for unit, attack, target, place, draw in open_trials:
                 question = (unit, rubric, "ab" if rubric.has_sides else "", draw)
                 trial = (attack, target, place, self._suite.version)
-                suffix = "" if attack == CLEAN else suffix_of(rubric, attack, target, place)
+                suffix = "" if attack == ratings.CLEAN else suffix_of(rubric, attack, target, place)
                 questions.append(AttackedQuestion(*question, *trial, suffix))
         rubrics = {question.rubric.name: question.rubric for question in questions}
         return replace(

@@ -36,15 +36,8 @@ from evenhand import __version__
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import workspace
 from evenhand.study.creation import built_whole, unused_folder
+from evenhand.study.settings import study_toml
 from evenhand.study.settings.sections import Section
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    SessionSettings,
-    change_config,
-    changed_text,
-    read_config,
-    without_hosts,
-)
 from evenhand.study.store.database import (
     SCHEMA,
     SILENT,
@@ -304,7 +297,7 @@ class KeptBackup:
 
 def _open_store(folder: Path) -> Database:
     """Open the study's store; the server must answer every `SILENT` seconds during long work."""
-    return Database.connect(read_config(folder).store, folder, silent=SILENT)
+    return Database.connect(study_toml.read_config(folder).store, folder, silent=SILENT)
 
 
 def _verify(file: Path, contents: Contents) -> None:
@@ -379,16 +372,18 @@ def restore_study(
         raise InputError(f"there is no file {file}")
     with built_whole(folder) as building:
         listing = unpack(file, building)
-        if not (building / STORE).is_file() or not (building / FILE_NAME).is_file():
+        if not (building / STORE).is_file() or not (building / study_toml.FILE_NAME).is_file():
             raise InputError(f"{file} holds no whole study; name another backup")
-        if read_config(building).store != STORE:
-            raise InputError(f"the backup's {FILE_NAME} names another store than {STORE}; refused")
-        settings = building / FILE_NAME
+        if study_toml.read_config(building).store != STORE:
+            raise InputError(
+                f"the backup's {study_toml.FILE_NAME} names another store than {STORE}; refused"
+            )
+        settings = building / study_toml.FILE_NAME
         heading = written("keep.hosts_heading")
-        text, names = without_hosts(settings.read_text("utf-8-sig"), heading)
+        text, names = study_toml.without_hosts(settings.read_text("utf-8-sig"), heading)
         if names:
             atomic_write(settings, text.encode())
-            read_config(building)
+            study_toml.read_config(building)
         workspace.study_rubrics(building)
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
@@ -409,10 +404,10 @@ def _study_files(folder: Path) -> dict[str, bytes]:
             content = path.read_bytes()
             if not content.startswith(_SQLITE_HEADER):
                 files[name.as_posix()] = content
-    settings_text = files[FILE_NAME].decode("utf-8-sig")
-    if read_config(folder).store != STORE:
-        settings_text = changed_text(settings_text, {"": {"store": STORE}})
-    files[FILE_NAME] = settings_text.encode()
+    settings_text = files[study_toml.FILE_NAME].decode("utf-8-sig")
+    if study_toml.read_config(folder).store != STORE:
+        settings_text = study_toml.changed_text(settings_text, {"": {"store": STORE}})
+    files[study_toml.FILE_NAME] = settings_text.encode()
     return files
 
 
@@ -559,7 +554,7 @@ def move_store(folder: Path, to: str) -> States:
     Return the rows and checksum of every table. The former store is unchanged. Raises InputError
     where the study is open elsewhere or the new store holds other rows, StoreAway for no answer.
     """
-    config = read_config(folder)
+    config = study_toml.read_config(folder)
     new_store = _new_store_name(folder, config.store, to)
     if "://" in new_store or "$" in new_store:
         remember(folder, [new_store])  # the operator has typed it, so it is trusted
@@ -575,7 +570,7 @@ def move_store(folder: Path, to: str) -> States:
                     copied = _copy_store(store, source, target)
                 # The target is closed, so it has no log next to it.
                 os.replace(Path(temporary) / location, folder / location)
-        change_config(folder, {"": {"store": new_store}})
+        study_toml.change_config(folder, {"": {"store": new_store}})
     _secure_folder(folder)
     return copied
 
@@ -584,7 +579,7 @@ def upgrade_store(folder: Path) -> Upgraded:
     """Upgrade the store to the program's schema, all or nothing, after a backup. Raises InputError
     where a newer evenhand wrote it, or the study is open elsewhere; StoreAway without an answer.
     """
-    config = read_config(folder)
+    config = study_toml.read_config(folder)
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store):
         with store.only_user():  # no one else is about to write
@@ -734,7 +729,7 @@ def examine(folder: Path, url: str = "") -> list[Finding]:
     Raises InputError where the folder holds no study.
     """
     # Modes first: opening a study closes its files to others.
-    findings = [*_check_modes(folder), *_check_access(read_config(folder).session, url)]
+    findings = [*_check_modes(folder), *_check_access(study_toml.read_config(folder).session, url)]
     try:
         with workspace.open_study(folder, patience=2.0) as study:
             kind = study.store.engine.dialect.name
@@ -751,7 +746,7 @@ def serving_notes(study: workspace.Study, url: str) -> list[str]:
     return [finding.sentence for finding in findings if not finding.is_well]
 
 
-def _check_access(session: SessionSettings, url: str) -> Iterator[Finding]:
+def _check_access(session: study_toml.SessionSettings, url: str) -> Iterator[Finding]:
     """Yield findings about who can reach the study's pages, and through which hosts."""
     if session.entry == "open":
         yield _problem("open_entry")

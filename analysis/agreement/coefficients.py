@@ -32,12 +32,7 @@ from evenhand.analysis.bootstrap.resamples import (
     count_patterns,
     ratio,
 )
-from evenhand.analysis.labels.encoding import (
-    cluster_codes,
-    encode_column,
-    encode_labels,
-    same_length,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.statistics import Reason
@@ -346,7 +341,7 @@ def intra_rater(
     >>> result.agreement, result.kappa
     (0.75, 0.5)
     """
-    codes, code_range = encode_labels(readings, categories), range(len(categories))
+    codes, code_range = encoding.encode_labels(readings, categories), range(len(categories))
     columns = codes.T.astype(object)
     columns[columns < 0] = None
     pairs, agreements = {}, []
@@ -368,11 +363,11 @@ def _tables_of_two(
     first: Any, second: Any, categories: Column[Hashable], clusters: Column[Hashable] | None = None
 ) -> Codes:
     """Return two raters' tables (clusters, q, q) of counts; one table if there are no clusters."""
-    rows, columns = (encode_column(labels, categories) for labels in (first, second))
-    same_length(rows, columns)
+    rows, columns = (encoding.encode_column(labels, categories) for labels in (first, second))
+    encoding.same_length(rows, columns)
     cluster = np.zeros_like(rows, np.intp)
     if clusters is not None:
-        cluster = cluster_codes(clusters, len(rows))
+        cluster = encoding.cluster_codes(clusters, len(rows))
     # The first row and column count missing labels: faster than to select units with two labels.
     n, width = int(cluster.max()) + 1, len(categories) + 1
     cells = (cluster * width + rows + 1) * width + columns + 1
@@ -454,11 +449,11 @@ class _Group:
         clusters: Column[Hashable] | None,
         bootstrap: Bootstrap | None,
     ) -> _Group:
-        codes, draw = encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
+        codes, draw = encoding.encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
         if clusters is None:
             counts, frequency = count_patterns(codes, len(categories))
             return cls(counts, np.arange(len(frequency)), draw(frequency))
-        cluster = cluster_codes(clusters, len(codes))
+        cluster = encoding.cluster_codes(clusters, len(codes))
         frequency = np.ones(int(cluster.max()) + 1, dtype=np.intp)
         return cls(count_labels(codes, len(categories)), cluster, draw(frequency))
 

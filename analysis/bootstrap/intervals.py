@@ -34,17 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
+from evenhand.analysis import statistics
 from evenhand.analysis.bootstrap.bounds import ALPHA, PSEUDO, Sample, first_contradicted
-from evenhand.analysis.statistics import (
-    Kind,
-    Note,
-    Reason,
-    Remark,
-    Remarks,
-    entry_for,
-    join_notes,
-    text_of,
-)
 from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
 
@@ -92,14 +83,14 @@ class Deciding:
         return () if math.isnan(self.bar) else (self.bar,)
 
     @property
-    def remarks(self) -> Remarks:
+    def remarks(self) -> statistics.Remarks:
         """Remarks for the row's note."""
         level = (self.alpha, self.look, self.comparisons, self.next_alpha)
         applies = {
-            Remark("decided_at", level): not math.isnan(self.alpha),
-            Remark("margin", (self.margin,)): not math.isnan(self.margin),
-            Remark("margin_share", (self.margin_share,)): self.margin_share > 0,
-            Remark("people", (self.people, self.from_people)): self.people > 0,
+            statistics.Remark("decided_at", level): not math.isnan(self.alpha),
+            statistics.Remark("margin", (self.margin,)): not math.isnan(self.margin),
+            statistics.Remark("margin_share", (self.margin_share,)): self.margin_share > 0,
+            statistics.Remark("people", (self.people, self.from_people)): self.people > 0,
         }
         return tuple(remark for remark, holds in applies.items() if holds)
 
@@ -114,19 +105,19 @@ class Interval:
     estimate: float
     low: float
     high: float
-    remarks: Remarks = ()
+    remarks: statistics.Remarks = ()
     deciding: Deciding | None = field(default=None, repr=False)
 
     @classmethod
-    def undefined(cls, reason: Reason) -> Interval:
+    def undefined(cls, reason: statistics.Reason) -> Interval:
         """Return an undefined estimate, with the reason."""
-        remark = reason if isinstance(reason, Remark) else Remark(reason)
+        remark = reason if isinstance(reason, statistics.Remark) else statistics.Remark(reason)
         return cls(math.nan, math.nan, math.nan, (remark,))
 
     @classmethod
-    def point(cls, estimate: float, note: Note = "") -> Interval:
+    def point(cls, estimate: float, note: statistics.Note = "") -> Interval:
         """Return an estimate without bounds."""
-        return cls(estimate, math.nan, math.nan, join_notes(note))
+        return cls(estimate, math.nan, math.nan, statistics.join_notes(note))
 
     def held(self, deciding: Deciding | None) -> Interval:
         """Return the interval with the level and margin by which it decides."""
@@ -135,7 +126,7 @@ class Interval:
     @property
     def note(self) -> str:
         """Text of the remarks."""
-        return text_of(self.remarks)
+        return statistics.text_of(self.remarks)
 
 
 def interval(
@@ -143,7 +134,7 @@ def interval(
     n_clusters: int,
     *,
     undefined: float | None = None,
-    reason: Reason = "no_variation",
+    reason: statistics.Reason = "no_variation",
 ) -> Interval:
     """Return the estimate and its 95% interval from replicates (rows,), of which row 0 is the data.
 
@@ -154,10 +145,10 @@ def interval(
     if np.isnan(estimate):
         return Interval.undefined(reason)
     if n_clusters < MIN_CLUSTERS:
-        return Interval.point(estimate, Remark("too_few_clusters"))
+        return Interval.point(estimate, statistics.Remark("too_few_clusters"))
     replicates = values[1:]
     if len(replicates) == 0:
-        return Interval.point(estimate, Remark("not_resampled"))
+        return Interval.point(estimate, statistics.Remark("not_resampled"))
     defined = replicates[~np.isnan(replicates)]
     degenerate = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
     code = "resamples_undefined"
@@ -167,7 +158,9 @@ def interval(
         code = "many_resamples_undefined"
     # A mean over pairs of raters is undefined in parts of a resample: a part counts as one.
     number = math.ceil(degenerate * len(replicates) - 1e-9)
-    remarks: Remarks = (Remark(code, (number, len(replicates))),) if degenerate else ()
+    remarks: statistics.Remarks = (
+        (statistics.Remark(code, (number, len(replicates))),) if degenerate else ()
+    )
     if degenerate > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
     return Interval(estimate, *percentile_bounds(defined, expanded_tail(n_clusters)), remarks)
@@ -219,7 +212,7 @@ class Chance:
         Brennan-Prediger from equal shares, with which it is largest. Weights are those of the
         statistic, else those of the deciding kappa.
         """
-        entry = entry_for(name)
+        entry = statistics.entry_for(name)
         if self.values:
             values = np.asarray(self.values)
             values = values / max(float(np.ptp(values)), 1e-300)
@@ -246,7 +239,10 @@ def unseen(n_clusters: float, tail: float = _TAIL) -> float:
 
 
 def widened(
-    interval: Interval, n_clusters: int, kind: Kind | None, chance_disagreement: float = 1.0
+    interval: Interval,
+    n_clusters: int,
+    kind: statistics.Kind | None,
+    chance_disagreement: float = 1.0,
 ) -> Interval:
     """Return an interval without width, widened as far as the number of clusters allows; any other
     is returned unchanged. `chance_disagreement` is that expected by chance, for coefficients and
@@ -258,7 +254,7 @@ def widened(
     if kind == "place" or not interval.high - interval.low <= _NO_WIDTH:
         return interval
     if kind is None or n_clusters < 1:
-        remarks = (*interval.remarks, Remark("no_resample_differs"))
+        remarks = (*interval.remarks, statistics.Remark("no_resample_differs"))
         return Interval.point(interval.estimate, remarks)
     estimate, share = interval.estimate, unseen(n_clusters)
     reach = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
@@ -272,7 +268,7 @@ def widened(
     floor = 0.0 if kind in ("share", "unit") else -1.0
     low, high = estimate - share * (estimate - lowest), estimate + share * (highest - estimate)
     low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
-    remarks = (*interval.remarks, Remark("as_clusters_allow", (n_clusters,)))
+    remarks = (*interval.remarks, statistics.Remark("as_clusters_allow", (n_clusters,)))
     return replace(interval, low=low, high=high, remarks=remarks)
 
 

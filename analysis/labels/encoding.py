@@ -29,14 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.labels.matrix import (
-    KIND_ORDER,
-    Coded,
-    LabelMatrix,
-    UnitFacts,
-    copies_among,
-    distinct_bytes,
-)
+from evenhand.analysis.labels import matrix
 from evenhand.analysis.labels.scale import Level, Scale, category_values
 from evenhand.analysis.types import (
     Array,
@@ -320,14 +313,14 @@ def encode(
     units: DataFrame | None = None,
     cluster: str = "pair",
     slices: Sequence[str] = (),
-) -> LabelMatrix:
+) -> matrix.LabelMatrix:
     """Return readings as arrays, with each unit's cluster.
 
     `units` is the `units` table; `cluster` is "pair" (its `cluster_id`) or the name of one of its
     columns, `slices` are names of its columns. Without `units` every unit is its own cluster.
     Raises InputError if a rated unit is not in `units`, a column is missing, or a cluster is empty.
     """
-    kind_order = [KIND_ORDER[kind] for kind in readings.kinds]
+    kind_order = [matrix.KIND_ORDER[kind] for kind in readings.kinds]
     order = np.argsort(kind_order, kind="stable").tolist()
     column = np.argsort(order)
     cells = (readings.unit, column[readings.rater])
@@ -346,14 +339,14 @@ def encode(
         table = np.full((shape[0], readings.probabilities.shape[1]), np.nan)
         table[cells[0][rows]] = readings.probabilities[rows]
         distributions[rater] = table
-    facts = UnitFacts(readings.units, units)
+    facts = matrix.UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[rater] for rater in order)
     kinds = tuple(readings.kinds[rater] for rater in order)
     humans = [rater for rater, kind in enumerate(kinds) if kind == "human"]
     graders = [rater for rater, kind in enumerate(kinds) if kind == "model"]
-    return LabelMatrix(
+    return matrix.LabelMatrix(
         scale=scale,
         raters=raters,
         kinds=kinds,
@@ -373,7 +366,7 @@ def encode(
         slices=facts.slices(slices),
         methods=tuple(readings.methods[rater] for rater in order),
         draws=tuple(readings.draws[rater] for rater in order),
-        copies=copies_among(codes, humans, graders),
+        copies=matrix.copies_among(codes, humans, graders),
         weight=facts.weights(clusters),
         distributions=distributions,
         withheld=_withheld_mask(readings, order, scale),
@@ -453,7 +446,7 @@ def without_excluded(
     return ratings[~is_excluded], [f"{rubric}: {note}" if rubric else note]
 
 
-def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
+def pair_verdicts(labels: matrix.LabelMatrix) -> matrix.LabelMatrix:
     """Return the labels with one row per pair and subject, `positive` by the pair rule (see the
     module). A rater has a verdict on a pair if they have one on both responses; pairs with one
     response are left out. All codes are missing, as a pair has a verdict but no category.
@@ -473,7 +466,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
     )
 
 
-def units_of_both_sides(labels: LabelMatrix) -> tuple[Codes, Codes]:
+def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     """Return the row numbers of side a and of side b, for every pair and subject with both."""
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     has_side = (labels.side >= 0) & (labels.pair >= 0)
@@ -517,10 +510,10 @@ def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
 
 def coded_raters(
     humans: Labels, graders: Labels, categories: Column[Hashable], level: Level
-) -> Coded:
+) -> matrix.Coded:
     """Return codes (units, raters) of humans and graders as a view, each unit a cluster."""
     codes = np.hstack([humans, graders])
-    return Coded(
+    return matrix.Coded(
         raters=tuple(str(column) for column in range(codes.shape[1])),
         kinds=("human",) * humans.shape[1] + ("model",) * graders.shape[1],
         codes=codes,
@@ -595,7 +588,7 @@ def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
     >>> list(by_kind({"gpt": "model", "ben": "human", "ann": "human"}))
     ['ann', 'ben', 'gpt']
     """
-    return dict(sorted(kinds.items(), key=lambda rater: (KIND_ORDER[rater[1]], rater[0])))
+    return dict(sorted(kinds.items(), key=lambda rater: (matrix.KIND_ORDER[rater[1]], rater[0])))
 
 
 @dataclass(frozen=True)
@@ -683,7 +676,7 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
             f"{len(rows):,} different rows of labels by {rows.shape[1] // 3:,} raters do not fit; "
             "keep the ratings of fewer raters, or pool those who labelled little under one rater_id"
         )
-    first, pattern_of_row = distinct_bytes(rows)
+    first, pattern_of_row = matrix.distinct_bytes(rows)
     patterns = rows[first]
     cells = block_diag([part.cells for part in parts], format="coo")
     names, cluster_of_row = None, np.zeros(len(parts), dtype=np.intp)
@@ -699,7 +692,7 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
 
 
 @dataclass(frozen=True)
-class PatternMatrix(LabelMatrix):
+class PatternMatrix(matrix.LabelMatrix):
     """Labels as patterns, each a row and a cluster of its own. `by_probability` (patterns, raters)
     are the verdicts from probabilities, -1 for none; the probabilities themselves are not stored.
     """
@@ -746,7 +739,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         side=no_codes,
         methods=("",) * r,
         draws=(0,) * r,
-        copies=copies_among(codes, humans, models, reduced.times),
+        copies=matrix.copies_among(codes, humans, models, reduced.times),
         by_probability=np.ascontiguousarray(by_probability),
     )
 

@@ -20,29 +20,14 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
 from evenhand.analysis.agreement.pairs import KappaMeans, Overlap, deciding_kappa, measurement_of
-from evenhand.analysis.bootstrap.bounds import (
-    PSEUDO,
-    Kappas,
-    Sample,
-    both_bounds,
-    chance_above,
-    influence,
-    kappas_of,
-    lower_bound,
-)
+from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, effective_size
 from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.requirement import MAX_GROWTH, ClusterCounts
 from evenhand.analysis.statistics import Remark
-from evenhand.analysis.thresholds.tuning import (
-    has_both,
-    held_out_views,
-    human_majority,
-    probability_graders,
-    with_verdicts,
-)
+from evenhand.analysis.thresholds import tuning
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MAX_MARGIN_SHARE
 
@@ -78,8 +63,8 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     """Yield the views of every grader's labels that verdicts use."""
     binary = labels.on_verdicts() if labels.has_verdicts else None
     categories = labels.on_categories()
-    tunable = probability_graders(labels) if binary is not None else []
-    majority = human_majority(labels).verdicts
+    tunable = tuning.probability_graders(labels) if binary is not None else []
+    majority = tuning.human_majority(labels).verdicts
     for grader in labels.models:
         name = labels.raters[grader]
         gives_categories = (labels.codes[:, grader] >= 0).any()
@@ -94,15 +79,15 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
             has_probability = ~np.isnan(labels.positive[:, grader])
             untuned = labels.scale.untuned_threshold_for(name)
             above = labels.positive[has_probability, grader] >= untuned
-            coded = with_verdicts(binary, grader, has_probability, above)
+            coded = tuning.with_verdicts(binary, grader, has_probability, above)
             yield GraderView(coded, grader, UNTUNED)
-        if binary is None or grader not in tunable or not has_both(labels, grader, majority):
+        if binary is None or grader not in tunable or not tuning.has_both(labels, grader, majority):
             continue
         if name in labels.scale.tunings:  # these clusters were not used to tune its threshold
             yield GraderView(binary, grader, HELD_OUT)
             continue
         default = labels.scale.threshold_for(name)
-        tuned_views = held_out_views(labels, binary, grader, majority, default)
+        tuned_views = tuning.held_out_views(labels, binary, grader, majority, default)
         if TUNED_FOR in tuned_views:
             yield GraderView(tuned_views[TUNED_FOR], grader, HELD_OUT)
 
@@ -154,15 +139,15 @@ _MIN_SPREAD = 1e-9
 class ScoreBounds:
     """A statistic with its score bounds: their variance is computed at the tested value."""
 
-    statistic: Kappas
-    sample: Sample
+    statistic: bounds.Kappas
+    sample: bounds.Sample
 
     def reach(self, alpha: float) -> tuple[float, float]:
         """Return the distances of both bounds from the estimate (below, above), or NaN."""
         estimate = float(self.sample.estimate)
         if self.statistic.is_empty:
             return math.nan, math.nan
-        low, high = both_bounds(self.statistic, self.sample, alpha).tolist()
+        low, high = bounds.both_bounds(self.statistic, self.sample, alpha).tolist()
         return estimate - low, high - estimate
 
     def interval_or_remark(self, estimate: float, alpha: float) -> Interval:
@@ -187,7 +172,7 @@ class ScoreBounds:
         """Return the approximate probability that the statistic is above the value `null`."""
         if self.statistic.is_empty:
             return math.nan
-        return float(chance_above(self.statistic, self.sample, np.array(null)))
+        return float(bounds.chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
         """Return the factor by which the sample must grow for its lower bound to exceed `null`."""
@@ -200,7 +185,7 @@ class ScoreBounds:
             larger_base = np.where(is_observed, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
             larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
-            bound = lower_bound(replace(statistic, base=larger_base), larger_sample, alpha)
+            bound = bounds.lower_bound(replace(statistic, base=larger_base), larger_sample, alpha)
             return float(bound) > null
 
         low, high = 1.0, 1.0
@@ -313,14 +298,14 @@ class Comparator:
             view=view, counts=counts, units=units, is_pooled=grader_mean.pooled,
             sample=ClusterCounts(counts[1], effective, minority),
             difference=float(kappas[0]) - people_kappa,
-            difference_influence=influence(kappas - required),
+            difference_influence=bounds.influence(kappas - required),
             difference_bounds=support.score_bounds(kappas - required, effective, required),
             margin=share * people_kappa if share else self.margin, margin_share=share,
             kappas=kappas, is_constant=len(np.unique(codes[units])) < 2,
             best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
-            people_influence=influence(people_kappas), chance_agreement=chance_agreement,
+            people_influence=bounds.influence(people_kappas), chance_agreement=chance_agreement,
             people_variance=(
                 _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
             ),
@@ -371,7 +356,7 @@ class Support:
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
         tables = max(len(graders) * size * n_observed, 1.0)
         units_per_cluster = max(observed[..., 0].sum() / tables, 1.0)
-        pseudo_weight = PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
+        pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
         points = np.concatenate([observed[clusters], *unobserved])
         return cls(points, weights, measurement_of(coded).distances, clusters, len(graders))
@@ -387,15 +372,17 @@ class Support:
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
         linear = np.zeros(len(self.weights))
         if subtracted is not None and n:
-            by_cluster = subtracted[0] + influence(subtracted[rows])
+            by_cluster = subtracted[0] + bounds.influence(subtracted[rows])
             linear -= np.tile(by_cluster, len(self.weights) // n)
-        statistic = Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
+        statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
         observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
         spread = float(np.sqrt((observed * statistic.at(observed)[1] ** 2).sum()))
         stretch = 1.0
         if n > 1 and spread > _MIN_SPREAD:
-            stretch = max(float(influence(values[rows]).std(ddof=1)) / spread, 1.0)
-        return ScoreBounds(statistic, Sample(np.array(values[0]), n, effective, np.array(stretch)))
+            stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
+        return ScoreBounds(
+            statistic, bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
+        )
 
 
 def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) -> float:
@@ -441,7 +428,9 @@ def _difference(with_grader: Array, among: Array, distance: Array) -> float:
     """Return the mean kappa of tables with the grader minus that among people, (tables, 2 + 2q)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
-        return float(kappas_of(with_grader, distance)[0] - kappas_of(among, distance)[0])
+        return float(
+            bounds.kappas_of(with_grader, distance)[0] - bounds.kappas_of(among, distance)[0]
+        )
 
 
 def _minority_and_chance(

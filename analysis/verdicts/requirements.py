@@ -35,7 +35,7 @@ from evenhand.analysis.requirement import (
 )
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import reason_in_words, says, shown_apart
-from evenhand.analysis.verdicts import wording
+from evenhand.analysis.verdicts import evidence, wording
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,
     UNTUNED,
@@ -43,20 +43,12 @@ from evenhand.analysis.verdicts.comparison import (
     Comparison,
     grader_views,
 )
-from evenhand.analysis.verdicts.evidence import (
-    Answers,
-    Bounds,
-    VerdictEvidence,
-    ViewEvidence,
-    keys_of,
-    shared_level,
-)
 from evenhand.analysis.verdicts.wording import Decision, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings, InjectionBounds
 from evenhand.texts import written
 
 
-def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
+def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -> Requirements:
     """Require bounds that show agreement as good as human agreement, on a large enough sample."""
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
     people, advantage, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
@@ -114,7 +106,7 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
 
 
 def baseline(
-    case: VerdictEvidence,
+    case: evidence.VerdictEvidence,
     kappa: ResultRow,
     name: Literal["not_above_baseline", "no_better_than_baseline"],
 ) -> Reason:
@@ -123,7 +115,7 @@ def baseline(
     return because(name, to_beat=case.best_baseline_kappa, figures=figures)
 
 
-def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
+def gross_errors_are_rare(case: evidence.VerdictEvidence, row: ResultRow) -> Requirement:
     """Require that gross errors, whose share is in `row`, are clearly not too frequent."""
     allowed = case.rule.max_gross
     return Requirement(
@@ -136,7 +128,7 @@ def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
     )
 
 
-def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
+def no_faults(case: evidence.VerdictEvidence, view: evidence.ViewEvidence) -> Requirements:
     """Require that no audit found a fault that agreement with people does not show: a part of the
     sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
     """
@@ -173,7 +165,7 @@ def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -
 
 
 def answers_enough(
-    answers: Answers,
+    answers: evidence.Answers,
     min_share: float,
     noun: str,
     section: Literal["because", "drift"] = "because",
@@ -191,7 +183,7 @@ def answers_enough(
     )
 
 
-def unbiased(view: ViewEvidence) -> Requirement:
+def unbiased(view: evidence.ViewEvidence) -> Requirement:
     """Require that no bias was found beyond the bound."""
 
     def reason_of(bias: Finding) -> Reason:
@@ -275,7 +267,7 @@ def add_reference_rows(
             comparisons.append(comparison)
     alpha = level_of_look(look, rule.looks, error)
     influences = [influence(comparison.kappas) for comparison in comparisons]
-    level = shared_level(influences, len(comparisons), rule, look, error)
+    level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
         rows.compared[comparison.view.name] = _add_comparison_rows(
             rows, comparison, labels, jackknife, alpha, level, rule
@@ -283,7 +275,7 @@ def add_reference_rows(
 
 
 @dataclass(frozen=True)
-class AgainstReference(ViewEvidence):
+class AgainstReference(evidence.ViewEvidence):
     """A view against the reference: rows of `figures` with a limit (`deciding.bar`), and of two
     `sizes`: the number of clusters with a minority label, and the effective number of clusters.
     """
@@ -341,15 +333,15 @@ def _add_comparison_rows(
 
 
 def judge_against_reference(
-    rows: ResultRows, case: VerdictEvidence
+    rows: ResultRows, case: evidence.VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
-    case = replace(case, answers=Answers(case.answers.coverage))
+    case = replace(case, answers=evidence.Answers(case.answers.coverage))
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
     decision = _decide(case, present, tuned)
-    keys = keys_of(
+    keys = evidence.keys_of(
         *(row for view in (present, tuned) if view for row in (*view.figures, *view.sizes)),
         *(case.tuned.advised, case.answers.coverage),
         *(case.injection.rows(case.rule.injection) if case.injection else ()),
@@ -359,7 +351,7 @@ def judge_against_reference(
     return decision, keys, list(deciding.figures[:1]) if deciding else []
 
 
-def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
+def _agrees(case: evidence.VerdictEvidence, view: AgainstReference) -> Requirements:
     """Require that a grader, on one view of its labels, agrees with the reference."""
     rule, noun = case.rule, case.noun
     sample = sample_is_enough(view.sample, rule, noun)
@@ -391,7 +383,7 @@ def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
 
 
 def _decide(
-    case: VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
+    case: evidence.VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
     """Decide on a grader's labels as they are (`view`), or at a `tuned` threshold."""
     fields = {**case.fields, "reference": case.rule.reference}
@@ -421,7 +413,7 @@ def _decide(
 
 
 def _pass(
-    case: VerdictEvidence, view: AgainstReference, threshold: ResultRow | None = None
+    case: evidence.VerdictEvidence, view: AgainstReference, threshold: ResultRow | None = None
 ) -> Decision:
     """Decide that the grader agrees with the reference, at a tuned `threshold` if one is given."""
     value = threshold["estimate"] if threshold else None

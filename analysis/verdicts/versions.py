@@ -31,14 +31,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from evenhand.analysis.agreement.pairs import (
-    MIN_SHARED_UNITS,
-    KappaMeans,
-    Overlap,
-    deciding_kappa,
-    mean_over_pairs,
-    measurement_of,
-)
+from evenhand.analysis.agreement import pairs
 from evenhand.analysis.bootstrap.bounds import (
     influence,
     kappas_of,
@@ -68,13 +61,7 @@ from evenhand.analysis.requirement import (
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import reason_in_words, shown_apart
 from evenhand.analysis.types import Array, DataFrame, Frequency
-from evenhand.analysis.verdicts.comparison import (
-    Comparator,
-    Comparison,
-    GraderView,
-    ScoreBounds,
-    Support,
-)
+from evenhand.analysis.verdicts import comparison
 from evenhand.analysis.verdicts.evidence import Answers
 from evenhand.analysis.verdicts.requirements import answers_enough, bound_of, sample_is_enough
 from evenhand.analysis.verdicts.wording import advice, interval_of, signed
@@ -184,8 +171,8 @@ class VersionComparison:
 
     coded: Coded
     jackknife: Resamples
-    before: Comparison
-    after: Comparison
+    before: comparison.Comparison
+    after: comparison.Comparison
     columns: tuple[int, int]
     margin: float
 
@@ -202,8 +189,10 @@ class VersionComparison:
         with_human = coded.labelled_by_any(coded.members("human"))
         resamples = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
         jackknife = resamples.left_out(coded.clusters[with_human])
-        comparator = Comparator(jackknife, margin, min_people=1)
-        before, after = (comparator.compare(GraderView(coded, column)) for column in columns)
+        comparator = comparison.Comparator(jackknife, margin, min_people=1)
+        before, after = (
+            comparator.compare(comparison.GraderView(coded, column)) for column in columns
+        )
         if before is None or after is None:
             return None
         return cls(coded, jackknife, before, after, columns, margin)
@@ -245,11 +234,11 @@ class VersionComparison:
         growth = max(side.growth(-self.margin, level) for side in sides)
         return interval, math.ceil(growth * self.after.counts[1]) if growth < math.inf else growth
 
-    def score_bounds(self, values: Array) -> ScoreBounds:
+    def score_bounds(self, values: Array) -> comparison.ScoreBounds:
         """Return the score bounds of the change in kappa, `values` (rows,) as in `_change`."""
         people = self.coded.members("human")
-        overlap = Overlap.of(self.coded, self.jackknife, people, self.after.units)
-        support = Support.of(overlap, self.jackknife, self.columns[::-1])
+        overlap = pairs.Overlap.of(self.coded, self.jackknife, people, self.after.units)
+        support = comparison.Support.of(overlap, self.jackknife, self.columns[::-1])
         return support.score_bounds(values, self.after.sample.effective)
 
     def add_descriptive_rows(
@@ -263,14 +252,14 @@ class VersionComparison:
         view = View.of(rows, coded, resamples)
         before, after = (coded.raters[column] for column in columns)
         both = np.asarray(coded.labelled[:, list(columns)].all(axis=1))
-        people, kappa = coded.members("human"), deciding_kappa(coded)
-        kappas = KappaMeans(coded, resamples, [kappa])
+        people, kappa = coded.members("human"), pairs.deciding_kappa(coded)
+        kappas = pairs.KappaMeans(coded, resamples, [kappa])
         means = [kappas.with_rater(people, column, self.after.units)[kappa] for column in columns]
         for name, mean in zip((before, after), means, strict=True):
             view.add(kappa, mean.values, both, a="humans", b=name, undefined=mean.undefined)
-        panel = measurement_of(coded).statistics()
+        panel = pairs.measurement_of(coded).statistics()
         statistics = {name: panel[name] for name in ("observed_agreement", kappa) if name in panel}
-        for name, mean in mean_over_pairs(coded, [columns], resamples, statistics).items():
+        for name, mean in pairs.mean_over_pairs(coded, [columns], resamples, statistics).items():
             view.add(name, mean.values, both, a=before, b=after, undefined=mean.undefined)
         self_agreement = rows.get("observed_agreement", before, after, coded.subset)
         if not labels.has_verdicts:
@@ -318,7 +307,7 @@ def drift_of(
             noun = "item"
         verdict, why, more = _decide(evidence, answers, rule, noun)
     else:
-        undecided = written("drift.few_shared", least=MIN_SHARED_UNITS)
+        undecided = written("drift.few_shared", least=pairs.MIN_SHARED_UNITS)
         if evidence is not None:
             reason = reason_in_words(evidence.change["remarks"])
             undecided = written("drift.undefined", why=reason)
@@ -589,13 +578,13 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     grader = labels.raters.index(name)
     coded = labels.view_of([grader])
     resamples = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
-    overlap = Overlap.of(coded, resamples, coded.members("human"))
+    overlap = pairs.Overlap.of(coded, resamples, coded.members("human"))
     by_cluster = overlap.sums_with_rater(coded.codes[:, grader])
     n_both = (overlap.units & coded.labelled[:, grader]).sum()
     answered = float(n_both / max(overlap.units.sum(), 1))
     total = by_cluster.sum(axis=0)
     sums = np.concatenate([total[None], total - by_cluster])
-    return kappas_of(sums, measurement_of(coded).distances)[0], answered
+    return kappas_of(sums, pairs.measurement_of(coded).distances)[0], answered
 
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
@@ -709,7 +698,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     has_both = {old, new} <= set(labels.raters)
     paired = VersionComparison.of(*labels.folded(), Versions(old, new), 0.0) if has_both else None
     if paired is None:
-        return replace(unknown, why=(written("improve.few_shared", least=MIN_SHARED_UNITS),))
+        return replace(unknown, why=(written("improve.few_shared", least=pairs.MIN_SHARED_UNITS),))
     values = paired.after.kappas - paired.before.kappas
     units, clusters = paired.after.counts
     gain = replace(

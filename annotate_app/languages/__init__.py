@@ -15,11 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from evenhand.errors import InputError, Refused
-from evenhand.study.settings.study_toml import (
-    USUAL_BACKGROUND,
-    AnnotationSettings,
-    BackgroundQuestion,
-)
+from evenhand.study.settings import study_toml
 
 ORIGINAL = "en"
 
@@ -62,11 +58,11 @@ class Language:
             return str(error)
         return self.say(f"refused.{error.reason}", **error.fields)
 
-    def background(self, question: BackgroundQuestion) -> tuple[str, tuple[str, ...]]:
+    def background(self, question: study_toml.BackgroundQuestion) -> tuple[str, tuple[str, ...]]:
         """Return a question about the annotator and its options: translated if it is one of the
         usual ones, else in the study's words. What is stored is always in the study's words.
         """
-        usual = question.model_copy(update={"quotas": ()}) in USUAL_BACKGROUND
+        usual = question.model_copy(update={"quotas": ()}) in study_toml.USUAL_BACKGROUND
         if self.code == ORIGINAL or not usual:
             return question.question, question.options
         translated = self.rooms["background"][question.key]
@@ -97,7 +93,7 @@ ENGLISH = language(ORIGINAL)
 """Language for the study's lead, and for messages at the start of the app."""
 
 
-def offered(settings: AnnotationSettings) -> dict[str, Language]:
+def offered(settings: study_toml.AnnotationSettings) -> dict[str, Language]:
     """Return the languages that annotators can choose from, by code; the study's usual one first.
 
     Raises InputError where study.toml names a language without a file.

@@ -20,13 +20,7 @@ from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.judge import (
-    Verdict,
-    best_first,
-    deciding_keys,
-    limits_of,
-    rank_graders,
-)
+from evenhand.analysis.verdicts import judge
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, show, show_complaint
@@ -200,7 +194,7 @@ def _backup_tile(study: Study) -> Tile:
     return Tile("Last backup", PageLink("Log", age), note)
 
 
-def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
+def _verdicts(figures: LiveFigures | None) -> list[judge.Verdict]:
     return figures.report["verdicts"] if figures else []
 
 
@@ -239,12 +233,12 @@ def next_step(
     return report_link(verdicts, figures.report["names"] if figures else {})
 
 
-def is_decided(verdicts: Sequence[Verdict]) -> bool:
+def is_decided(verdicts: Sequence[judge.Verdict]) -> bool:
     """Return True if there are verdicts and none is inconclusive: missing labels decide nothing."""
     return bool(verdicts) and all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
 
 
-def report_link(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> PageLink:
+def report_link(verdicts: Sequence[judge.Verdict], names: Mapping[str, str]) -> PageLink:
     """Return the link to the report, naming the first rubric on which no grader passes."""
     for rubric in dict.fromkeys(verdict["rubric"] for verdict in verdicts):
         outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
@@ -284,7 +278,7 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
     return links
 
 
-def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
+def _show_verdicts(figures: LiveFigures, verdicts: Sequence[judge.Verdict]) -> None:
     """Draw the table of graders by rubrics, with all verdicts as folded sentences."""
     st.header("Verdicts", anchor=False)
     table, names = verdict_table(verdicts, figures.results), figures.report["names"]
@@ -294,17 +288,17 @@ def _show_verdicts(figures: LiveFigures, verdicts: Sequence[Verdict]) -> None:
     with st.expander(written("first.in_full")):
         for verdict in verdicts:
             st.text(verdict["sentence"])
-    for limit in limits_of(verdicts):
+    for limit in judge.limits_of(verdicts):
         st.text(limit)
 
 
-def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.DataFrame:
+def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> pd.DataFrame:
     """Return a row per grader, best first, with the column `grader` and one column per rubric. A
     cell has the verdict, both kappas where they are known, and what decided it; a dash if there is
     no verdict. `results` are rows of results.csv.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
-    graders = best_first(rank_graders(results, verdicts))
+    graders = judge.best_first(judge.rank_graders(results, verdicts))
     rows = {grader: {"grader": grader} for grader in graders}
     for verdict in verdicts:
         title, grader = TITLES[verdict["verdict"]], verdict["grader"]
@@ -416,7 +410,7 @@ def _show_pairs(study: Study) -> None:
             show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 
-def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
+def main_rows(results: pd.DataFrame, verdicts: Iterable[judge.Verdict] = ()) -> pd.DataFrame:
     """Return the rows of results.csv that show the main statistics on all items or decide the
     verdicts, sorted with human agreement before the graders; `who` and `figure` are added in words.
     """
@@ -429,7 +423,7 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     keys = [
         key
         for verdict in verdicts
-        for key in deciding_keys(verdict["verdict"], verdict["evidence"])
+        for key in judge.deciding_keys(verdict["verdict"], verdict["evidence"])
         if key
     ]
     rows = results[is_main | results.set_index(list(RESULTS_KEY)).index.isin(keys)]

@@ -33,16 +33,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.analysis.raters import QUALITY_COLUMNS
 from evenhand.analysis.report.charts import svg_in_scheme
-from evenhand.annotate_app.html_texts import (
-    block,
-    drawn_block,
-    drawn_blocks,
-    marked_block,
-    plain,
-    show,
-    show_complaint,
-    side_by_side,
-)
+from evenhand.annotate_app import html_texts
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins import place_of
 from evenhand.errors import InputError, StoreAway
@@ -116,7 +107,7 @@ def latest_figures(study: Study) -> LiveFigures | None:
         seconds = int(time.monotonic() - maker.since)
         st.text(written("lead.making", stage=maker.stage, seconds=seconds))
     elif maker.last_attempt and maker.last_attempt.complaint:
-        show_complaint(maker.last_attempt.complaint)
+        html_texts.show_complaint(maker.last_attempt.complaint)
     if figures is not None:
         st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
     return figures
@@ -340,7 +331,7 @@ class PageLink:
 
     def show(self) -> None:
         page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
-        st.page_link(page, label=plain(self.text), query_params=self.chosen)
+        st.page_link(page, label=html_texts.plain(self.text), query_params=self.chosen)
 
 
 def page_of(title: str, field: str, value: str) -> str:
@@ -382,7 +373,7 @@ def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
             f'<img src="data:image/svg+xml;base64,{drawn}" alt="{alt}"><small>{note}</small>'
             "</figure>"
         )
-    show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
+    html_texts.show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
 
 
 # ---- the texts of an item, as on the annotators' pages ------------------------------------------
@@ -408,12 +399,12 @@ def marked_blocks(
     def block_with_marks(text: TextBlock) -> str:
         in_text = [(rater, mark) for rater, mark in marks if mark.text == text.variable]
         if not in_text:
-            return drawn_block(text, ENGLISH, study.config.annotation.display)
+            return html_texts.drawn_block(text, ENGLISH, study.config.annotation.display)
         parts = pieces(text.text, in_text)
         noted = [(part, note(raters) if raters else "") for part, raters in parts]
-        return marked_block(noted, text.label)
+        return html_texts.marked_block(noted, text.label)
 
-    return side_by_side([(text.side, block_with_marks(text)) for text in texts])
+    return html_texts.side_by_side([(text.side, block_with_marks(text)) for text in texts])
 
 
 def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
@@ -421,9 +412,11 @@ def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
     if rubric_name not in study.rubrics:
         raise InputError(f"the study has no rubric {rubric_name!r} any more")
     if has_known_answer(unit_id):
-        return block("A practice item or an attention check; its texts are in the study's file.")
+        return html_texts.block(
+            "A practice item or an attention check; its texts are in the study's file."
+        )
     texts = text_for_annotators(study, unit_id, rubric_name).blocks
-    return drawn_blocks(texts, ENGLISH, study.config.annotation.display)
+    return html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
 
 
 # ---- previews of annotators' pages --------------------------------------------------------------
@@ -435,9 +428,9 @@ def show_annotator_view(content: str) -> None:
     """Draw HTML that was made here as it looks on the annotators' pages."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):
-        show('<p class="evenhand-label">As annotators see it</p>')
+        html_texts.show('<p class="evenhand-label">As annotators see it</p>')
         with st.container(key="step"):
-            show(content)
+            html_texts.show(content)
 
 
 # ---- uploaded files: never larger than declared, and kept only while they are read --------------

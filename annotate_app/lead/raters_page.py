@@ -41,13 +41,8 @@ from evenhand.reporting import exporting
 from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study, access, extend_sample, open_study
 from evenhand.study.desk import claims
+from evenhand.study.lead import progress
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_flag
-from evenhand.study.lead.progress import (
-    annotator_minutes,
-    confusions,
-    rater_answers,
-    rater_progress,
-)
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.sessions import (
     RELEASE_REASONS,
@@ -66,7 +61,7 @@ from evenhand.texts import readable_name, written
 
 def show_raters(study: Study) -> None:
     """Draw the quality of the annotators' labels, or of one annotator's with all details."""
-    raters = latest(study, rater_progress)["rater_id"].tolist()
+    raters = latest(study, progress.rater_progress)["rater_id"].tolist()
     names = {rater: study.config.names.get(rater, rater) for rater in raters}
     rater = choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
     _show_quality(study, rater)
@@ -97,7 +92,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
     table = table.loc[order.sort_values(kind="stable").index]
     if rater is not None:
         table = table[table["rater_id"] == rater]
-    states = latest(study, rater_progress).set_index("rater_id")["state"]
+    states = latest(study, progress.rater_progress).set_index("rater_id")["state"]
     rows: list[Any] = table.to_dict("records")
     table = table.assign(
         rater_id=[_name_and_flags(row, names, excluded) for row in rows],
@@ -161,8 +156,8 @@ def _show_rater(study: Study, rater: str) -> None:
     if exclusion is not None:
         at, by = to_the_minute(exclusion.created_at), exclusion.done_by
         st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
-    answers = counted(study, rater_answers, rater)
-    tables = counted(study, confusions, rater)
+    answers = counted(study, progress.rater_answers, rater)
+    tables = counted(study, progress.confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
     st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
     for rubric, table in tables.items():
@@ -319,7 +314,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
     of `access.invites_table`.
     """
     base, raters_with_session = root_address(), known_raters(study)
-    states = latest(study, rater_progress).set_index("rater_id")["state"].to_dict()
+    states = latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
     for invite in invites.to_dict("records"):
         rater, token, state = invite["rater_id"], invite["token"], invite["state"]
@@ -334,7 +329,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
-    if minutes := latest(study, annotator_minutes):
+    if minutes := latest(study, progress.annotator_minutes):
         rounded = 5 * math.ceil(minutes / 5)
         time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded} min"
         text += " " + reader.say("session.takes", time=time)
@@ -479,7 +474,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "ratings.units.csv": exporting.exported_units,
     "remarks.csv": exporting.exported_remarks,
     "answers.csv": exporting.exported_answers,
-    "raters.csv": rater_progress,
+    "raters.csv": progress.rater_progress,
     "times.csv": exporting.exported_times,
     "attention.csv": claims.attention_results,
     "background.csv": raters_table,

@@ -19,17 +19,8 @@ import streamlit as st
 from pydantic.fields import FieldInfo
 from streamlit.delta_generator import DeltaGenerator
 
+from evenhand.annotate_app import html_texts
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import (
-    block,
-    drawn_blocks,
-    drawn_rubric,
-    drawn_text,
-    heading,
-    plain,
-    show,
-    show_complaint,
-)
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, language
 from evenhand.annotate_app.lead.parts import WORDS, show_annotator_view, show_table, split_list
 from evenhand.errors import InputError
@@ -122,10 +113,12 @@ def show_offer(study: Study, editing: Editing) -> changing.Contents:
     study's contents with the change, or the present ones if there is none.
     """
     if complaint := st.session_state.get(_COMPLAINT, ""):
-        show_complaint(complaint)
+        html_texts.show_complaint(complaint)
     if changed_files := changing.changed_since(study, editing.present.files):
         if not complaint:
-            show_complaint(written("change.meanwhile", files=" and ".join(changed_files)))
+            html_texts.show_complaint(
+                written("change.meanwhile", files=" and ".join(changed_files))
+            )
         with st.container(border=True, key="newer"):
             newer = changing.contents_of(study, changing.read_files(study))
             st.text(written("change.newer"))
@@ -173,7 +166,7 @@ def _save(study: Study, who: Visitor, editing: Editing, offered: _Offer) -> Call
 
 def _show_saved(places: str) -> None:
     _begin_again()
-    st.success(plain(written("change.saved", places=places)))
+    st.success(html_texts.plain(written("change.saved", places=places)))
 
 
 def _refuse(complaint: str) -> None:
@@ -301,7 +294,7 @@ def show_settings(study: Study) -> None:
             with columns[len(entered) % 2]:
                 entered[place] = control(editing.key(place), field, place, present, study)
                 if explanation := explained(field.description or "", place):
-                    show(explanation)
+                    html_texts.show(explanation)
         with st.container(key="in-view"):
             sent = st.form_submit_button(_REVIEW, type="primary")
     if sent:
@@ -398,9 +391,9 @@ def show_texts(study: Study) -> None:
         is_warning = name == "content_warning"
         page = "consent" if name == "consent" else "welcome"
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
-        no_text = block(written("lead.texts_none"))
-        content = drawn_text(text, kind, label, reader.code) if text.strip() else no_text
-        show_annotator_view(heading(reader.say(f"session.{page}_title"), 1) + content)
+        no_text = html_texts.block(written("lead.texts_none"))
+        content = html_texts.drawn_text(text, kind, label, reader.code) if text.strip() else no_text
+        show_annotator_view(html_texts.heading(reader.say(f"session.{page}_title"), 1) + content)
 
     def changed() -> dict[str, str]:
         entered = text.strip()
@@ -455,7 +448,7 @@ def show_rubrics(study: Study) -> None:
     after = show_offer(study, editing).rubrics[name].in_language(code)
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
-        show_annotator_view(drawn_rubric(after, reader))
+        show_annotator_view(html_texts.drawn_rubric(after, reader))
 
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], list[dict[str, Any]]]:
@@ -471,7 +464,7 @@ def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], li
     options = []
     for option in rubric.kind.listed:
         title, place = f"Option {option.key}", option.key
-        with st.expander(f"{title}: {plain(option.name)}"):
+        with st.expander(f"{title}: {html_texts.plain(option.name)}"):
             name = st.text_input(f"{title}, name", option.name, key=key(f"{place}.name"))
             label, present = f"{title}, description", option.description
             description = st.text_area(label, present, key=key(f"{place}.description"), height=96)
@@ -628,7 +621,7 @@ def _right_answers(
 ) -> list[str]:
     """Draw the choice of the correct answers on a rubric; return their keys."""
     keys = [present] if isinstance(present, str) else list(present)
-    label, at = f"Correct answer: {plain(rubric.title)}", key(f"expected.{rubric.name}")
+    label, at = f"Correct answer: {html_texts.plain(rubric.title)}", key(f"expected.{rubric.name}")
     if not rubric.kind.listed:
         return split_list(_line(label, ", ".join(keys), at))
     return st.multiselect(
@@ -668,9 +661,9 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
     texts = [text for text in blocks.values() if text.text]
     explanation = unit.get("explanation") or ""
     if not (texts or explanation):
-        return block(written("lead.no_preview"))
-    above = drawn_text(explanation) if explanation else ""
-    return above + drawn_blocks(texts, ENGLISH, study.config.annotation.display)
+        return html_texts.block(written("lead.no_preview"))
+    above = html_texts.drawn_text(explanation) if explanation else ""
+    return above + html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
 
 
 def _changed_entries(

@@ -49,15 +49,8 @@ from evenhand.exchange.readers.source import (
     texts_of,
 )
 from evenhand.lazy import pd
+from evenhand.study.tables import formats
 from evenhand.study.tables.columns import likely_columns, names_items
-from evenhand.study.tables.formats import (
-    AS_CSV,
-    CELL,
-    FIRST_ROW,
-    MOST_DECODED,
-    cell_text,
-    check_table,
-)
 from evenhand.texts import written
 
 # ---- Excel --------------------------------------------------------------------------------------
@@ -97,7 +90,7 @@ def _read_excel(_: Rows, source: Source) -> Export:
         for name in source.archive.names:  # raises InputError if too large for openpyxl
             content = source.archive.read(name)
             has_formulas |= name.startswith("xl/worksheets/") and b"<f" in content
-    with readable(f"{source.name} is a workbook of Excel that", f"; {AS_CSV}"):
+    with readable(f"{source.name} is a workbook of Excel that", f"; {formats.AS_CSV}"):
         sheet, *other_sheets = _sheets(source)
         if has_formulas:
             _refuse_unsaved(source, sheet)
@@ -203,14 +196,14 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
 
 def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
     """Yield the rows of a worksheet. Raises InputError if they are too many or too large."""
-    bytes_left = MOST_DECODED
+    bytes_left = formats.MOST_DECODED
     for number, row in enumerate(worksheet.iter_rows(values_only=True), start=1):
-        check_table(row, number, name)
+        formats.check_table(row, number, name)
         # In the file, a text that many cells share is there once; in memory, in each cell.
         texts = [cell for cell in row if isinstance(cell, str)]
-        bytes_left -= _ROW_BYTES + CELL * len(row) + sum(map(len, texts))
+        bytes_left -= _ROW_BYTES + formats.CELL * len(row) + sum(map(len, texts))
         if bytes_left < 0:
-            raise InputError(f"{name} is too large a workbook; {AS_CSV}")
+            raise InputError(f"{name} is too large a workbook; {formats.AS_CSV}")
         cells = [label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
         date_indices = [index for index, cell in enumerate(row) if isinstance(cell, (date, time))]
         yield _Row(number, cells, tuple(date_indices))
@@ -236,7 +229,7 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
                 "; name every column in the first row, and move other cells to another sheet"
             )
     cells = [[*row.cells[:width], *[""] * (width - len(row.cells))] for row in body]
-    index = [row.number - FIRST_ROW for row in body]
+    index = [row.number - formats.FIRST_ROW for row in body]
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
@@ -559,9 +552,11 @@ def _id_key(records: list[Record]) -> str:
 def _item_table(records: list[Record], source: str) -> pd.DataFrame:
     """Return items as a table, a column for each key. Raises InputError if it is too large."""
     columns = {name for record in records for name in record}
-    check_table(columns, len(records), source)
-    cells = [{name: cell_text(value) for name, value in record.items()} for record in records]
-    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+    formats.check_table(columns, len(records), source)
+    cells = [
+        {name: formats.cell_text(value) for name, value in record.items()} for record in records
+    ]
+    index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
 
 

@@ -22,18 +22,10 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.lazy import pa, pq
-from evenhand.study.tables.formats import (
-    DELIMITED,
-    MOST_JSON,
-    cell_text,
-    check_parquet,
-    delimiter_of,
-    has_small_footer,
-    read_table,
-)
+from evenhand.study.tables import formats
 from evenhand.texts import table_of
 
-MOST_BYTES = MOST_JSON
+MOST_BYTES = formats.MOST_JSON
 """The size in bytes up to which a file is read at once; a larger table is read in pieces."""
 _HEAD_BYTES = 4096
 _LONGEST_LINE = 1024**2  # bytes of the first line of a JSONL file, at most
@@ -132,11 +124,14 @@ class Source:
     @cached_property
     def csv_columns(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; [] for any other file."""
-        if self.path.suffix.casefold() not in DELIMITED or self._first_value != (None, False):
+        if self.path.suffix.casefold() not in formats.DELIMITED or self._first_value != (
+            None,
+            False,
+        ):
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
         try:
-            return next(csv.reader([line], delimiter=delimiter_of(line)), [])
+            return next(csv.reader([line], delimiter=formats.delimiter_of(line)), [])
         except csv.Error:
             return []
 
@@ -159,7 +154,7 @@ class Source:
     @cached_property
     def parquet_columns(self) -> list[str]:
         """The names of the columns of a Parquet file; [] for any other file."""
-        if not self.head.startswith(b"PAR1") or not has_small_footer(self.path):
+        if not self.head.startswith(b"PAR1") or not formats.has_small_footer(self.path):
             return []
         try:
             return list(pq.read_schema(self.path).names)
@@ -177,11 +172,11 @@ class Source:
                     f"{self.name} is too large; write the columns that count to a CSV file"
                 )
             with readable(self.name):
-                check_parquet(self.path)
+                formats.check_parquet(self.path)
                 typed_rows = pq.read_table(self.path, columns=list(columns)).to_pylist()
             return [map_leaves(row, number_as_text) for row in typed_rows]
         if self.csv_columns:
-            rows = read_table(self.path).to_dict("records")
+            rows = formats.read_table(self.path).to_dict("records")
             return [{str(name): _csv_value(row[name]) for name in row} for row in rows]
         value, is_whole_file = self._first_value
         if is_whole_file:
@@ -293,7 +288,7 @@ def text_of(value: object) -> str:
     ('01', 'ann', '1', '', '')
     """
     is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return cell_text(value) if is_text else ""
+    return formats.cell_text(value) if is_text else ""
 
 
 def first_text(*values: object) -> str:
@@ -303,7 +298,7 @@ def first_text(*values: object) -> str:
 
 def label_cell(value: object) -> str:
     """Return a cell of a typed table (text, number, date or boolean) as the text of a label."""
-    return str(value).lower() if isinstance(value, bool) else cell_text(value)
+    return str(value).lower() if isinstance(value, bool) else formats.cell_text(value)
 
 
 class Archive:
@@ -374,7 +369,7 @@ def number_as_text(value: Any) -> Any:
     """Return a number or a date of a typed table as a `Numeral`; other values unchanged."""
     if value is None or isinstance(value, (list, dict, bool, str)):
         return value
-    return Numeral(cell_text(value))
+    return Numeral(formats.cell_text(value))
 
 
 # ---- texts that raters read ---------------------------------------------------------------------

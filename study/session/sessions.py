@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, TextBlock
+from evenhand.study.desk import desk
 from evenhand.study.desk.claims import (
     STOPPED_BY,
     Claim,
@@ -33,16 +34,6 @@ from evenhand.study.desk.claims import (
     oversight,
     side_places,
     sides_by_rater,
-)
-from evenhand.study.desk.desk import (
-    Answer,
-    Desk,
-    Receipt,
-    Sheet,
-    Submission,
-    Task,
-    rater_flags,
-    store_submission,
 )
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
@@ -117,7 +108,7 @@ class Feedback:
     explanation: str
 
 
-class PracticeDesk(Desk):
+class PracticeDesk(desk.Desk):
     """Hands out practice units and stores the answers. No sheet is handed out ahead, since feedback
     comes between two units; and as it shows the right answer, no answer can be changed.
     """
@@ -173,7 +164,7 @@ class PracticeDesk(Desk):
 
     # The interface `Desk`
 
-    def next_sheet(self, rater_id: str) -> Sheet | None:
+    def next_sheet(self, rater_id: str) -> desk.Sheet | None:
         """Return the practice unit to be answered; None if the next step is another one."""
         with self.study.store.read() as connection:
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
@@ -181,9 +172,9 @@ class PracticeDesk(Desk):
                 return None
             done, total = self._progress(connection, rater_id, step)
             claimed = [self._claim(rater_id, question, step.attempt) for question in step.screen]
-            flags = rater_flags(connection, rater_id, claimed)
+            flags = desk.rater_flags(connection, rater_id, claimed)
         tasks = (self._task(rater_id, question, step.attempt) for question in step.screen)
-        return Sheet(tuple(tasks), done, total, flags=flags)
+        return desk.Sheet(tuple(tasks), done, total, flags=flags)
 
     def progress(self, rater_id: str) -> tuple[int, int]:
         """Return (questions answered, all questions) of this attempt."""
@@ -191,12 +182,16 @@ class PracticeDesk(Desk):
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
             return self._progress(connection, rater_id, step)
 
-    def submit_all(self, rater_id: str, submissions: Sequence[Submission]) -> list[Receipt]:
+    def submit_all(
+        self, rater_id: str, submissions: Sequence[desk.Submission]
+    ) -> list[desk.Receipt]:
         """Store practice answers and flags; they are on disk on return."""
         with self.study.store.write() as connection:
             return [self._receipt(connection, rater_id, sent) for sent in submissions]
 
-    def _receipt(self, connection: sa.Connection, rater_id: str, submission: Submission) -> Receipt:
+    def _receipt(
+        self, connection: sa.Connection, rater_id: str, submission: desk.Submission
+    ) -> desk.Receipt:
         """Store one practice answer or flag, and return its receipt."""
         # A page that is open since before 0.3.0 sends a task id made with the seed, not the key.
         keys = (self.study.blinding_key, self.study.config.seed)
@@ -212,10 +207,10 @@ class PracticeDesk(Desk):
         claim = self._claim(rater_id, question, attempt)
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
-        if isinstance(submission, Answer):  # the right answer has been shown: no edits
+        if isinstance(submission, desk.Answer):  # the right answer has been shown: no edits
             submission = replace(submission, edit=False)
         rubric, texts = question.rubric, self.units.values(question.key, "ab")
-        return store_submission(connection, practice_labels, claim, submission, rubric, texts)
+        return desk.store_submission(connection, practice_labels, claim, submission, rubric, texts)
 
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
         """Return a rater's practice answers by (unit id, rubric, attempt)."""
@@ -232,10 +227,10 @@ class PracticeDesk(Desk):
         questions = self.units.questions
         return sum((*key, attempt) in answers for key in questions), len(questions)
 
-    def _task(self, rater_id: str, question: Question, attempt: int) -> Task:
+    def _task(self, rater_id: str, question: Question, attempt: int) -> desk.Task:
         claim = self._claim(rater_id, question, attempt)
         values = self.units.values(question.key, "ab")
-        return Task(claim.task_id, question.rubric, claim.order, values)
+        return desk.Task(claim.task_id, question.rubric, claim.order, values)
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
         task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
