@@ -13,16 +13,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from evenhand.annotate_app import logins
 from evenhand.annotate_app.html_texts import block, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH, Language
-from evenhand.annotate_app.logins import (
-    LOGIN,
-    KeptLogin,
-    hidden_page,
-    present_browser,
-    present_place,
-    require,
-)
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study, access, open_study
@@ -98,7 +91,7 @@ def arrive(study: Study) -> None:
     else:
         if login is None:
             return
-        KeptLogin(entry).keep(login)
+        logins.KeptLogin(entry).keep(login)
     if entry == "lead":
         st.query_params[access.LINK_PARAMETER] = _INSIDE
 
@@ -107,7 +100,7 @@ def arrive(study: Study) -> None:
 
 _ADMITTED = "admitted"
 _TYPED = "typed code"
-_LOGIN = KeptLogin("label")
+_LOGIN = logins.KeptLogin("label")
 
 
 def current_rater(desk: AnnotationDesk) -> access.Admission | None:
@@ -142,7 +135,7 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
 
 def ticket_of(study: Study, admission: access.Admission) -> str:
     """Return the ticket with which the panel's messages prove that they are this annotator's."""
-    return access.make_ticket(study, admission, _LOGIN.held(), present_browser())
+    return access.make_ticket(study, admission, _LOGIN.held(), logins.present_browser())
 
 
 def keep_login(study: Study, admission: access.Admission | None = None) -> None:
@@ -227,7 +220,9 @@ def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
     minutes = study.config.session.login_hours * 60
     try:
         _LOGIN.keep(
-            access.sign_in(study.store, *entered, visitor_address(), present_browser(), minutes)
+            access.sign_in(
+                study.store, *entered, visitor_address(), logins.present_browser(), minutes
+            )
         )
     except InputError as error:
         show_complaint(reader.complaint(error))
@@ -264,7 +259,7 @@ _COMPLAINT = "lead_complaint"
 
 def is_lead_asked_for() -> bool:
     """Return True if the address asks for the lead's pages."""
-    return access.LINK_PARAMETER in st.query_params or bool(present_place())
+    return access.LINK_PARAMETER in st.query_params or bool(logins.present_place())
 
 
 def show_lead_entry(present: Callable[[], Study]) -> None:
@@ -278,18 +273,18 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
             admit_lead(access.open_link(study.store, token))
         except InputError as error:
             st.session_state[_COMPLAINT] = str(error)
-        if present_place():
+        if logins.present_place():
             del st.query_params[access.LINK_PARAMETER]
         else:
             st.query_params[access.LINK_PARAMETER] = _INSIDE
-    if not LOGIN.held():
+    if not logins.LOGIN.held():
         # Only the page that was asked for is known here: it is shown after the login.
-        places, title = {"", present_place()}, written("lead_door.title")
-        pages = [hidden_page(place, title, lambda: None) for place in places]
+        places, title = {"", logins.present_place()}, written("lead_door.title")
+        pages = [logins.hidden_page(place, title, lambda: None) for place in places]
         st.navigation(pages, position="hidden")
-    LOGIN.show(study)
+    logins.LOGIN.show(study)
     try:
-        require(study, "lead", "expert")
+        logins.require(study, "lead", "expert")
     except InputError as error:
         _ask_for_lead_login(study, str(error))
         return
@@ -299,9 +294,9 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
 
 
 def _ask_for_lead_login(study: Study, complaint: str) -> None:
-    if LOGIN.held():  # the login has expired
+    if logins.LOGIN.held():  # the login has expired
         st.session_state[_COMPLAINT] = complaint
-        LOGIN.forget()
+        logins.LOGIN.forget()
         st.rerun()
     with st.container(key="entry"):
         st.title(written("lead_door.title"), anchor=False)
@@ -310,7 +305,9 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
         if entered := _ask_for_password(ENGLISH):
             try:
                 admit_lead(
-                    access.sign_in(study.store, *entered, visitor_address(), present_browser())
+                    access.sign_in(
+                        study.store, *entered, visitor_address(), logins.present_browser()
+                    )
                 )
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
@@ -322,5 +319,5 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
 
 def admit_lead(login: str) -> None:
     """Let a lead with this login in, and clear the earlier complaint."""
-    LOGIN.keep(login)
+    logins.LOGIN.keep(login)
     st.session_state.pop(_COMPLAINT, None)

@@ -28,15 +28,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
-from evenhand.analysis.bias.expected import (
-    Calls,
-    PeopleCalls,
-    Shift,
-    Shifts,
-    directed_calls,
-    side_shift,
-    verdict_calls,
-)
+from evenhand.analysis.bias import expected
 from evenhand.analysis.bootstrap import significance
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
@@ -93,14 +85,14 @@ class AuditRows:
     out: Writer
     suffix: str = ""
     _tests: list[_Test] = field(default_factory=list)
-    people_cache: dict[tuple[bytes | bool, ...], PeopleCalls] = field(default_factory=dict)
+    people_cache: dict[tuple[bytes | bool, ...], expected.PeopleCalls] = field(default_factory=dict)
     """People's calls on the units that a grader called (see `Shifts`)."""
 
     def add(
         self,
         statistic: str,
         grader: str,
-        shift: Shift,
+        shift: expected.Shift,
         *,
         subset: str,
         at: str = "",
@@ -178,18 +170,18 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
     that should not matter. `retuned` are, by grader, the labels with its held-out verdicts, by
     thresholds tuned on other clusters; rows on these verdicts are added as NAME_held_out.
     """
-    labels, directed, audit = view.labels, directed_calls(view.labels), AuditRows(view)
+    labels, directed, audit = view.labels, expected.directed_calls(view.labels), AuditRows(view)
     # In a comparison, the order of the two answers in a file has no meaning.
     if directed is not None and not is_comparison(labels, view.facts):
         add_direction_rows(view, directed)
         add_side_rows(audit, directed, view)
     add_order_rows(audit, view)
-    _add_shifts(audit, verdict_calls(labels), directed, view)
+    _add_shifts(audit, expected.verdict_calls(labels), directed, view)
     add_rater_group_rows(audit, labels.on_categories(), view.request.people)
     audit.add_tests()
     for grader, held_out in (retuned or {}).items():
         held_out_audit = audit.held_out(grader)
-        verdicts, directed = verdict_calls(held_out), directed_calls(held_out)
+        verdicts, directed = expected.verdict_calls(held_out), expected.directed_calls(held_out)
         verdicts = verdicts and verdicts.without_graders_but(grader)
         directed = directed and directed.without_graders_but(grader)
         if labels.scale.favours:  # directed calls then use no verdict
@@ -201,7 +193,10 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
 
 
 def _add_shifts(
-    audit: AuditRows, verdicts: Calls | None, directed: Calls | None, view: RatedView
+    audit: AuditRows,
+    verdicts: expected.Calls | None,
+    directed: expected.Calls | None,
+    view: RatedView,
 ) -> None:
     """Add shifts of calls with lengths, and shifts of verdicts with families and with parts of the
     sample: `bias_slice` is the share of affirmative calls in a part minus that in the other parts.
@@ -243,7 +238,7 @@ class Property:
 
 def add_shift_rows(
     audit: AuditRows,
-    calls: Calls,
+    calls: expected.Calls,
     properties: Sequence[Property],
     graders: Sequence[int] | None = None,
 ) -> None:
@@ -252,7 +247,7 @@ def add_shift_rows(
     """
     resamples, cache = audit.out.resamples, audit.people_cache
     shifts = [
-        Shifts(calls, item.x, resamples, noisy=item.noisy, people_cache=cache)
+        expected.Shifts(calls, item.x, resamples, noisy=item.noisy, people_cache=cache)
         for item in properties
     ]
     by_people = ~np.isnan(calls.people).all(axis=1)
@@ -298,7 +293,7 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
 
 def add_family_rows(
     audit: AuditRows,
-    calls: Calls,
+    calls: expected.Calls,
     families: Mapping[str, Sequence[str]],
     ids: Mapping[str, str] | None = None,
 ) -> None:
@@ -318,8 +313,8 @@ def add_family_rows(
 
 
 def lengths(
-    verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
-) -> Iterator[tuple[Calls, Property]]:
+    verdicts: expected.Calls | None, directed: expected.Calls | None, facts: UnitFacts
+) -> Iterator[tuple[expected.Calls, Property]]:
     """Yield calls with the length of a text as a property: `bias_length` is the change of calls
     with each doubling of the length.
 
@@ -378,7 +373,9 @@ def add_rater_group_rows(
                 within = [kappas.among(side, units)[kappa].values for side in sides]
                 counts = resamples.count(coded.clusters, units)
                 if_noisy = _if_as_reliable(with_grader, within)
-                shift = Shift(with_grader[0] - with_grader[1], counts, note, if_noisy=if_noisy)
+                shift = expected.Shift(
+                    with_grader[0] - with_grader[1], counts, note, if_noisy=if_noisy
+                )
                 add(coded.raters[grader], shift)
 
 
@@ -405,7 +402,7 @@ class _Part:
     sign: Array
 
 
-def add_direction_rows(view: RatedView, calls: Calls) -> None:
+def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     """Add `direction_net` of humans together and of every grader: the share of the rater's calls
     that favour the first side minus the share that favour the second; on all units, by the columns
     `DIRECTION_COLUMNS`, by subject and by group.
@@ -441,12 +438,12 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
                 out.add("direction_net", values, units, a=rater, at=part.at, note=few_note)
 
 
-def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
+def add_side_rows(audit: AuditRows, calls: expected.Calls, view: RatedView) -> None:
     """Add `bias_side` of every grader: its net direction minus that of humans (`side_shift`)."""
     for part in _parts(calls, view):
         oriented = calls.oriented(part.sign)
         for grader in calls.graders:
-            if shift := side_shift(oriented, grader, audit.out.resamples):
+            if shift := expected.side_shift(oriented, grader, audit.out.resamples):
                 audit.add("bias_side", calls.raters[grader], shift, subset=part.subset, at=part.at)
 
 
@@ -472,7 +469,7 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
     return np.asarray(signs.loc[facts.ids], dtype=float)
 
 
-def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterator[_Part]:
+def _parts(calls: expected.Calls, view: RatedView, *, by_subject: bool = False) -> Iterator[_Part]:
     """Yield the whole sample, and its parts by the columns that directions are shown by."""
     facts, settings = view.facts, view.request.settings
     sign = orientation(facts, settings)[calls.unit]
@@ -489,7 +486,7 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
         yield _Part(calls.part(name), sides, np.where(inside, sign, 0.0))
 
 
-def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
+def _groups(calls: expected.Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
     """Yield each group with enough clusters against its partners; one of two sole partners."""
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
@@ -570,7 +567,7 @@ def _add_grader_orders(
     features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
     n, flips, net, first, moves = resamples.sums(clusters, *features).T
     add = partial(audit.add, grader=grader, subset="all", alone=True, resamples=resamples)
-    add("bias_order_flips", shift=Shift(ratio(flips, n), counts, f"{flipped.sum()} flips"))
+    add("bias_order_flips", shift=expected.Shift(ratio(flips, n), counts, f"{flipped.sum()} flips"))
     if not matrix.scale.favours:
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
@@ -581,8 +578,8 @@ def _add_grader_orders(
         f"exact p {exact:.4g}",
         Remark("as_sampled") if is_weighted else "",
     )
-    add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
-    gain = Shift(ratio(net, n), counts, note)
+    add("bias_order_first", shift=expected.Shift(ratio(first, moves), counts, note))
+    gain = expected.Shift(ratio(net, n), counts, note)
     add("bias_order", shift=gain, exact_p=None if is_weighted else exact)
 
 

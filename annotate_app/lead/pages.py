@@ -59,16 +59,8 @@ from evenhand.reporting.workers import run_apart
 from evenhand.study import Study
 from evenhand.study.access import LINK_PARAMETER, Role
 from evenhand.study.desk.claims import oversight
+from evenhand.study.lead import progress
 from evenhand.study.lead.disagreements import queue_length, raised_flags
-from evenhand.study.lead.progress import (
-    Forecast,
-    data_version,
-    forecast,
-    places_without_annotator,
-    rater_progress,
-    rubric_progress,
-    time_left,
-)
 from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.sessions import Costs, costs, grader_costs
 from evenhand.study.settings.study_toml import START
@@ -93,14 +85,14 @@ def show_overview(study: Study) -> None:
     """Draw the recommendations, the next step, the tiles, the open issues and the verdicts."""
     require(study, "lead")
     figures = latest_figures(study)
-    is_current = figures is not None and figures.version == data_version(study)
+    is_current = figures is not None and figures.version == progress.data_version(study)
     verdicts, age = _verdicts(figures), "current" if is_current else "older"
     if figures is not None:
         with st.container(key=f"advice-{age}"):
             advice = figures.report["study"]["recommendations"].values()
             lines = [block(sentence, "advice") for sentence in advice]
             show(*lines or [block(written("lead.no_verdict"))])
-    outlook, issues = latest(study, forecast), open_issues(study, figures)
+    outlook, issues = latest(study, progress.forecast), open_issues(study, figures)
     step = next_step(study, figures, outlook, issues)
     with st.container(key="next-step"):
         st.text("Next step")
@@ -134,8 +126,8 @@ def show_overview(study: Study) -> None:
 # ---- the tiles ----------------------------------------------------------------------------------
 
 
-def _progress_tile(study: Study, outlook: Forecast) -> Tile:
-    states = latest(study, rater_progress)["state"].tolist()
+def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
+    states = latest(study, progress.rater_progress)["state"].tolist()
     share = outlook.done / outlook.wanted if outlook.wanted else math.nan
     note = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
     number = (
@@ -146,9 +138,9 @@ def _progress_tile(study: Study, outlook: Forecast) -> Tile:
     return Tile("Progress", PageLink("Progress", number), note)
 
 
-def _end_tile(outlook: Forecast) -> Tile:
+def _end_tile(outlook: progress.Forecast) -> Tile:
     if not outlook.wanted or math.isnan(outlook.hours):
-        return Tile("Time left", PageLink("Progress", DASH), time_left(outlook))
+        return Tile("Time left", PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
         return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
@@ -202,7 +194,10 @@ def _verdicts(figures: LiveFigures | None) -> list[judge.Verdict]:
 
 
 def next_step(
-    study: Study, figures: LiveFigures | None, outlook: Forecast, issues: Mapping[str, PageLink]
+    study: Study,
+    figures: LiveFigures | None,
+    outlook: progress.Forecast,
+    issues: Mapping[str, PageLink],
 ) -> PageLink | None:
     """Return a link to what the lead should do next; None if that is to ask for a verdict."""
     if "paused" in issues:
@@ -218,7 +213,7 @@ def next_step(
     if outlook.labels_left > 0 and not is_decided(verdicts):
         if "flags" in issues:
             return issues["flags"]
-        _, missing = latest(study, places_without_annotator)
+        _, missing = latest(study, progress.places_without_annotator)
         if missing and (figures is not None or not outlook.done):  # else await verdicts
             return PageLink("Sessions", written("several.invite"))
         return PageLink("Progress", written("cockpit.wait"))
@@ -271,7 +266,7 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
         for name, count in counts.items()
         if count
     }
-    if latest(study, rater_progress).empty:
+    if latest(study, progress.rater_progress).empty:
         links["invites"] = PageLink("Sessions", written("lead.invite_first"))
     if oversight(study.store).paused:
         links["paused"] = PageLink("Sessions", written("lead.paused"))
@@ -317,15 +312,18 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
 def show_progress(study: Study) -> None:
     """Draw what is left of the labelling, by rubric and annotator, and the work of the graders."""
     require(study, "lead")
-    rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
+    rubrics, raters = (
+        latest(study, progress.rubric_progress),
+        latest(study, progress.rater_progress),
+    )
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-    outlook = latest(study, forecast)
+    outlook = latest(study, progress.forecast)
     is_optional = outlook.labels_left > 0 and is_decided(_verdicts(current_figures(study)))
     if is_optional:
         st.text(written("cockpit.decided", left=outlook.labels_left))
-    st.text(time_left(outlook))
-    units, more = latest(study, places_without_annotator)
+    st.text(progress.time_left(outlook))
+    units, more = latest(study, progress.places_without_annotator)
     if more and not is_optional:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
         with st.container(key="next-step"):

@@ -19,20 +19,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
 from evenhand.annotate_app.languages import language
-from evenhand.annotate_app.lead.parts import (
-    MOST_MB,
-    WORDS,
-    choose_any,
-    counted,
-    latest,
-    latest_figures,
-    page_of,
-    show_table,
-    split_list,
-    to_the_minute,
-    unit_blocks,
-    uploaded_files,
-)
+from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require, root_address
 from evenhand.annotate_app.payload import app_files
 from evenhand.errors import InputError
@@ -61,9 +48,9 @@ from evenhand.texts import readable_name, written
 
 def show_raters(study: Study) -> None:
     """Draw the quality of the annotators' labels, or of one annotator's with all details."""
-    raters = latest(study, progress.rater_progress)["rater_id"].tolist()
+    raters = parts.latest(study, progress.rater_progress)["rater_id"].tolist()
     names = {rater: study.config.names.get(rater, rater) for rater in raters}
-    rater = choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
+    rater = parts.choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
     _show_quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
@@ -80,7 +67,7 @@ def show_raters(study: Study) -> None:
 def _show_quality(study: Study, rater: str | None) -> None:
     """Draw the table of annotators, or the row of one, as soon as the figures are made."""
     require(study, "lead")
-    figures = latest_figures(study)
+    figures = parts.latest_figures(study)
     if figures is None:
         return
     excluded, names = claims.oversight(study.store).exclusions, study.config.names
@@ -92,7 +79,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
     table = table.loc[order.sort_values(kind="stable").index]
     if rater is not None:
         table = table[table["rater_id"] == rater]
-    states = latest(study, progress.rater_progress).set_index("rater_id")["state"]
+    states = parts.latest(study, progress.rater_progress).set_index("rater_id")["state"]
     rows: list[Any] = table.to_dict("records")
     table = table.assign(
         rater_id=[_name_and_flags(row, names, excluded) for row in rows],
@@ -104,7 +91,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
     columns += " checks" * bool(table["checks"].any())
     title = "Annotators compared with the others on the same items"
     with st.container(key="quality"):
-        show_table(table, title, columns, html_columns=("rater_id", "kappa"))
+        parts.show_table(table, title, columns, html_columns=("rater_id", "kappa"))
 
 
 _CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
@@ -116,10 +103,10 @@ def _name_and_flags(
     """Return HTML: an annotator's name as a link to their page, above the flags on their work."""
     rater = row["rater_id"]
     flags = [f"excluded: {excluded[rater].reason}"] if rater in excluded else []
-    flags += [WORDS["chips"][flag].format_map(row) for flag in row["flagged"].split()]
+    flags += [parts.WORDS["chips"][flag].format_map(row) for flag in row["flagged"].split()]
     chips = "".join(f'<li dir="auto">{html.escape(flag)}</li>' for flag in flags)
     name = html.escape(names.get(rater, rater))
-    link = f'<a href="{html.escape(page_of("Annotators", "one_rater", rater))}">{name}</a>'
+    link = f'<a href="{html.escape(parts.page_of("Annotators", "one_rater", rater))}">{name}</a>'
     return f"{link}<ul>{chips}</ul>" if chips else link
 
 
@@ -154,28 +141,30 @@ def _show_rater(study: Study, rater: str) -> None:
     """Draw one annotator's exclusion, confusions, pace, attention checks and latest answers."""
     exclusion = claims.oversight(study.store).exclusions.get(rater)
     if exclusion is not None:
-        at, by = to_the_minute(exclusion.created_at), exclusion.done_by
+        at, by = parts.to_the_minute(exclusion.created_at), exclusion.done_by
         st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
-    answers = counted(study, progress.rater_answers, rater)
-    tables = counted(study, progress.confusions, rater)
+    answers = parts.counted(study, progress.rater_answers, rater)
+    tables = parts.counted(study, progress.confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
     st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
     for rubric, table in tables.items():
         titles = {"label": "This annotator"} | {key: key for key in table.columns}
-        show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
+        parts.show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
     st.subheader("Attention checks", anchor=False)
-    checks = counted(study, claims.attention_results)
+    checks = parts.counted(study, claims.attention_results)
     checks = checks[checks["rater_id"] == rater]
     if checks.empty:
         st.text(written("lead.rater_no_checks"))
     else:
         checks = checks.assign(result=checks["passed"].map({True: "passed", False: "failed"}))
-        show_table(checks, "Attention checks", "created_at check_id rubric expected given result")
+        parts.show_table(
+            checks, "Attention checks", "created_at check_id rubric expected given result"
+        )
     with st.expander("Latest answers"):
         columns = "created_at rubric unit_id label others seconds"
-        show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)
+        parts.show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)
 
 
 def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
@@ -216,15 +205,15 @@ def show_flags(study: Study) -> None:
 
 def _show_flag(study: Study, flag: RaisedFlag) -> None:
     """Draw a flag with its item, and the fields to resolve it or how it was resolved."""
-    at = to_the_minute(flag.created_at)
-    show(heading(WORDS["flags"].get(flag.reason, flag.reason), 3))
+    at = parts.to_the_minute(flag.created_at)
+    show(heading(parts.WORDS["flags"].get(flag.reason, flag.reason), 3))
     st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
     if flag.text:
         show(block(flag.text, "quote", "What they wrote"))
     with st.expander("The item"):
         st.text(flag.unit_id)
         try:
-            show(unit_blocks(study, flag.unit_id, flag.rubric))
+            show(parts.unit_blocks(study, flag.unit_id, flag.rubric))
         except InputError as error:  # no such rubric any more; the flag can still be resolved
             show_complaint(str(error))
     place = f"flag-{flag.number}"
@@ -234,7 +223,7 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
             st.text_input(note, autocomplete="off", key=f"{place}.note")
             st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
     else:  # resolved by a lead, or, before version 0.3.0, withdrawn by its annotator
-        at, note = to_the_minute(flag.done_at), flag.note or "withdrawn"
+        at, note = parts.to_the_minute(flag.done_at), flag.note or "withdrawn"
         st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
     show_outcome(place)
 
@@ -306,7 +295,7 @@ def _show_invites(study: Study) -> None:
     _show_links(study, invites.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
         names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
-        choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
+        parts.choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
 
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
@@ -314,7 +303,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
     of `access.invites_table`.
     """
     base, raters_with_session = root_address(), known_raters(study)
-    states = latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
+    states = parts.latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
     for invite in invites.to_dict("records"):
         rater, token, state = invite["rater_id"], invite["token"], invite["state"]
@@ -324,12 +313,16 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
             state = "started"
         link = f"{base}?invite={token}" if rater else study_url(base, token)
         is_valid = token and invite["state"] == "open"
-        row = {"code": rater or _ANYONE, "state": state, "until": to_the_minute(invite["until"])}
+        row = {
+            "code": rater or _ANYONE,
+            "state": state,
+            "until": parts.to_the_minute(invite["until"]),
+        }
         rows.append(row | {"link": link if is_valid else "", "sends": bool(rater)})
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
-    if minutes := latest(study, progress.annotator_minutes):
+    if minutes := parts.latest(study, progress.annotator_minutes):
         rounded = 5 * math.ceil(minutes / 5)
         time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded} min"
         text += " " + reader.say("session.takes", time=time)
@@ -341,7 +334,9 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
 def _invite(
     study: Study, who: access.Visitor, is_address: bool, *, codes: str, count: int, hours: int
 ) -> str | None:
-    raters = [""] if is_address else split_list(codes) or [access.new_code() for _ in range(count)]
+    raters = (
+        [""] if is_address else parts.split_list(codes) or [access.new_code() for _ in range(count)]
+    )
     made = access.make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific
@@ -379,17 +374,17 @@ def _show_places(study: Study) -> None:
     else:
         times = times.assign(minutes=times["active_seconds"] / 60)
         columns = "rater_id state units minutes end owed why"
-        show_table(times, "Participants", columns, folded=True)
+        parts.show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
     with act_form(study, "places", "Apply", _change_place, clears=True):
         st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
-        acts = list(WORDS["acts"])
-        st.selectbox("Reason", acts, format_func=WORDS["acts"].__getitem__, key="places.act")
+        acts = list(parts.WORDS["acts"])
+        st.selectbox("Reason", acts, format_func=parts.WORDS["acts"].__getitem__, key="places.act")
     if study.config.prolific is None:
         return
     with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):
         label, key = written("lead.submissions"), "submissions.file"
-        st.file_uploader(label, ["csv"], max_upload_size=MOST_MB, key=key)
+        st.file_uploader(label, ["csv"], max_upload_size=parts.MOST_MB, key=key)
 
 
 def _change_place(study: Study, who: access.Visitor, *, name: str, act: str) -> str:
@@ -401,7 +396,7 @@ def _take_submissions(
 ) -> str | None:
     if file is None:
         return None
-    with uploaded_files(submissions=file) as paths:
+    with parts.uploaded_files(submissions=file) as paths:
         path = paths["submissions"]
         reasons = released_submissions(study, path) if path is not None else {}
     return _change_places(study, who, reasons) or written("lead.submissions_none")
@@ -430,19 +425,21 @@ def show_accounts(study: Study) -> None:
     st.text(written("lead.accounts"))
     existing = access.accounts(study.store)
     if existing:
-        show_table(pd.DataFrame([*existing.values()]), "Accounts", "name role")
+        parts.show_table(pd.DataFrame([*existing.values()]), "Accounts", "name role")
     st.header("Change or add an account" if existing else "Add the first account", anchor=False)
     with act_form(study, "account", "Save the account", _set_account, clears=True, is_primary=True):
         st.text_input("Name", autocomplete="off", key="account.name")
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
-        st.selectbox("Role", roles, format_func=WORDS["accounts"].__getitem__, key="account.role")
+        st.selectbox(
+            "Role", roles, format_func=parts.WORDS["accounts"].__getitem__, key="account.role"
+        )
     if existing:
         st.header("Remove an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
             names = dict(zip(existing, existing, strict=True))
-            choose_any("Account", names, "Choose an account", "disable.name")
+            parts.choose_any("Account", names, "Choose an account", "disable.name")
             st.form_submit_button(
                 "Remove", on_click=lead_callback(study, "disable", _disable_account)
             )
@@ -489,7 +486,7 @@ _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 def show_export(study: Study) -> None:
     """Draw a download button for each file of the report and each table, and texts for a paper."""
     who = require(study, "lead").name
-    if (figures := latest_figures(study)) is not None:
+    if (figures := parts.latest_figures(study)) is not None:
         st.header("Report", anchor=False)
         with st.container(key="files-report"):
             for name in _REPORT:
@@ -500,9 +497,9 @@ def show_export(study: Study) -> None:
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: exporting.exported_attacked} if audited else {})
     makers: dict[str, Callable[[], bytes]] = {
-        name: partial(counted, study, exporting.as_csv, make) for name, make in tables.items()
+        name: partial(parts.counted, study, exporting.as_csv, make) for name, make in tables.items()
     }
-    makers[_FINAL_BOOK] = partial(counted, study, exporting.final_book)
+    makers[_FINAL_BOOK] = partial(parts.counted, study, exporting.final_book)
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
 
     def make_sidecar() -> bytes:
@@ -510,12 +507,12 @@ def show_export(study: Study) -> None:
 
     makers[sidecar] = make_sidecar
     with st.container(key="files-tables"):
-        for name in (name for name in WORDS["contents"] if name in makers):
+        for name in (name for name in parts.WORDS["contents"] if name in makers):
             _offer_file(study, who, name, makers[name])
     for part in ("methods", "results_text"):
         if figures is None:
             return
-        st.header(WORDS["files"][part], anchor=False)
+        st.header(parts.WORDS["files"][part], anchor=False)
         with st.container(key=f"paragraph-{part}"):
             st.code(figures.report[part], language=None, wrap_lines=True)
 
@@ -531,12 +528,12 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
         return content
 
     with st.container(key=f"file-{name.replace('.', '-')}", gap=None):
-        title, mime = WORDS["files"][name], guess_type(name)[0]
+        title, mime = parts.WORDS["files"][name], guess_type(name)[0]
         look: Literal["primary", "secondary"] = "primary" if name == _REPORT[0] else "secondary"
         st.download_button(
             title, data=make_and_note, file_name=name, mime=mime, on_click="ignore", type=look
         )
-        show(block(WORDS["contents"][name], "said"))
+        show(block(parts.WORDS["contents"][name], "said"))
 
 
 # ---- the log of the leads' acts -----------------------------------------------------------------
@@ -551,9 +548,9 @@ def show_log(study: Study) -> None:
     st.text(written("lead.acts", shown=len(table), count=len(logged)))
     contents = table[["done_by", "kind", "about", "detail"]]
     run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
-    titles = table["kind"].map(WORDS["log"].get).fillna(table["kind"].map(readable_name))
+    titles = table["kind"].map(parts.WORDS["log"].get).fillna(table["kind"].map(readable_name))
     table = table.assign(kind=titles, times=run.map(run.value_counts()))[~run.duplicated()]
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
     columns = f"created_at done_by kind {filled} times"
-    show_table(table, "Logged actions", columns, headings=headings)
+    parts.show_table(table, "Logged actions", columns, headings=headings)

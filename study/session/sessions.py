@@ -38,6 +38,7 @@ from evenhand.study.desk.claims import (
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
 from evenhand.study.settings.study_toml import PaySettings
+from evenhand.study.store import store
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import (
     attention_labels,
@@ -47,15 +48,6 @@ from evenhand.study.store.schema import (
     participant_entries,
     practice_labels,
     session_events,
-)
-from evenhand.study.store.store import (
-    Event,
-    EventKind,
-    add_event,
-    events_of,
-    grade_totals,
-    languages_of_raters,
-    release_reason,
 )
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
@@ -122,7 +114,7 @@ class PracticeDesk(desk.Desk):
         self._attempts = settings.attempts if settings else 1
 
     def next_step(
-        self, connection: sa.Connection, rater_id: str, log: Sequence[Event]
+        self, connection: sa.Connection, rater_id: str, log: Sequence[store.Event]
     ) -> Step | None:
         """Return the next step of the practice; None once it is passed."""
         if not self.units.screens:
@@ -167,7 +159,7 @@ class PracticeDesk(desk.Desk):
     def next_sheet(self, rater_id: str) -> desk.Sheet | None:
         """Return the practice unit to be answered; None if the next step is another one."""
         with self.study.store.read() as connection:
-            step = self.next_step(connection, rater_id, events_of(connection, rater_id))
+            step = self.next_step(connection, rater_id, store.events_of(connection, rater_id))
             if step is None or step.name != "practice":
                 return None
             done, total = self._progress(connection, rater_id, step)
@@ -179,7 +171,7 @@ class PracticeDesk(desk.Desk):
     def progress(self, rater_id: str) -> tuple[int, int]:
         """Return (questions answered, all questions) of this attempt."""
         with self.study.store.read() as connection:
-            step = self.next_step(connection, rater_id, events_of(connection, rater_id))
+            step = self.next_step(connection, rater_id, store.events_of(connection, rater_id))
             return self._progress(connection, rater_id, step)
 
     def submit_all(
@@ -328,8 +320,8 @@ class Sessions:
     def next_step(self, rater_id: str) -> Step:
         """Return the rater's next step."""
         with self.study.store.read() as connection:
-            log = events_of(connection, rater_id)
-            if reason := release_reason(log):
+            log = store.events_of(connection, rater_id)
+            if reason := store.release_reason(log):
                 return Step("ended", reason=reason)
             for name in self.steps:
                 if step := self._pending_step(name, connection, rater_id, log):
@@ -337,7 +329,7 @@ class Sessions:
         return Step("labelling")
 
     def _pending_step(
-        self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[Event]
+        self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[store.Event]
     ) -> Step | None:
         """Return this step, or the end of the session at it; None if the rater is past it."""
         match name:
@@ -382,7 +374,7 @@ class Sessions:
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
         """Record consent or its refusal, which withdraws the consent if it comes later."""
         with self.study.store.write() as connection:
-            log = events_of(connection, rater_id)
+            log = store.events_of(connection, rater_id)
             has_agreed, has_refused = (
                 _has_read(log, "consent", self._consent_hashes, agreed=agree)
                 for agree in (True, False)
@@ -390,7 +382,7 @@ class Sessions:
             withdraws = not agreed and has_agreed and not has_refused
             if withdraws or self.next_step(rater_id).name == "consent":
                 text = _hash_in(self._consent_hashes, language)
-                add_event(connection, rater_id, "consent", agreed=agreed, text=text)
+                store.add_event(connection, rater_id, "consent", agreed=agreed, text=text)
 
     def answer_side(self, rater_id: str, side: str) -> None:
         """Record the answer to the question with quotas, if the side has a place left; else the
@@ -402,11 +394,11 @@ class Sessions:
             if (question := self.study.config.side) is None or side not in question.options:
                 raise InputError(f"{side!r} is none of the answers to choose from")
             if not has_room(self.study, connection, side):
-                add_event(connection, rater_id, "screened_out", side=True)
+                store.add_event(connection, rater_id, "screened_out", side=True)
                 return
             background_answer = {"rater_id": rater_id, "question": question.key, "answer": side}
             append(connection, background_answers, background_answer)
-            add_event(connection, rater_id, "side_answered")
+            store.add_event(connection, rater_id, "side_answered")
 
     def sides(self) -> dict[str, tuple[int, int]]:
         """Return (raters, quota) of each answer to the question with quotas; {} without one."""
@@ -445,40 +437,42 @@ class Sessions:
                 for question, answer in answers.items()
             ]
             append(connection, background_answers, *rows)
-            add_event(connection, rater_id, "background_done")
+            store.add_event(connection, rater_id, "background_done")
 
     def complete(self, rater_id: str) -> None:
         """Record, once, that nothing was left to label."""
         with self.study.store.read() as connection:
-            if _events_like(events_of(connection, rater_id), "completed"):
+            if _events_like(store.events_of(connection, rater_id), "completed"):
                 return
         self._record_step(rater_id, "labelling", "completed")
 
-    def _record_step(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
+    def _record_step(
+        self, rater_id: str, step: StepName, kind: store.EventKind, **detail: Any
+    ) -> None:
         """Append an event if this is the rater's next step; and "screened_out" if they failed."""
         with self.study.store.write() as connection:
             if self.next_step(rater_id).name != step:
                 return
-            add_event(connection, rater_id, kind, **detail)
+            store.add_event(connection, rater_id, kind, **detail)
             can_fail = kind in ("comprehension", "feedback_read")
             if can_fail and self.next_step(rater_id).reason == "screened_out":
-                add_event(connection, rater_id, "screened_out")
+                store.add_event(connection, rater_id, "screened_out")
 
     def release(self, rater_id: str, reason: str) -> int:
         """End a rater's session and release their tasks to others; return the number of tasks.
         Open tasks are released; for the reason "rejected" the answered ones too. All labels stay.
         """
         with self.study.store.write() as connection:
-            if release_reason(events_of(connection, rater_id)) != reason:
-                add_event(connection, rater_id, "released", reason=reason)
+            if store.release_reason(store.events_of(connection, rater_id)) != reason:
+                store.add_event(connection, rater_id, "released", reason=reason)
             states = ("open", "labelled") if reason == "rejected" else ("open",)
             return self._set_claim_states(connection, rater_id, states, "released")
 
     def readmit(self, rater_id: str) -> None:
         """Let a rater whose tasks were released continue; those that they answered count again."""
         with self.study.store.write() as connection:
-            if release_reason(events_of(connection, rater_id)):
-                add_event(connection, rater_id, "readmitted")
+            if store.release_reason(store.events_of(connection, rater_id)):
+                store.add_event(connection, rater_id, "readmitted")
                 self._set_claim_states(connection, rater_id, ("released",), "labelled")
 
     def _set_claim_states(
@@ -512,12 +506,16 @@ def _hash_in(texts: Mapping[str, str], language: str) -> str:
     return texts.get(language, next(iter(texts.values())))
 
 
-def _events_like(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
+def _events_like(
+    log: Sequence[store.Event], kind: store.EventKind, **detail: Any
+) -> list[store.Event]:
     """Return the events of this kind whose detail has these values."""
     return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
 
 
-def _has_read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **more: Any) -> bool:
+def _has_read(
+    log: Sequence[store.Event], kind: store.EventKind, texts: Mapping[str, str], **more: Any
+) -> bool:
     """Return True if the log has such an event for one of the `texts`, hashes by language."""
     return any(_events_like(log, kind, text=text_hash, **more) for text_hash in texts.values())
 
@@ -751,7 +749,7 @@ def costs(study: Study) -> Costs:
 
 def grader_costs(study: Study) -> pd.DataFrame:
     """Return the totals of each grader's requests and costs; see `store.store.grade_totals`."""
-    return grade_totals(study.store)
+    return store.grade_totals(study.store)
 
 
 def raters_table(study: Study) -> pd.DataFrame:
@@ -771,7 +769,7 @@ def raters_table(study: Study) -> pd.DataFrame:
 
 def raters_with_languages(study: Study) -> pd.DataFrame:
     """Return `raters_table` with a column `page_language`, also of raters without answers there."""
-    languages = languages_of_raters(study.store)
+    languages = store.languages_of_raters(study.store)
     table = raters_table(study)
     if not languages:
         return table
