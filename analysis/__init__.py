@@ -13,8 +13,6 @@ The public names are listed in `__init__.pyi`, each with its module, for readers
 alike. They are resolved on first use, so that importing the package loads no numerical library.
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

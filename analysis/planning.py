@@ -15,8 +15,6 @@ G-study splits the variance of the labels into units, raters (leniency) and the 
 analysis of variance; the D-study gives the dependability of the mean of a number of raters.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ is computed from the present intervals (`Bound`), the number of humans and clust
 study from the variances in a pilot (`Pilot`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rows of the results table (`ResultRow`), and the class that collects them (`ResultRows`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -9,8 +9,6 @@ as a tuned threshold or the reason why there is no interval, are codes of remark
 be reworded without a change of verdicts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

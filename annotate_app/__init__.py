@@ -2,8 +2,6 @@
 its settings are in `.streamlit/config.toml`, in the folder of `app.py`.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

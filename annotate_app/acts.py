@@ -6,8 +6,6 @@ Once another event has come, Streamlit ends a run at its next call, even a look 
 calls nothing else of Streamlit before the act is stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial

@@ -5,8 +5,6 @@ connection but does not answer, twice, is killed: `restart: always` then starts 
 nothing else in a container does for a process that hangs.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

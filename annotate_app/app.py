@@ -3,8 +3,6 @@
 A request passes the checks and our own routes (`routes.py`), then reaches Streamlit (`page.py`).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import socket

@@ -4,8 +4,6 @@ leads by a link that works once, by name and password, or single sign-on.
 The code of the lead's pages is imported only once a lead or an expert has logged in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -5,8 +5,6 @@ Every text is escaped, and Streamlit reads none as Markdown or HTML. Tags come f
 that `markdown_nodes` makes.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

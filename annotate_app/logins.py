@@ -5,8 +5,6 @@ A browser is known by a cookie that scripts cannot read, and that no address, lo
 What a session of Streamlit's may do is bound to it, since the session's id is part of addresses.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

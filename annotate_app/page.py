@@ -2,8 +2,6 @@
 and draws their page, or waits while the store does not answer.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

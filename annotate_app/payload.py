@@ -6,8 +6,6 @@ subject, no order, no other rater's label. It sends answers, flags, and the wish
 earlier item. Its code is one file, which is put together here as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -5,8 +5,6 @@ Streamlit draws the panel once. From then on the panel sends answers, and gets t
 messages of its own: see `routes.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

@@ -10,8 +10,6 @@ own address at an outside server, while all users wait. Such requests are refuse
 it, without reading their bodies. Messages between a page and Streamlit pass unread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import html

@@ -5,8 +5,6 @@ A study that a lead creates is added here and served at once. A change of a stud
 page or by hand, takes effect when the next page is drawn, in every process that serves the study.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import logging

@@ -6,8 +6,6 @@ no address of a response can be followed, no image is loaded. What the study's l
 guidelines, consent - may have links.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import lru_cache

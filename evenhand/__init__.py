@@ -8,8 +8,6 @@ The public names are listed in `__init__.pyi` and loaded on first use, so `evenh
 none of what they need.
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __version__ = "0.2.0"

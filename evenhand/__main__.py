@@ -2,8 +2,6 @@
 import.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 

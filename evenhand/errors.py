@@ -1,7 +1,5 @@
 """Errors whose message is a sentence for the user, and reasons why a visitor is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

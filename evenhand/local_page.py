@@ -1,7 +1,5 @@
 """The port of an app that is served on this machine, and a browser that opens its page."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -6,8 +6,6 @@ Data keep their characters; wherever they are displayed, `visible` marks invisib
 text can be printed, drawn and parsed: on a terminal, in charts, LaTeX, HTML, Markdown and XML.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -8,8 +8,6 @@ entry for each data set: keys with a capital letter, such as its licence, are sh
 table `check` has options of `evenhand.check`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tomllib

@@ -1,7 +1,5 @@
 """Model raters: providers, option probabilities, the runner, and the offline baseline."""
 
-from __future__ import annotations
-
 from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits, Shard
 from evenhand.graders.providers import GraderSpec, parse_spec
 from evenhand.graders.running import (

@@ -5,8 +5,6 @@ this one measures little. `LexicalGrader` reads a response by weighted cues (`Cu
 lists of words for and against (`PolarityReader`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

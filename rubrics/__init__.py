@@ -1,7 +1,5 @@
 """Rubrics: one file each, used by the annotation app, the prompts and the parsers alike."""
 
-from __future__ import annotations
-
 from evenhand.rubrics.loading import (
     Instructions,
     JudgedRubric,

@@ -5,8 +5,6 @@ Before these come the forms of a unit's text other than plain text: a conversati
 the form of OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, as a data URI.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -4,8 +4,6 @@ The names are listed in `__init__.pyi` and resolved on first use: reading a tabl
 database.
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

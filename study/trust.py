@@ -6,8 +6,6 @@ sent over plain http to another machine. Anything else is sent only once the ope
 the declaration for its folder; confirmations are stored outside that folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import json

@@ -15,8 +15,6 @@ across them, reported with the mean standard deviation (Feng, Park, Liu & Tsvetk
 D). Intervals come from resampling clusters; a cluster must contain all variants of a question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product

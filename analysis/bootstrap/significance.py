@@ -9,8 +9,6 @@ parts (Chung & Romano 2013). The largest |t| of all parts in a permutation adjus
 every resample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

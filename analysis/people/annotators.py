@@ -21,8 +21,6 @@ higher, or exchanged: a grader that recoding improves has a low kappa and is eas
 labels are from each other. One in a hundred hardly changes a kappa, which averages over units.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, median

@@ -16,8 +16,6 @@ its units. The difference is resampled by cluster, both wordings in the same res
 `python -m benchmarks.rewording` shows how often *better* is wrong.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -14,8 +14,6 @@ distance on its item. The columns are permuted together, and the largest standar
 tested, which adjusts for the number of columns and of values in each (Westfall & Young 1993).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ Every number in them is read off the `results` table; nothing is computed here b
 The names are listed in `__init__.pyi` and resolved on first use: the panel needs no charts.
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,8 +7,6 @@ their values for light, dark and print; `frame.json` has the light ones for view
 sheet. Series colours are from the palette of Okabe & Ito (2008), for all kinds of colour vision.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -13,8 +13,6 @@ Sets of possible ranks follow from these intervals (Mogstad, Romano, Shaikh & Wi
 subject that is significantly above another cannot rank below it. All sets hold together, too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ Bounds are for these people and clusters like these; with three people or more a
 these, with the jackknife's variance over people.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ rater whose labels count as correct (`add_reference_rows`, `judge_against_refere
 on the change between two versions of a grader are in `versions`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

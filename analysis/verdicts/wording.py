@@ -4,8 +4,6 @@ All sentences are in `evenhand/texts.toml`, and `because` fills them in. Require
 reasons why they are not met where they are declared (`requirements`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@
 `evenhand/texts.toml`, the usual questions about the annotator in `study/settings`.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@ command); `import` and `export`; `backup`, `restore`, `doctor`, and `store copy`
 upgrade`. Each function `run_VERB` runs one of them with its parsed options.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace

@@ -5,8 +5,6 @@ Annotators' answers about themselves are not exported, except the one with quota
 a person typed about an annotator.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection
 from dataclasses import replace

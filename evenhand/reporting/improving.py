@@ -7,8 +7,6 @@ them is compared with the old grader on *prove*. `Trial` holds the split labels 
 command continues a run that was killed or ran out of money.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

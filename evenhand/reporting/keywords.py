@@ -5,8 +5,6 @@ and for type checkers (`keyword_types.pyi`, written by `python -m docs.keywords`
 nearest known keyword or choice, and the extra that installs a missing library.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -5,8 +5,6 @@ study that has begun, or a file - `plan_from` shows the pairs and annotators tha
 components of annotators' disagreement, and the precision with more data. Both return a `Plan`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ has its functions by name. In benchmarks with few options, the model under test 
 and the gold answers are read as an adjudicator's labels.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 the one that is named, or the first that recognises the content.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -6,8 +6,6 @@ A task is a question as one rater is shown it; a sheet holds the tasks of one sc
 progress, tasks and sheets; at the end `AnnotationDesk`, which puts them together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Base classes and types of the settings, and their faults in one sentence."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path

@@ -2,8 +2,6 @@
 that keep its comments. `settings.toml` explains every section and key, so the classes do not.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Attempts at grades, as graders pass them to the store."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Tables of the store. Labels and grades are events: rows are added, never changed or deleted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sqlalchemy as sa

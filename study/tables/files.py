@@ -3,8 +3,6 @@
 Windows has no modes: files there are as private as the folder they are in.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import stat

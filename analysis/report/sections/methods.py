@@ -5,8 +5,6 @@ to paste into a paper, with their references (`references.bib`).
 those that apply to the analysis, with its numbers.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

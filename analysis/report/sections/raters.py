@@ -5,8 +5,6 @@ Each `*_part` function makes a section's part on one rubric. `page_of` collects 
 for a separate page, on which they can be searched and filtered.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

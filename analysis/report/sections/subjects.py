@@ -6,8 +6,6 @@ give them, and corrected with people's labels (`analysis.subjects.scores`). `_Su
 either the rates or the means, so that the same functions show both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -10,8 +10,6 @@ Keys, retries, budgets and stored facts are the same for every form. If `read` r
 TypeError, ValueError, AttributeError or RecursionError, the reply is stored as unreadable.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
