@@ -1,33 +1,8 @@
-"""Model raters: providers, option probabilities, the runner, and the offline baseline."""
+"""Model raters: providers, option probabilities, the runner, and the offline baseline.
 
-from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits, Shard
-from evenhand.graders.providers import GraderSpec, parse_spec
-from evenhand.graders.running import (
-    GraderForecast,
-    GraderSummary,
-    ResponseSummary,
-    RunSummary,
-    check_ready,
-    forecast,
-    forecast_responses,
-    grade,
-    respond,
-)
+The names are listed in `__init__.pyi` and resolved on first use.
+"""
 
-__all__ = [
-    "WHOLE",
-    "GraderForecast",
-    "GraderSpec",
-    "GraderSummary",
-    "GradingOptions",
-    "RequestLimits",
-    "ResponseSummary",
-    "RunSummary",
-    "Shard",
-    "check_ready",
-    "forecast",
-    "forecast_responses",
-    "grade",
-    "parse_spec",
-    "respond",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,42 +1,8 @@
-"""Rubrics: one file each, used by the annotation app, the prompts and the parsers alike."""
+"""Rubrics: one file each, used by the annotation app, the prompts and the parsers alike.
 
-from evenhand.rubrics.loading import (
-    Instructions,
-    JudgedRubric,
-    JudgePrompt,
-    Reworded,
-    asked_comparison,
-    asked_rubric,
-    dump_rubric,
-    library_rubrics,
-    load_rubric,
-    named_rubrics,
-    read_own_words,
-    shipped_rubrics,
-)
-from evenhand.rubrics.model import Rubric
-from evenhand.rubrics.options import Block
-from evenhand.rubrics.parsing import RubricParser, answer_of
-from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
+The names are listed in `__init__.pyi` and resolved on first use.
+"""
 
-__all__ = [
-    "Block",
-    "Instructions",
-    "JudgePrompt",
-    "JudgedRubric",
-    "PeopleText",
-    "PromptText",
-    "Reworded",
-    "Rubric",
-    "RubricParser",
-    "TextBlock",
-    "answer_of",
-    "asked_comparison",
-    "asked_rubric",
-    "dump_rubric",
-    "library_rubrics",
-    "load_rubric",
-    "named_rubrics",
-    "read_own_words",
-    "shipped_rubrics",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
