@@ -120,10 +120,7 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     units, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus
     their distance as a share of the largest (the linear weights of Cohen 1968).
     """
-    counts, grades = (
-        label_counts(coded, coded.people_beside(grader)),
-        coded.codes[:, grader],
-    )
+    counts, grades = (label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader])
     if coded.is_number:
         values = np.asarray(coded.values)
         distances = np.abs(values[:, None] - values)

@@ -242,10 +242,7 @@ def opposed_in_words(opposed: Opposed, section: Literal["because", "note"]) -> s
 
 
 def unanswered(
-    answers: Answers,
-    min_share: float,
-    noun: str,
-    section: Literal["because", "drift"] = "because",
+    answers: Answers, min_share: float, noun: str, section: Literal["because", "drift"] = "because"
 ) -> list[Reason]:
     """Return the reason that the grader leaves out, or may leave out, too many units."""
     (share, low, high), row = answers.share, answers.coverage

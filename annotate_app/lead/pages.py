@@ -24,12 +24,7 @@ from evenhand.analysis.verdicts import judge
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, show, show_complaint
-from evenhand.annotate_app.lead import (
-    adjudication_page,
-    new_study_page,
-    raters_page,
-    settings_page,
-)
+from evenhand.annotate_app.lead import adjudication_page, new_study_page, raters_page, settings_page
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     PageLink,

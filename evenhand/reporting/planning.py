@@ -326,10 +326,7 @@ def _labels_by_graded(corrected: LabelSpread, target: Target) -> tuple[pd.DataFr
 
 
 def _verdict_sentence(
-    scenario: AnyScenario,
-    power: float,
-    chances: Sequence[Chances],
-    rule: DecisionSettings,
+    scenario: AnyScenario, power: float, chances: Sequence[Chances], rule: DecisionSettings
 ) -> str:
     """Return a sentence on the pairs and annotators for a verdict; `chances` are by `SIZES`."""
     least_kappa = scenario.least_kappa(rule.min_people_kappa)
