@@ -1,15 +1,15 @@
-"""Readers of logs of evaluations by code or by a model.
+"""Readers of logs of evaluations by code or by a model: the benchmarks Inspect,
+lm-evaluation-harness, lighteval and OpenAI's evals, and promptfoo, DeepEval and Braintrust, which
+evaluate applications. Each has a section; `READERS`, at the end, has them by name.
 
-They are of benchmarks (Inspect, lm-evaluation-harness, lighteval, OpenAI's evals) and of tools that
-evaluate applications (promptfoo, DeepEval, Braintrust). Each has a section; `READERS`, at the end,
-has its functions by name. In benchmarks with few options, the model under test is read as a rater,
-and the gold answers are read as an adjudicator's labels.
+A model under test that chooses among few options is a rater, and gold answers an adjudicator's.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from evenhand.exchange.readers.rows import (
@@ -42,15 +42,14 @@ from evenhand.exchange.readers.source import (
 from evenhand.texts import written
 
 GOLD, MODEL = "gold", "model"
-"""The raters' names: of gold answers, and of the model if a file does not name it."""
-MOST_OPTIONS = 20  # different gold answers that are still read as labels and not as texts
-_LONGEST_RUBRIC = 80  # characters of a rubric that is named after an assertion's text
+"""The raters, where a file does not name the model."""
+MOST_OPTIONS = 20
 _JUDGE = re.compile(r"judge|llm|gpt", re.I)
 """Names of metrics that a model gives."""
 
 
 class _Answer(NamedTuple):
-    """A model's answer to a unit for a rubric, and the gold answer; either may be None."""
+    """A model's answer and the gold one, either of which may be None."""
 
     unit: str
     rubric: str
@@ -59,7 +58,7 @@ class _Answer(NamedTuple):
 
 
 def _add_answers(rows: Rows, answers: Sequence[_Answer], model: str = MODEL) -> None:
-    """Add answers as labels if the gold answers are few options; others are texts, left out."""
+    """Add answers as labels if the gold ones are few options; others are texts, left out."""
     options = {text_of(answer.gold) for answer in answers} - {""}
     are_few = 0 < len(options) <= min(MOST_OPTIONS, max(len(answers) // 2, 1))
     if not are_few or any(len(option) > LONGEST_LABEL for option in options):
@@ -72,7 +71,7 @@ def _add_answers(rows: Rows, answers: Sequence[_Answer], model: str = MODEL) -> 
 
 
 def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], suffix: str = "") -> None:
-    """Add the metrics that a model gave, each as a rubric of its name and the suffix."""
+    """Add a model's metrics, each as a rubric of its name and the suffix; none by code."""
     for name, value in metrics.items():
         if _JUDGE.search(name):
             rows.add(unit, name, "model", value, f"{name}, {suffix}" if suffix else name)
@@ -81,19 +80,18 @@ def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], suffix: s
 
 
 def _add_texts(
-    rows: ItemRows, document_id: str, texts: list[str], prompt: object, gold: object, about: object
+    rows: ItemRows, doc: str, texts: list[str], prompt: object, gold: object, about: object
 ) -> None:
-    """Add the texts that a model generated on a document as items of one cluster."""
+    """Add the texts generated on a document as items of one cluster; likelihoods are no texts."""
     if not texts:
         rows.leave_out(written("left_out.likelihoods"))
     for number, text in enumerate(texts, 1):
-        unit = f"{document_id}/{number}" if len(texts) > 1 else document_id
-        rows.add(unit, texts_of(prompt, text, expected=gold), cluster=document_id, about=about)
+        unit = f"{doc}/{number}" if len(texts) > 1 else doc
+        rows.add(unit, texts_of(prompt, text, expected=gold), cluster=doc, about=about)
 
 
 # ---- Inspect ------------------------------------------------------------------------------------
-# The logs of its evaluations, `.eval` and `.json`. A sample may run several times, in epochs. Only
-# what is needed of a sample is kept in memory, as its events fill a log.
+# The logs of its evaluations, `.eval` and `.json`.
 _INSPECT = TOOLS["inspect"]
 
 
@@ -105,21 +103,18 @@ def _is_inspect(source: Source) -> bool:
 
 
 def _read_inspect(rows: Rows, source: Source) -> Export:
-    """Read a scorer as a rater; if a score was edited, read scorers as rubrics, too."""
-    fields = ("id", "epoch", "metadata", "scores")
-    samples = [{name: sample.get(name) for name in fields} for sample in _inspect_samples(source)]
-    has_epochs = _have_several_epochs(samples)
-    is_edited = any(
-        len(objects(get_in(score, "history"))) > 1
-        for sample in samples
-        for score in fields_in(sample["scores"]).values()
-    )
-    for sample in samples:
-        scores = fields_in(sample["scores"])
-        scores = {scorer: score for scorer, score in scores.items() if isinstance(score, dict)}
-        name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
+    """Read a scorer as a rater; if scores were edited it is a rubric, and editors are raters."""
+    samples = []
+    for sample in _inspect_samples(source):  # without its events, which fill a log
+        all_scores = fields_in(sample.get("scores"))
+        scores = {by: score for by, score in all_scores.items() if isinstance(score, dict)}
+        samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
+    has_epochs = _have_several_epochs(sample for sample, _ in samples)
+    is_edited = any(objects(s.get("history"))[1:] for _, scores in samples for s in scores.values())
+    for sample, scores in samples:
+        name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
-        rows.describe(unit, sample["metadata"])
+        rows.describe(unit, sample.get("metadata"))
         if not scores:
             rows.leave_out(written("left_out.no_score"))
         columns = {"cluster_id": name} if has_epochs else {}
@@ -129,59 +124,52 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
-    """Read a sample of one epoch as an item, with the metrics by code as columns."""
+    """Read a sample of one epoch as an item: the conversation, where there are several turns."""
     samples = []
-    for sample in _inspect_samples(source):
+    for sample in _inspect_samples(source):  # without its events, which fill a log
         scores = fields_in(sample.get("scores"))
-        scorers = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
-        metrics = {scorer: get_in(scores[scorer], "value") for scorer in scorers}
-        about = fields_in(sample.get("metadata")) | metrics
+        by_code = {by: get_in(scores[by], "value") for by in scores if by in _INSPECT["by_code"]}
+        about = fields_in(sample.get("metadata")) | by_code
         ids = {name: sample.get(name) for name in ("id", "epoch")}
         model = text_of(get_in(sample, "output", "model"))
         samples.append((ids, model, about, _inspect_texts(sample)))
     has_epochs = _have_several_epochs(ids for ids, *_ in samples)
     header: object = source.document
     if archive := source.archive:
-        file = next(name for name in _INSPECT["headers"] if name in archive.names)
-        header = parse_json(archive.read(file), f"{source.name}, {file}")
-    model_of_log = get_in(header, "eval", "model")
+        name = next(value for value in _INSPECT["headers"] if value in archive.names)
+        header = parse_json(archive.read(name), f"{source.name}, {name}")
     for ids, model, about, texts in samples:
         name, epoch = text_of(ids["id"]), text_of(ids["epoch"])
         unit, columns = name, {"sample_id": name}
         if has_epochs:
             unit, columns = f"{name}/{epoch}", {"sample_id": name, "epoch": epoch}
-        subject = model or model_of_log
+        subject = model or get_in(header, "eval", "model")
         rows.add(unit, texts, subject=subject, cluster=name, ids=columns, about=about)
 
 
 def _inspect_texts(sample: Record) -> Record:
-    """Return the texts of a sample: a conversation if there are several turns. Inspect stores long
-    texts in `attachments`, and refers to them where they belong.
-    """
+    """Return the texts of a sample; Inspect stores long ones apart, as attachments."""
     attachments = fields_in(sample.get("attachments"))
 
-    def resolve(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        return attachments.get(value.removeprefix("attachment://"), value)
+    def resolved(leaf: Any) -> Any:
+        is_text = isinstance(leaf, str)
+        return attachments.get(leaf.removeprefix("attachment://"), leaf) if is_text else leaf
 
     prompt, target, conversation, output = (
-        map_leaves(sample.get(name), resolve) for name in ("input", "target", "messages", "output")
+        map_leaves(sample.get(name), resolved) for name in ("input", "target", "messages", "output")
     )
-    reference = ", ".join(map(text_of, target)) if isinstance(target, list) else target
+    target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(conversation) or []
-    turns = [message for message in messages if message["role"] in ("assistant", "tool")]
-    if len(turns) > 1:
-        return texts_of(None, messages, expected=reference)
-    return texts_of(prompt, output, expected=reference)
+    if len([message for message in messages if message["role"] in ("assistant", "tool")]) > 1:
+        return texts_of(None, messages, expected=target)
+    return texts_of(prompt, output, expected=target)
 
 
 def _have_several_epochs(samples: Iterable[Record]) -> bool:
-    return any(text_of(sample["epoch"]) not in ("", "1") for sample in samples)
+    return any(text_of(sample.get("epoch")) not in ("", "1") for sample in samples)
 
 
 def _inspect_samples(source: Source) -> Iterator[Record]:
-    """Yield the samples of a log, one at a time."""
     archive = source.archive
     if archive is None:
         yield from objects(get_in(source.document, "samples"))
@@ -193,39 +181,36 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
                 yield sample
 
 
-def _add_score(
-    rows: Rows, unit: str, scorer: str, score: Record, columns: Record, rubric: str
-) -> None:
-    """Add a score: its first value as the scorer's label, and each edit as its author's label."""
+def _add_score(rows: Rows, unit: str, by: str, score: Record, cells: Record, rubric: str) -> None:
+    """Add a score, its first value as the scorer's and each edit as its author's."""
     metadata = score.get("metadata")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
     history = objects(score.get("history"))
-    value = history[0].get("value") if history else score.get("value")
-    if raters and isinstance(value, dict):  # evenhand's writer: a value for each rater
-        for name, label in value.items():
-            _add_values(rows, unit, name, label, "", rating_columns(raters.get(name)) | columns)
+    first = history[0].get("value") if history else score.get("value")
+    if raters and isinstance(first, dict):  # evenhand's writer: a value for each rater
+        for name, value in first.items():
+            _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
         return
-    stored_columns = rating_columns(metadata)
-    if scorer in _INSPECT["by_code"] and "rater_kind" not in stored_columns:
+    known = rating_columns(metadata)
+    if by in _INSPECT["by_code"] and "rater_kind" not in known:
         rows.leave_out(written("left_out.by_code"))
         return
-    reason = {"unscored_reason": text_of(score.get("reason"))} if value in (None, "") else {}
-    _add_values(rows, unit, scorer, value, rubric, reason | stored_columns | columns)
-    for edit in history[1:]:
+    reason = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
+    _add_values(rows, unit, by, first, rubric, {**reason, **known, **cells})
+    for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
-        if edit.get("value", "UNCHANGED") != "UNCHANGED":
-            value = edit["value"]
+        if edit.get("value", "UNCHANGED") == "UNCHANGED":
+            edit["value"] = before.get("value")
         time = get_in(edit, "provenance", "timestamp")
-        edit_columns = {**columns, "rater_kind": plain_kind(author), "created_at": time}
-        _add_values(rows, unit, author, value, rubric, edit_columns)
+        of_edit = {**cells, "rater_kind": plain_kind(author), "created_at": time}
+        _add_values(rows, unit, author, edit["value"], rubric, of_edit)
 
 
 def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cells: Record) -> None:
-    """Add a rater's value with these cells by column; an object has values by rubric."""
+    """Add a rater's value with these columns of its rating; an object has values by rubric."""
     kind = cells.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = cells.pop("rater_id", rater), cells.pop("rubric", rubric)
-    label_by_rubric = value if isinstance(value, dict) else {rubric: value}
-    for name, label in label_by_rubric.items():
+    for name, label in value.items() if isinstance(value, dict) else ((rubric, value),):
         rows.add(unit, rater, kind, label, name, **cells)
 
 
@@ -235,76 +220,59 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
     """Read a model's choice as its label and the target as gold; each filter is a rubric."""
     answers = []
     samples = source.records()
-    ids = [text_of(sample.get("doc_id")) for sample in samples]
-    units = rows.distinct_units(ids, (sample.get("doc") for sample in samples))
+    units = rows.units([(text_of(sample.get("doc_id")), sample.get("doc")) for sample in samples])
     filters = [text_of(sample.get("filter")) for sample in samples]
     has_filters = len({*filters}) > 1
     for sample, unit, filter_name in zip(samples, units, filters, strict=True):
         rows.describe(unit, sample.get("doc"))
         rubric = filter_name if filter_name != "none" else ""
         answers.append(_Answer(unit, rubric, *_lm_eval_choice(sample)))
-        names = sample.get("metrics")
-        metric_names = map(text_of, names if isinstance(names, list) else ())
-        metrics = {name: sample.get(name) for name in metric_names}
-        _add_metrics(rows, unit, metrics, suffix=rubric if has_filters else "")
+        metrics = sample.get("metrics")
+        names = map(text_of, metrics if isinstance(metrics, list) else ())
+        suffix = rubric if has_filters else ""
+        _add_metrics(rows, unit, {name: sample.get(name) for name in names}, suffix)
     _add_answers(rows, answers)
 
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     """Read a generated text as an item, with the metrics as columns."""
-    sample_fields = TOOLS["lm_eval"]["sample_fields"]
+    own_fields = TOOLS["lm_eval"]["own"]
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in sample_fields}
-        doc_id, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
-        _add_texts(rows, doc_id, _generated_texts(sample), prompt, sample.get("target"), about)
+        about = {name: sample[name] for name in sample if name not in own_fields}
+        doc, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
+        _add_texts(rows, doc, _generated(sample), prompt, sample.get("target"), about)
 
 
 def _lm_eval_choice(sample: Record) -> tuple[object, object]:
-    """Return the filtered answer and the target, or the likeliest option and the gold option."""
+    """Return the likeliest option, or the filtered answer, and the gold one, if known."""
     responses, target = sample.get("filtered_resps"), sample.get("target")
-    if _generated_texts(sample) or not isinstance(_first_in(responses), list):
-        return _first_of_first(responses), target
+    first = _first(responses)
+    if _generated(sample) or not isinstance(first, list):
+        return _first(first) if first and isinstance(first, list) else first, target
     options, prompt = [], _prompt(sample)
-    for arguments in objects([*fields_in(sample.get("arguments")).values()]):
-        # A metric of mutual information asks for each option again, without the prompt.
-        if arguments.get("arg_0") == prompt:
-            options.append(text_of(arguments.get("arg_1")).strip())
-    responses = (responses or [])[: len(options)]
-    likelihoods = [_number(_first_in(response)) for response in responses]
+    for record in objects([*fields_in(sample.get("arguments")).values()]):
+        if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
+            options.append(text_of(record.get("arg_1")).strip())
+    likelihoods = [_number(_first(response)) for response in (responses or [])[: len(options)]]
     if not options or len(likelihoods) < len(options):
         return None, target
     answer = options[likelihoods.index(max(likelihoods))]
-    return answer, _lm_eval_gold(sample, options, answer)
+    target_text = text_of(target)
+    gold = {target_text.strip()} & {*options}
+    if target_text.isdecimal() and int(target_text) < len(options):
+        gold.add(options[int(target_text)])
+    if len(gold) > 1 and (accuracy := _number(sample.get("acc"))) in (0, 1):
+        gold = {option for option in gold if (option == answer) == bool(accuracy)}
+    return answer, gold.pop() if len(gold) == 1 else None
 
 
-def _lm_eval_gold(sample: Record, options: Sequence[str], answer: str) -> str | None:
-    """Return the option that the target names by text or index, or None. If it could name two, the
-    accuracy shows whether the answer is the gold option.
-    """
-    target = text_of(sample.get("target"))
-    candidates = {target.strip()} & {*options}
-    if target.isdecimal() and int(target) < len(options):
-        candidates.add(options[int(target)])
-    accuracy = _number(sample.get("acc"))
-    if len(candidates) > 1 and accuracy in (0, 1):
-        is_right = accuracy == 1
-        candidates = {option for option in candidates if (option == answer) == is_right}
-    return candidates.pop() if len(candidates) == 1 else None
-
-
-def _first_in(value: object) -> object:
+def _first(value: object) -> object:
     """Return the first value of a list; None for an empty list and other values."""
     return value[0] if isinstance(value, list) and value else None
 
 
-def _first_of_first(value: object) -> object:
-    """Return the first value of a list, or the first value of that if it is a list with values."""
-    first = _first_in(value)
-    return first[0] if isinstance(first, list) and first else first
-
-
 def _number(value: object) -> float:
-    """Return a value as a number; minus infinity if it is not a number."""
+    """Return a value as a number; minus infinity if it is none."""
     try:
         return float(text_of(value))
     except ValueError:
@@ -316,14 +284,15 @@ def _prompt(sample: Record) -> object:
     arguments = sample.get("arguments")
     if isinstance(arguments, dict):
         return get_in(next(iter(arguments.values()), None), "arg_0")
-    return _first_of_first(arguments)
+    first = _first(arguments)
+    return _first(first) if first and isinstance(first, list) else first
 
 
-def _generated_texts(sample: Record) -> list[str]:
-    """Return the texts that the model generated; likelihoods are no texts."""
-    response = _first_in(sample.get("resps"))
-    texts = response if isinstance(response, list) else [response]
-    return [text for text in texts if text and type(text) is str]  # no `Numeral`
+def _generated(sample: Record) -> list[str]:
+    """Return the texts that the model generated, without numbers, which are kept as texts too."""
+    first = _first(sample.get("resps"))
+    texts = first if isinstance(first, list) else [first]
+    return [text for text in texts if type(text) is str and text]
 
 
 # ---- lighteval ----------------------------------------------------------------------------------
@@ -350,27 +319,24 @@ def _lighteval_items(rows: ItemRows, source: Source) -> None:
 
 
 def _lighteval_records(source: Source) -> list[tuple[str, Record]]:
-    """Return the id of each document, or its position if it has none, with its details."""
-    records = source.records(_COLUMNS if source.parquet_columns else ())
-    ids = [text_of(get_in(record, "doc", "id")) for record in records]
-    return [(ids[index] or str(index), record) for index, record in enumerate(records)]
+    """Return the details of each document, with its id, or its position where it has none."""
+    records = enumerate(source.records(_COLUMNS if source.columns else ()))
+    return [(text_of(get_in(row, "doc", "id")) or str(index), row) for index, row in records]
 
 
 def _lighteval_texts(record: Record) -> list[str]:
-    """Return the texts that the model generated, without what post-processing removed."""
     answers = get_in(record, "model_response", "text_post_processed")
     answers = answers or get_in(record, "model_response", "text")
     return [text for text in map(text_of, answers if isinstance(answers, list) else ()) if text]
 
 
 def _lighteval_choice(record: Record) -> tuple[object, object]:
-    """Return the likeliest option or the generated text, and the gold option or options."""
+    """Return the likeliest option, or the generated text; and the gold option, or all of them."""
     choices = get_in(record, "doc", "choices")
     options = [text_of(choice).strip() for choice in choices] if isinstance(choices, list) else []
     gold_index = get_in(record, "doc", "gold_index")
     indices = map(text_of, gold_index if isinstance(gold_index, list) else [gold_index])
-    positions = [int(index) for index in indices if index.isdecimal()]
-    gold = [options[position] for position in positions if position < len(options)]
+    gold = [options[int(i)] for i in indices if i.isdecimal() and int(i) < len(options)]
     logprobs = get_in(record, "model_response", "logprobs")
     likelihoods = [float(text_of(logprob) or "-inf") for logprob in logprobs or ()]
     texts = _lighteval_texts(record)
@@ -385,7 +351,7 @@ def _lighteval_choice(record: Record) -> tuple[object, object]:
 
 
 def _read_openai_evals(rows: Rows, source: Source) -> None:
-    """Read a pick as a label and the expected pick as gold; a graded choice is a grader's label."""
+    """Read a pick as a label and the expected one as gold; a graded choice is a grader's."""
     records = source.records()
     models, arguments = _evals_run(records)
     rubric = text_of(arguments.get("modelgraded_spec")) or "graded"
@@ -404,25 +370,25 @@ def _read_openai_evals(rows: Rows, source: Source) -> None:
 
 
 def _openai_evals_items(rows: ItemRows, source: Source) -> None:
-    """Read the first sampled text of a sample as an item; later texts are a grader's."""
+    """Read the first sampled text of a sample as an item; later ones are a grader's."""
     records = source.records()
-    gold_by_unit: Record = {}
-    first_samplings: Record = {}
+    gold: Record = {}
+    sampled: Record = {}
     for event in records:
         unit, data = text_of(event.get("sample_id")), event.get("data")
         if event.get("type") in ("match", "metrics"):
-            gold_by_unit[unit] = get_in(data, "expected") or get_in(data, "ideal")
+            gold[unit] = get_in(data, "expected") or get_in(data, "ideal")
         elif event.get("type") == "sampling":
-            first_samplings.setdefault(unit, data)
+            sampled.setdefault(unit, data)
     models, _ = _evals_run(records)
-    for unit, data in first_samplings.items():
+    for unit, data in sampled.items():
         prompt, output = from_json(get_in(data, "prompt")), get_in(data, "sampled")
-        texts = texts_of(prompt, output, expected=gold_by_unit.get(unit))
+        texts = texts_of(prompt, output, expected=gold.get(unit))
         rows.add(unit, texts, subject=first_text(*models[:1]))
 
 
 def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
-    """Return the models of a run, of several last the grader, and the arguments of the eval."""
+    """Return the models of a run, with one that grades last, and the arguments of the eval."""
     spec = next((record["spec"] for record in records if "spec" in record), None)
     models = get_in(spec, "completion_fns")
     arguments = get_in(spec, "run_config", "eval_spec", "args")
@@ -432,96 +398,91 @@ def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
 # ---- promptfoo ----------------------------------------------------------------------------------
 # The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
 _PROMPTFOO = TOOLS["promptfoo"]
-_ERROR_BEGINNINGS = tuple(_PROMPTFOO["error_beginnings"])
-"""How a reason begins if the grader's reply could not be read, in older versions."""
+_NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
-    """Read people's ratings of an output, and the assertions that each model answered."""
-    results = _promptfoo_results(source)
-    # A test that was repeated has other variables or another output under the same id.
+    """Read a rating as on a whole output; a model's several assertions are rubrics too."""
+    results = _results(source)
+    # The variables and the output differ where a test was repeated.
     outputs = [[result.get("vars"), get_in(result, "response", "output")] for result in results]
-    units = rows.distinct_units([_output_id(result) for result in results], outputs)
+    units = rows.units(list(zip(map(_output_unit, results), outputs, strict=True)))
     for result, unit in zip(results, units, strict=True):
         rows.describe(unit, result.get("vars"))
-        grades_by_grader: dict[str, list[Record]] = {}
-        for grade in objects(get_in(result, "gradingResult", "componentResults")):
-            assertion_type = text_of(get_in(grade, "assertion", "type")).removeprefix("not-")
-            if assertion_type == "human":
-                author = text_of(get_in(grade, "assertion", "author"))  # only evenhand adds it
-                rows.add(unit, author or "human", "human", grade.get("pass"))
-            elif assertion_type in _PROMPTFOO["by_model"]:
-                # promptfoo's default model is not named: it is called after the assertion.
-                provider = get_in(grade, "assertion", "provider")
-                grader = first_text(provider, get_in(provider, "id"), assertion_type)
-                grades_by_grader.setdefault(grader, []).append(grade)
+        parts_by_grader: dict[str, list[Record]] = {}
+        for part in objects(get_in(result, "gradingResult", "componentResults")):
+            form = text_of(get_in(part, "assertion", "type")).removeprefix("not-")
+            if form == "human":
+                author = text_of(get_in(part, "assertion", "author"))  # promptfoo names nobody
+                rows.add(unit, author or "human", "human", part.get("pass"))
+            elif form in _PROMPTFOO["by_model"]:
+                # The model by its provider's id; promptfoo's default one by the assertion.
+                provider = get_in(part, "assertion", "provider")
+                grader = first_text(provider, get_in(provider, "id"), form)
+                parts_by_grader.setdefault(grader, []).append(part)
             else:
                 rows.leave_out(written("left_out.by_code"))
-        for grader, grades in grades_by_grader.items():
-            _add_grades(rows, unit, grader, grades)
+        for grader, parts in parts_by_grader.items():
+            _add_grades(rows, unit, grader, parts)
 
 
 def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     """Read an output as an item; those of one test are a cluster."""
-    for result in _promptfoo_results(source):
-        variables = result.get("vars")
-        prompt = from_json(get_in(result, "prompt", "raw")) or variables
-        inputs = texts_of({"prompt": prompt} | fields_in(variables), None)
+    for result in _results(source):
+        values = result.get("vars")
+        prompt = from_json(get_in(result, "prompt", "raw")) or values
+        inputs = texts_of({"prompt": prompt} | fields_in(values), None)
         texts = {name: inputs[name] for name in inputs if name in ("context", "reference")}
         texts |= texts_of(prompt, get_in(result, "response", "output"))
         provider, test = result.get("provider"), result.get("testIdx")
         subject = text_of(get_in(provider, "label")) or get_in(provider, "id") or provider
-        rows.add(_output_id(result), texts, subject=subject, cluster=test, about=variables)
+        rows.add(_output_unit(result), texts, subject=subject, cluster=test, about=values)
 
 
-def _output_id(result: Record) -> str:
-    """Return the indices of the test and the prompt; the result's id if it has none."""
-    indices = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
-    return indices if indices != "-" else text_of(result.get("id"))
+def _output_unit(result: Record) -> str:
+    unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
+    return unit if unit != "-" else text_of(result.get("id"))
 
 
-def _add_grades(rows: Rows, unit: str, grader: str, grades: list[Record]) -> None:
-    """Add a grader's label: True if all assertions passed. Each of several is a rubric, too."""
-    errors = [grade for grade in grades if _is_error(grade)]
-    passed = all(grade.get("pass") is True for grade in grades if grade not in errors)
-    label, reason = (None, "error") if errors and passed else (passed, "")
-    rows.add(unit, grader, "model", label, unscored_reason=reason)
-    for grade in grades if len(grades) > 1 else ():
-        assertion = grade.get("assertion")
-        name = text_of(get_in(assertion, "metric") or get_in(assertion, "value"))
-        rubric = name[:_LONGEST_RUBRIC]
-        label, reason = (None, "error") if grade in errors else (grade.get("pass"), "")
-        rows.add(unit, grader, "model", label, rubric, unscored_reason=reason)
+def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
+    """Add a label, true if all assertions passed, and with several one for each of them."""
+    has_error = [
+        get_in(part, "metadata", "graderError") is True
+        or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)  # in older versions
+        for part in parts
+    ]
+    graded = list(zip(parts, has_error, strict=True))
+    passed = all(part.get("pass") is True for part, error in graded if not error)
+    is_open = any(has_error) and passed
+    rows.add(unit, grader, "model", None if is_open else passed, unscored_reason="error" * is_open)
+    for part, error in graded if len(parts) > 1 else ():
+        metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
+        value = None if error else part.get("pass")
+        rows.add(unit, grader, "model", value, metric[:80], unscored_reason="error" * error)
 
 
-def _is_error(grade: Record) -> bool:
-    """Return True if the grader's reply could not be read."""
-    reason = text_of(grade.get("reason"))
-    is_marked = get_in(grade, "metadata", "graderError") is True
-    return is_marked or reason.startswith(_ERROR_BEGINNINGS)
-
-
-def _promptfoo_results(source: Source) -> list[Record]:
+def _results(source: Source) -> list[Record]:
     document: Any = source.document
     for path in (("results", "results"), ("results",)):
         if results := objects(get_in(document, *path)):
             return results
-    return source.records() if "gradingResult" in source.first_record else []
+    return source.records() if "gradingResult" in source.first else []
 
 
 # ---- DeepEval -----------------------------------------------------------------------------------
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
 def _cases(source: Source) -> list[Record]:
-    paths = TOOLS["deepeval"]["case_paths"]
-    return [case for path in paths for case in objects(get_in(source.document, *path.split(".")))]
+    document: Any = source.document
+    paths = TOOLS["deepeval"]["cases"]
+    return [case for path in paths for case in objects(get_in(document, *path.split(".")))]
 
 
 def _read_deepeval(rows: Rows, source: Source) -> None:
     """Read the success of a case as the label of the model that evaluates a metric, the rubric."""
     cases = _cases(source)
-    fields = ("input", "actual_output", "turns")  # cases with the same name differ in them
-    contents = [[case.get(field) for field in fields] for case in map(snake_case, cases)]
-    units = rows.distinct_units([_case_name(case) for case in cases], contents)
+    names = ("input", "actual_output", "turns")  # they tell cases of one name apart
+    contents = [[case.get(name) for name in names] for case in map(snake_case, cases)]
+    units = rows.units(list(zip(map(_case_name, cases), contents, strict=True)))
     for case, unit in zip(cases, units, strict=True):
         rows.describe(unit, {"input": case.get("input")})
         for metric in _metrics(case):
@@ -558,23 +519,23 @@ def _metrics(case: Record) -> list[Record]:
 
 
 def _is_braintrust(source: Source) -> bool:
-    first = next(iter(_braintrust_rows([source.first_record])), {})
+    first = next(iter(_braintrust_rows([source.first])), {})
     return first.keys() >= {*TOOLS["braintrust"]["ratings"]}
 
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
-    """Read a row as a unit, and each score as a rater, as Braintrust does not name raters. A score
-    that was changed on the page is a person's. A scorer whose span called a model is a model; a
-    scorer that called none is code, which is left out.
+    """Read a row as a unit and each score as a rater of the same question, as Braintrust names
+    scores and not raters. A change from the page is a person's; a scorer whose span called a model
+    is a model, and one that called none is code, which is left out.
     """
     records = _braintrust_rows(source.records())
     kinds = _scorer_kinds(records)
     for record in filter(_is_root, records):
-        log = [part for part in objects(record.get("audit_data")) if part.get("source") == "app"]
-        changes = [get_in(part, "audit_data", "path") for part in log]  # ["scores", "NAME"]
-        by_people = {text_of(path[1]) for path in changes if isinstance(path, list) and path[1:]}
+        log = objects(record.get("audit_data"))
+        paths = [get_in(part, "audit_data", "path") for part in log if part.get("source") == "app"]
+        people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         for name, value in fields_in(record.get("scores")).items():
-            kind = "human" if name in by_people else kinds.get(name, "")
+            kind = "human" if name in people else kinds.get(name, "")
             if kind == "code":
                 rows.leave_out(written("left_out.by_code"))
             else:
@@ -589,8 +550,8 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
         inputs, output, expected, metadata = (
             from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
-        texts = texts_of(inputs, output, expected=expected)
-        subject, ids = first_text(get_in(metadata, "model")), {"span_id": record.get("span_id")}
+        texts, ids = texts_of(inputs, output, expected=expected), {"span_id": record.get("span_id")}
+        subject = first_text(get_in(metadata, "model"))
         rows.add(_row_id(record), texts, subject=subject, ids=ids, about=metadata)
 
 
@@ -608,55 +569,53 @@ def _is_root(record: Record) -> bool:
 
 
 def _scorer_kinds(records: list[Record]) -> dict[str, str]:
-    """Return the kind of each scorer that has a span: "model" if it called a model, else "code"."""
-    children: dict[str, list[Record]] = defaultdict(list)  # by the id of the parent's span
+    """Return the kind of each scorer with a span: "model" if a span below called one, or "code"."""
+    below: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         parents = record.get("span_parents")
         for parent in parents if isinstance(parents, list) else ():
-            children[text_of(parent)].append(record)
+            below[text_of(parent)].append(record)
     kinds: dict[str, str] = {}
     for record in records:
         scores = record.get("scores")
         if get_in(record, "span_attributes", "type") != "score" or not isinstance(scores, dict):
             continue
-        is_model = _calls_model(text_of(record.get("span_id")), children)
+        is_model = _calls_model(text_of(record.get("span_id")), below)
         for name in scores:
             kinds[name] = "model" if is_model or kinds.get(name) == "model" else "code"
     return kinds
 
 
-def _calls_model(span_id: str, children: Mapping[str, list[Record]]) -> bool:
-    """Return True if a span below this one, at any depth, called a model."""
-    visited, unvisited = {span_id}, [span_id]
-    while unvisited:
-        for child in children.get(unvisited.pop(), ()):
+def _calls_model(span: str, below: dict[str, list[Record]]) -> bool:
+    """Return True if a span below this one called a model."""
+    spans, seen = [span], {span}
+    for parent in spans:
+        for child in below.get(parent, ()):
             if get_in(child, "span_attributes", "type") == "llm":
                 return True
-            if (child_id := text_of(child.get("span_id"))) not in visited:
-                visited.add(child_id)
-                unvisited.append(child_id)
+            name = text_of(child.get("span_id"))
+            spans += [name] if name not in seen else []
+            seen.add(name)
     return False
 
 
 READERS = {
     "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
     "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
-    "lighteval": Reader(has_fields("lighteval", parquet=True), _read_lighteval, _lighteval_items),
+    "lighteval": Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items),
     "openai_evals": Reader(
         lambda source: (
             has_fields("openai_evals")(source)
-            or isinstance(get_in(source.first_record, "spec", "completion_fns"), list)
+            or isinstance(get_in(source.first, "spec", "completion_fns"), list)
         ),
         _read_openai_evals,
         _openai_evals_items,
     ),
     "promptfoo": Reader(
-        lambda source: any("gradingResult" in result for result in _promptfoo_results(source)[:1]),
+        lambda source: any("gradingResult" in result for result in _results(source)[:1]),
         _read_promptfoo,
         _promptfoo_items,
-        lambda source: any(
-            {"response", "vars"} <= {*result} for result in _promptfoo_results(source)[:1]
-        ),
+        lambda source: any({"response", "vars"} <= {*result} for result in _results(source)[:1]),
     ),
     "deepeval": Reader(
         lambda source: any(map(_metrics, _cases(source))),

@@ -41,7 +41,7 @@ def _items(name: str, source: Source) -> ItemTable | None:
         if "without" in fields and reader.recognises(source):
             raise InputError(f"{source.name} holds {fields['without']}")
         return None
-    rows = ItemRows(source, user_fields=fields.get("user_fields", False))
+    rows = ItemRows(source, fields=fields.get("users_fields", False))
     if table := reader.items(rows, source):
         return table
     how_read = written(f"exchange.{tool}_items")
@@ -106,9 +106,7 @@ def read_items(
     for name, items in ITEM_READERS.items():
         may_be_votes = compared and name in ("pair-votes", "hugging-face")
         try:
-            table = (annotation_tools.comparison_items(source) if may_be_votes else None) or items(
-                source
-            )
+            table = (annotation_tools.pairs(source) if may_be_votes else None) or items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if table is not None:

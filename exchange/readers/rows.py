@@ -1,8 +1,7 @@
-"""Rows that a reader collects from a file: ratings (`Rows`) or items to be rated (`ItemRows`).
+"""Rows that a reader collects from a file: ratings (`Rows`) or items to be rated (`ItemRows`), each
+with counts of the records that were left out, by reason. `Reader`, at the end, is one kind of file.
 
-Both count the records that are left out, by reason. Functions between the two turn a file's values
-into names and labels, and recognise models by their names. `Reader`, at the end, is the interface
-of all readers.
+The functions between make names and labels of a file's values, and tell people from models by name.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import (
-    RESPONSE_KEYS,
+    ANSWERED,
     TOOLS,
     Record,
     Source,
@@ -44,24 +43,21 @@ from evenhand.texts import written
 
 LONGEST_LABEL = 200
 """Characters; a longer answer is a text, not a label."""
-_UNUSABLE_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
 _RESERVED_COLUMNS = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
-"""Columns with a meaning in evenhand, which descriptions of units must not overwrite."""
-_METADATA_COLUMNS = (
-    "rater_id", "rubric", "p_positive", "prob_method", "order", "draw", "seconds",
-    "unscored_reason", "rubric_hash",
+"""Columns with a meaning here; in a file they may mean something else."""
+_EVENHAND_COLUMNS = (
+    "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
 )  # fmt: skip
-"""Columns of a rating that evenhand's writers store in a tool's metadata."""
-_HASH_LENGTH = 6  # characters of the hash that tells units with one id apart
 
 
 @dataclass(frozen=True)
 class Export:
     """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
-    the file was read and what was left out. If `by_unit`, the rows are one for each rating and not
-    those of the file, and `left_out` counts the other records by reason. If `by_score`, raters are
-    named after scores, which do not show who gave them.
+    the file was read and what was left out. With `by_unit` the rows are not those of the file, and
+    `left_out` counts its other records by reason; with `by_score` raters are called after scores,
+    which do not show who gave them.
     """
 
     table: pd.DataFrame
@@ -72,18 +68,18 @@ class Export:
 
 
 class NoRatingError(InputError):
-    """Raised for a file whose format is recognised but which holds no rating."""
+    """The error for a file of a known kind that holds no rating."""
 
 
-class _Collector:
-    """The part that `Rows` and `ItemRows` share: it counts the records that are left out."""
+class _Collected:
+    """Counts of the records of a file that were left out, by the reason in words."""
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
         self._left_out: Counter[str] = Counter()
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count records that are left out for this reason, which is words for the user."""
+        """Count records that are left out, by the reason in words."""
         self._left_out[reason] += count
 
     def _left_out_notes(self) -> list[str]:
@@ -92,39 +88,35 @@ class _Collector:
         return [written("exchange.left_out", reasons=reasons)] if reasons else []
 
 
-class Rows(_Collector):
-    """The ratings of a file, one for each value of `RATING_KEY`, and `notes` on how it was read."""
+class Rows(_Collected):
+    """The ratings of a file, one for each `RATING_KEY`, and `notes` on how it was read."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._may_be_lists = source.several
+        self._several = source.several
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
         self._times: dict[tuple[str, ...], str] = {}
-        self._facts_by_unit: dict[str, dict[str, str]] = {}
+        self._units: dict[str, dict[str, str]] = {}
         self.notes: list[str] = []
 
     def add(
-        self, unit: object, rater: object, kind: str, answer: Any, rubric: str = "", **cells: object
+        self, unit: object, rater: object, kind: str, value: Any, rubric: str = "", **others: object
     ) -> None:
-        """Add a rating, with further cells by column, unless it has no label, unit or rater. Of two
-        ratings by one rater on one unit and rubric, the later one counts. A list is a label if the
-        source has `several`. Raises InputError for two labels, neither of them known to be later.
+        """Add a rating, with `others` of its columns. One without label, unit or rater is left out
+        and counted; of two by one rater on one unit and rubric the later counts. A list is a label
+        if the source has `several`. Raises InputError for two different answers of which neither is
+        known to be the later.
         """
-        all_cells = {
-            "unit_id": unit,
-            "rubric": rubric,
-            "rater_id": rater,
-            "rater_kind": kind,
-        } | cells
-        row = {name: one_line(cell) for name, cell in all_cells.items()}
-        row["label"] = label_of(answer) or ""
-        if self._may_be_lists and isinstance(answer, list):
-            labels = [label_of(text_of(part)) for part in answer]
+        cells = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **others}
+        row = {name: one_line(cell) for name, cell in cells.items()}
+        row["label"] = label_of(value) or ""
+        if self._several and isinstance(value, list):
+            labels = [label_of(text_of(part)) for part in value]
             if all(labels):
-                answer = row["label"] = json.dumps(list(dict.fromkeys(labels)))
+                value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
         row["created_at"] = stored_instant(time)
-        if reason := self._reason_to_leave_out(row, answer):
+        if reason := self._fault_of(row, value):
             self.leave_out(reason)
             return
         key = tuple(row.get(name, "") for name in RATING_KEY)
@@ -133,22 +125,22 @@ class Rows(_Collector):
         self._rows[key], self._times[key] = row, time
 
     def _replaces(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
-        """Return True if a rating replaces an earlier one; InputError if neither is the later."""
-        earlier_row = self._rows[key]
-        later = is_later(time, self._times[key])  # None if one of the times is unknown
-        if row["label"] == earlier_row["label"] and later is None:
+        """Return True if an answer replaces an earlier one; InputError if neither is later."""
+        before = self._rows[key]
+        later = is_later(time, self._times[key])
+        if row["label"] == before["label"] and later is None:
             self.leave_out(written("left_out.repeated"))
             return False
-        if later is None and row["label"] and earlier_row["label"]:
+        if later is None and row["label"] and before["label"]:
             rater, unit = shortened(row["rater_id"]), shortened(row["unit_id"])
             of = f" ({shortened(row['rubric'])})" if row["rubric"] else ""
-            labels = {"one": shortened(earlier_row["label"]), "other": shortened(row["label"])}
+            one, other = shortened(before["label"]), shortened(row["label"])
             facts = {"file": self._name, "rater": rater, "unit": unit, "of": of}
-            raise InputError(written("exchange.two_answers", **labels, **facts))
+            raise InputError(written("exchange.two_answers", one=one, other=other, **facts))
         self.leave_out(written("left_out.earlier"))
         return bool(row["label"]) if later is None else later
 
-    def _reason_to_leave_out(self, row: Mapping[str, str], answer: object) -> str:
+    def _fault_of(self, row: Mapping[str, str], value: object) -> str:
         """Return the reason why a row is not a rating, or "" if it is one."""
         if not row["unit_id"]:
             return written("left_out.no_unit")
@@ -156,62 +148,60 @@ class Rows(_Collector):
             return written("left_out.no_rater")
         if row.get("unscored_reason"):
             return ""
-        if isinstance(answer, (list, dict)):
+        if isinstance(value, (list, dict)):
             return written("left_out.several")
         if not row["label"]:
             return written("left_out.no_label")
-        if self._may_be_lists and row["label"].startswith("["):
+        if self._several and row["label"].startswith("["):
             return ""
         is_text = len(row["label"]) > LONGEST_LABEL or bool(re.search(r"[\r\n]", row["label"]))
         return written("left_out.free_text") if is_text else ""
 
-    def distinct_units(self, ids: Sequence[str], contents: Iterable[object]) -> list[str]:
-        """Return the ids of units, with a hash of the unit's content where contents differ.
-        Contents that share an id are different units. `ids` and `contents` have the same length.
+    def units(self, contents: Sequence[tuple[str, object]]) -> list[str]:
+        """Return the names of units, from pairs of id and content: the ids, with a hash of the
+        content where one id has several contents, as these are different units.
         """
-        texts = [json.dumps(content, sort_keys=True, default=str) for content in contents]
-        hashes = [sha256(text.encode()).hexdigest()[:_HASH_LENGTH] for text in texts]
-        hashes_by_id: dict[str, set[str]] = defaultdict(set)
-        for unit, digest in zip(ids, hashes, strict=True):
-            hashes_by_id[unit].add(digest)
-        ambiguous = dict.fromkeys(unit for unit in ids if unit and len(hashes_by_id[unit]) > 1)
-        if ambiguous:
-            example = shortened(next(iter(ambiguous)))
-            self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=example))
+        texts = [json.dumps(content, sort_keys=True, default=str) for _, content in contents]
+        hashes = [sha256(text.encode()).hexdigest()[:6] for text in texts]
+        hashes_of: dict[str, set[str]] = defaultdict(set)
+        for (unit, _), digest in zip(contents, hashes, strict=True):
+            hashes_of[unit].add(digest)
+        if ambiguous := [unit for unit in hashes_of if unit and len(hashes_of[unit]) > 1]:
+            first = shortened(ambiguous[0])
+            self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
         return [
-            f"{unit}#{digest}" if unit in ambiguous else unit
-            for unit, digest in zip(ids, hashes, strict=True)
+            f"{unit}#{digest}" if unit and len(hashes_of[unit]) > 1 else unit
+            for (unit, _), digest in zip(contents, hashes, strict=True)
         ]
 
-    def describe(self, unit: object, description: object) -> None:
-        """Store a unit's description, an object, as columns; values with parts are left out."""
-        if isinstance(description, dict):
-            facts = self._facts_by_unit.setdefault(one_line(unit), {})
-            for name, value in description.items():
+    def describe(self, unit: object, columns: object) -> None:
+        """Store the single values of a unit's description as its columns."""
+        if isinstance(columns, dict):
+            facts = self._units.setdefault(one_line(unit), {})
+            for name, value in columns.items():
                 column, label = one_line(name), label_of(value)
                 if column not in _RESERVED_COLUMNS and label is not None:
                     facts[column] = label
 
     def export(self, how_read: str) -> Export:
         """Return the ratings as a table, `how_read` as its first note, or raise NoRatingError."""
-        left_out_notes = self._left_out_notes()
-        if count := self._left_out[written("left_out.no_rater")]:
-            left_out_notes.append(written("exchange.no_rater", count=count, file=self._name))
+        left_out = self._left_out_notes()
+        if unnamed := self._left_out[written("left_out.no_rater")]:
+            left_out.append(written("exchange.no_rater", count=unnamed, file=self._name))
         if not self._rows:
-            fault = f"{self._name} holds no rating."
-            raise NoRatingError(" ".join([fault, how_read, *left_out_notes]))
+            raise NoRatingError(" ".join([f"{self._name} holds no rating.", how_read, *left_out]))
         rows = list(self._rows.values())
+        units: dict[str, dict[str, str]] = {}
+        for unit, facts in self._units.items():
+            for name, value in facts.items():
+                units.setdefault(name, {})[unit] = value
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
-        facts_by_column: dict[str, dict[str, str]] = defaultdict(dict)
-        for unit, facts in self._facts_by_unit.items():
-            for name, fact in facts.items():
-                facts_by_column[name][unit] = fact
-        for name, facts in facts_by_column.items():
+        for name, facts in units.items():
             # Columns of long texts define no groups of units.
             if all(len(fact) <= LONGEST_LABEL and "\n" not in fact for fact in facts.values()):
                 columns[name] = [facts.get(row["unit_id"], "") for row in rows]
-        table, notes = pd.DataFrame(columns, dtype=str), [how_read, *self.notes, *left_out_notes]
+        table, notes = pd.DataFrame(columns, dtype=str), [how_read, *self.notes, *left_out]
         return Export(table, notes, by_unit=True, left_out=self._left_out)
 
 
@@ -225,14 +215,14 @@ def one_line(value: object) -> str:
 
 
 def label_of(value: object) -> str | None:
-    """Return a text or boolean as a label, without unusable characters; None for other values.
+    """Return a value as a label, without characters that no table can hold; None if it is none.
 
     >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
     ('true', 'yes', None, None)
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _UNUSABLE_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
+    return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
 def rating_columns(metadata: object) -> Record:
@@ -242,37 +232,38 @@ def rating_columns(metadata: object) -> Record:
     {'rater_id': 'ann'}
     """
     metadata = fields_in(metadata)
-    columns = {name: text for name in _METADATA_COLUMNS if (text := text_of(metadata.get(name)))}
+    names = ("rater_id", "rubric", *_EVENHAND_COLUMNS)
+    columns = {name: text for name in names if (text := text_of(metadata.get(name)))}
     if (kind := text_of(metadata.get("rater_kind"))) in RATER_KINDS:
         columns["rater_kind"] = kind
-    if isinstance(texts := metadata.get("probabilities"), dict):
-        probabilities: dict[str, float | None] = dict.fromkeys(texts)
-        for option, text in texts.items():
+    if isinstance(shares := metadata.get("probabilities"), dict):
+        numbers: dict[str, float | None] = dict.fromkeys(shares)
+        for name, share in shares.items():
             with suppress(ValueError):
-                probabilities[option] = float(text_of(text))
-        columns["probabilities"] = json.dumps(probabilities)
+                numbers[name] = float(text_of(share))
+        columns["probabilities"] = json.dumps(numbers)
     return columns
 
 
 def plain_kind(name: str) -> str:
-    """Return the kind of a rater by name, "human" or "model"; "" if the name does not show it.
+    """Return the kind of rater that a name shows, "human" or "model"; "" if it may be either.
 
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
     """
-    if pattern("raters", "human").fullmatch(name):
+    human, model, about = (pattern("raters", part) for part in ("human", "model", "about"))
+    if human.fullmatch(name):
         return "human"
-    is_about_label = pattern("raters", "about").search(name)
-    return "model" if pattern("raters", "model").fullmatch(name) and not is_about_label else ""
+    return "model" if model.fullmatch(name) and not about.search(name) else ""
 
 
 # ---- items --------------------------------------------------------------------------------------
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
-_INPUT_ROLES = {"prompt", "context", "reference"}
-RESPONSES = {*RESPONSE_KEYS, "conversation", "transcript"} - {"text"}
+_INPUTS = {"prompt", "context", "reference"}
+RESPONSES = {*ANSWERED, "conversation", "transcript"} - {"text"}
 """Names of fields with the text to be rated."""
-_NO_SUBJECT = "unknown"
+_UNKNOWN = "unknown"
 _RESERVED_FACTS = re.compile(
     "|".join((*RATINGS_COLUMNS, "subject", "side", *ROLES))
     + r"|epoch|(trace|span|observation|session|run|task)_id"
@@ -284,10 +275,9 @@ _RESERVED_FACTS = re.compile(
 
 @dataclass(frozen=True)
 class ItemTable:
-    """Items to be rated, as a table of texts. `notes` say how the file was read and what was left
-    out. `show` names the columns that raters read (empty: those with usual names), `cluster` the
-    column whose value is shared by items that belong together. `units` are the ids of the items in
-    the file's ratings.
+    """Items as a table of texts. `show` names the columns that raters read (empty: by their names),
+    `cluster` that of items that belong together, `units` the ids of the items in the file's
+    ratings. `notes` say how the file was read and what was left out.
     """
 
     table: pd.DataFrame
@@ -297,24 +287,13 @@ class ItemTable:
     units: tuple[str, ...] = ()
 
 
-class _Item(NamedTuple):
-    """An item to be rated; `item_id` is the tool's id, and `facts` are further columns."""
+class ItemRows(_Collected):
+    """The items of a file by id, with texts named by `ROLES`, or with `fields` by the user."""
 
-    unit: str
-    texts: dict[str, Text]
-    item_id: str
-    subject: str
-    cluster: str
-    facts: dict[str, str]
-
-
-class ItemRows(_Collector):
-    """The items of a file by id. Texts are named by `ROLES`, or by the user with `user_fields`."""
-
-    def __init__(self, source: Source, *, user_fields: bool = False) -> None:
+    def __init__(self, source: Source, *, fields: bool = False) -> None:
         super().__init__(source)
-        self._user_fields = user_fields
-        self._items: dict[str, _Item] = {}
+        self._fields = fields
+        self._items: dict[str, Record] = {}
 
     def add(
         self,
@@ -327,19 +306,20 @@ class ItemRows(_Collector):
         item_id: object = "",
         about: object = None,
     ) -> None:
-        """Add an item, unless it has no response. `unit` is its id in the file's ratings, and
-        `item_id` the tool's id if that differs. `ids` are columns of further ids for export back to
-        the tool, and `about` other facts by column. An item that is repeated, as for each annotator
-        in files of some tools, counts once. Raises InputError if its texts differ.
+        """Add an item: `unit` is its id in the file's ratings, `item_id` that of the tool if it is
+        another, `ids` are columns of further ids for export back to it, `about` other facts.
+
+        An item without a response is left out; one that is repeated, as for each annotator in files
+        of some tools, counts once. Raises InputError where it has other texts then.
         """
         texts = {name: text for name, text in texts.items() if text}
-        if not texts.keys() - (() if self._user_fields else _INPUT_ROLES):
+        if not texts.keys() - (() if self._fields else _INPUTS):
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)
         key = unit_id or f"\n{len(self._items)}"
         if key in self._items:
-            if self._items[key].texts != texts:
+            if self._items[key]["texts"] != texts:
                 raise InputError(
                     f"{self._name}: the id {unit_id[:40]!r} comes twice, with other texts; give "
                     "each item an id of its own, or name one file or run at a time"
@@ -351,70 +331,63 @@ class ItemRows(_Collector):
             if column and label is not None:
                 is_reserved = _RESERVED_FACTS.fullmatch(column)
                 facts[f"metadata_{column}" if is_reserved else column] = label
-        self._items[key] = _Item(
-            unit=unit_id,
-            texts=texts,
-            item_id=one_line(item_id) or unit_id,
-            subject=one_line(subject),
-            cluster=one_line(cluster),
-            facts=facts | {name: one_line(value) for name, value in (ids or {}).items()},
-        )
+        self._items[key] = {
+            "unit": unit_id,
+            "texts": texts,
+            "item_id": one_line(item_id) or unit_id,
+            "about": facts | {name: one_line(value) for name, value in (ids or {}).items()},
+            "subject": one_line(subject),
+            "cluster": one_line(cluster),
+        }
 
     def items(self, how_read: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
-        """Return the items as a table, with `how_read` as its first note. `cluster` and `show`, if
-        the file has them, are those of `ItemTable`. Raises InputError if there is no item.
+        """Return the items as a table, with a first note on how the file was read. `cluster` and
+        `show`, if the file tells them, are those of `ItemTable`. Raises InputError where there is
+        no item.
         """
         notes = [how_read, *self._left_out_notes()]
         items = list(self._items.values())
         if not items:
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
-        columns = self._text_columns([item.texts for item in items])
-        if not self._user_fields:
-            show = list(columns)
-        elif not show and "text" in columns and not RESPONSES & columns.keys():
+        texts = [dict(item["texts"]) for item in items]
+        if not self._fields and any("conversation" in text for text in texts):
+            for text in texts:
+                if "conversation" not in text:
+                    reply = {"role": "assistant", "content": text.pop("response", "")}
+                    text["conversation"] = [*as_messages(text.pop("prompt", "")), reply]
+        # A column is messages for all items, or for none.
+        for name in {name for text in texts for name in text if isinstance(text[name], list)}:
+            role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
+            texts = [text | {name: as_messages(text.get(name, ""), role)} for text in texts]
+        names = list(dict.fromkeys(name for text in texts for name in text))
+        if not self._fields:
+            show = names = sorted(names, key=ROLES.index)
+        elif not show and "text" in names and not RESPONSES & set(names):
             show = ["text"]
-        if all(item.item_id for item in items):
-            columns["item_id"] = [item.item_id for item in items]
-        if any(item.subject for item in items):
-            if count := sum(not item.subject for item in items):
-                notes.append(written("exchange.no_subject", count=count, name=_NO_SUBJECT))
-            columns["subject"] = [item.subject or _NO_SUBJECT for item in items]
-        clusters = [item.cluster or item.item_id for item in items]
-        has_clusters = bool(cluster) and len(set(clusters)) < len(clusters)
+        columns = {name: [cell_of(text.get(name, "")) for text in texts] for name in names}
+        if all(item["item_id"] for item in items):
+            columns["item_id"] = [item["item_id"] for item in items]
+        if any(item["subject"] for item in items):
+            if unknown := sum(not item["subject"] for item in items):
+                notes.append(written("exchange.no_subject", count=unknown, name=_UNKNOWN))
+            columns["subject"] = [item["subject"] or _UNKNOWN for item in items]
+        groups = [item["cluster"] or item["item_id"] for item in items]
+        has_clusters = bool(cluster) and len(set(groups)) < len(groups)
         if has_clusters:
-            columns[cluster] = clusters
-        for name in dict.fromkeys(name for item in items for name in item.facts):
-            columns.setdefault(name, [item.facts.get(name, "") for item in items])
+            columns[cluster] = groups
+        for name in dict.fromkeys(name for item in items for name in item["about"]):
+            columns.setdefault(name, [item["about"].get(name, "") for item in items])
         index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)
         table = pd.DataFrame(columns, index=index, dtype=str)
-        units = tuple(item.unit for item in items)
+        units = tuple(item["unit"] for item in items)
         return ItemTable(table, notes, tuple(show), cluster if has_clusters else "", units)
-
-    def _text_columns(self, texts_of_items: list[dict[str, Text]]) -> dict[str, list[str]]:
-        """Return the texts of all items by column, in the order in which raters read them. If one
-        item has a conversation, all have one. A column is messages for all items or none.
-        """
-        items = [dict(texts) for texts in texts_of_items]
-        if not self._user_fields and any("conversation" in texts for texts in items):
-            for texts in items:
-                if "conversation" not in texts:
-                    reply = {"role": "assistant", "content": texts.pop("response", "")}
-                    texts["conversation"] = [*as_messages(texts.pop("prompt", "")), reply]
-        for name in {name for texts in items for name in texts if isinstance(texts[name], list)}:
-            role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
-            items = [texts | {name: as_messages(texts.get(name, ""), role)} for texts in items]
-        names = list(dict.fromkeys(name for texts in items for name in texts))
-        if not self._user_fields:
-            names.sort(key=ROLES.index)
-        return {name: [cell_of(texts.get(name, "")) for texts in items] for name in names}
 
 
 class Reader(NamedTuple):
-    """The functions that read one format of files. `recognises` returns True for a file of the
-    format, and never raises. `ratings` adds all ratings of a file to the rows, and `items` all
-    items; either may return the table instead. Both raise InputError, one sentence, if the file
-    cannot be read. `has_items` returns True for a file with items; without it, all files of the
-    format have items.
+    """One kind of file. `recognises` returns True for its content, and never raises; `ratings` adds
+    all ratings of a file, `items` all items to rate, or either returns a table. Both raise
+    InputError, one sentence, where they cannot be read. `has_items` returns True for a file with
+    items, where not every file of the kind has some.
     """
 
     recognises: Callable[[Source], bool]
@@ -424,16 +397,14 @@ class Reader(NamedTuple):
 
 
 def has_fields(
-    tool: str, kind: str = "ratings", *, parquet: bool = False
+    tool: str, kind: str = "ratings", *, in_tables: bool = False
 ) -> Callable[[Source], bool]:
-    """Return a function that recognises files by the fields of their first record, those of this
-    `kind` of the tool in `TOOLS`; with `parquet` also by the columns of a Parquet file.
-    """
+    """Return a function that recognises files by the fields of their first record."""
     names = {*TOOLS[tool][kind]}
-    return lambda source: names <= {*((parquet and source.parquet_columns) or source.first_record)}
+    return lambda source: names <= {*((in_tables and source.columns) or source.first)}
 
 
-def user_texts(fields: object) -> dict[str, Text]:
+def users_fields(fields: object) -> dict[str, Text]:
     """Return the fields of a task, which a user of the tool named, as texts or messages by name."""
     texts: dict[str, Text] = {}
     for name, value in fields_in(fields).items():

@@ -1,8 +1,8 @@
-"""A file or folder from a user (`Source`), read once and within limits of size, whatever it holds.
+"""A file or folder from a user (`Source`), read once and within bounds whatever it holds: the sizes
+that the members of a ZIP archive declare are not trusted.
 
-After it come functions for the values in such files (JSON, lists of records, ZIP archives). The
-last part finds the texts that raters read, such as prompt and response, in a tool's record of a
-model's answer (`texts_of`).
+Then come the values in such files (JSON, records in lists and pages, archives), and last the texts
+that raters read, such as prompt and response, in a tool's record of an answer (`texts_of`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from evenhand.study.tables import formats
 from evenhand.texts import table_of
 
 MOST_BYTES = formats.MOST_JSON
-"""The size in bytes up to which a file is read at once; a larger table is read in pieces."""
-_HEAD_BYTES = 4096
-_LONGEST_LINE = 1024**2  # bytes of the first line of a JSONL file, at most
-_CAMEL_CASE_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
+_HEAD = 4096
+_LONGEST_LINE = 1024**2
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 MOST_UNPACKED = 1024**3
 """Bytes that all members of an archive may hold together."""
-_MOST_MEMBERS = 200_000  # members of an archive that are listed; more are not looked at
-_MEMBER_SIGNATURE = b"PK\x03\x04"
+_MOST_MEMBERS = 200_000
+_STORED, _DEFLATED, _ZSTD = 0, 8, 93
+_ENCRYPTED = 0x1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """The header of a member: its signature, and the lengths of its name and its extra field."""
-_STORED, _DEFLATED, _ZSTD = 0, 8, 93  # compression methods of a ZIP archive's members, by number
-_ENCRYPTED_FLAG = 0x1
 
 
 class Numeral(str):
@@ -46,23 +45,22 @@ class Numeral(str):
     __slots__ = ()
 
 
-_DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
-Record = dict[str, Any]  # a JSON object, or a row of a table by column
+Record = dict[str, Any]
 TOOLS = table_of("evenhand.exchange.readers", "tools.toml")
 """The names of other tools' fields, by tool."""
 
 
 @cache
 def pattern(tool: str, name: str) -> re.Pattern[str]:
-    """Compile a pattern of `TOOLS`, in which {NAME} stands for another pattern of the tool."""
-    patterns = TOOLS[tool]
-    text = re.sub(r"\{([a-z]+)\}", lambda field: str(patterns[field[1]]), patterns[name])
+    """Return a pattern of `TOOLS`, in which {NAME} stands for another one of the tool."""
+    parts = TOOLS[tool]
+    text = re.sub(r"\{([a-z]+)\}", lambda part: str(parts[part[1]]), parts[name])
     return re.compile(text.replace("\n", ""), re.IGNORECASE)
 
 
 class Source:
-    """A file or folder, read when its content is first used; only `records` raises an error. With
-    `several`, an answer may be a list of labels. `sheet` names the sheet to read of a workbook.
+    """A path and its content, read when it is first used; only `records` raises an error. With
+    `several` an answer may be a list of labels; `sheet` names the one to read of a workbook.
     """
 
     def __init__(self, path: Path, *, several: bool = False, sheet: str = "") -> None:
@@ -77,12 +75,12 @@ class Source:
         if not self.path.is_file():
             return b""
         with self.path.open("rb") as file:
-            return file.read(_HEAD_BYTES)
+            return file.read(_HEAD)
 
     @cached_property
     def archive(self) -> Archive | None:
-        """The file as a ZIP archive; None if it is not one, or is too large to be opened."""
-        if not self.head.startswith(_MEMBER_SIGNATURE) or self.path.stat().st_size > MOST_UNPACKED:
+        """The ZIP archive that the file is; None if it is none, or too large to be opened."""
+        if not self.head.startswith(b"PK\x03\x04") or self.path.stat().st_size > MOST_UNPACKED:
             return None
         try:
             return Archive(self.path.read_bytes(), self.name)
@@ -91,14 +89,14 @@ class Source:
 
     @cached_property
     def _first_value(self) -> tuple[object, bool]:
-        """The JSON value that the file begins with, or None, and True if it is the whole file."""
-        head = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not head.startswith((b"{", b"[")):
+        """The JSON value that the file begins with, or None, and True if it is all of the file."""
+        plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if plain[:1] not in (b"{", b"["):
             return None, False
         try:
-            if head.startswith(b"{") and (value := self._first_line()) is not None:
+            if plain.startswith(b"{") and (value := self._first_line()) is not None:
                 return value, False
-            if self._is_too_large:
+            if self._too_large:
                 return None, False
             text = self.path.read_bytes().decode("utf-8-sig").strip()
             value, end = _DECODER.raw_decode(text)
@@ -107,14 +105,14 @@ class Source:
         return value, end == len(text)
 
     @property
-    def _is_too_large(self) -> bool:
+    def _too_large(self) -> bool:
         return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
-        """Parse the first of several lines, without reading the whole file; None if not JSON."""
+        """Return the JSON value on the first of several lines, without reading the whole file."""
         with self.path.open("rb") as file:
             line = file.readline(_LONGEST_LINE)
-            if not (line.endswith(b"\n") and file.read(_HEAD_BYTES).strip()):
+            if not (line.endswith(b"\n") and file.read(_HEAD).strip()):
                 return None
         try:
             return _DECODER.decode(line.decode("utf-8-sig").strip())
@@ -122,8 +120,8 @@ class Source:
             return None
 
     @cached_property
-    def csv_columns(self) -> list[str]:
-        """The names of the columns of a CSV or TSV file; [] for any other file."""
+    def header(self) -> list[str]:
+        """The names of the columns of a CSV or TSV file; none of any other."""
         if self.path.suffix.casefold() not in formats.DELIMITED or self._first_value != (
             None,
             False,
@@ -138,22 +136,22 @@ class Source:
     @property
     def document(self) -> object:
         """The file as one JSON value; None if it is not one."""
-        value, is_whole_file = self._first_value
-        return value if is_whole_file else None
+        value, is_whole = self._first_value
+        return value if is_whole else None
 
     @property
-    def first_record(self) -> Record:
-        """The first object of a JSON or JSONL file; the columns of a CSV file, without values."""
-        if self.csv_columns:
-            return dict.fromkeys(self.csv_columns, "")
+    def first(self) -> Record:
+        """The first object of a JSON or JSONL file, or the columns of a CSV file without values."""
+        if self.header:
+            return dict.fromkeys(self.header, "")
         value, _ = self._first_value
         if isinstance(value, list):
             value = next(iter(objects(value)), None)
         return fields_in(value)
 
     @cached_property
-    def parquet_columns(self) -> list[str]:
-        """The names of the columns of a Parquet file; [] for any other file."""
+    def columns(self) -> list[str]:
+        """The names of a Parquet file's columns; empty for any other file."""
         if not self.head.startswith(b"PAR1") or not formats.has_small_footer(self.path):
             return []
         try:
@@ -162,26 +160,32 @@ class Source:
             return []
 
     def records(self, columns: Sequence[str] = ()) -> list[Record]:
-        """Return all objects of a JSON list or a JSONL file, or the rows of a CSV file. With
-        `columns`, return these columns of the rows of a Parquet file, with numbers as texts. Raises
+        """Return all objects of a JSON list or of a JSONL file, or the rows of a CSV file; with
+        `columns` the rows of a Parquet file, in which numbers are texts at any depth. Raises
         InputError for a file that is damaged, or too large to be read at once.
         """
         if columns:
-            if self._is_too_large:
+            if self._too_large:
                 raise InputError(
                     f"{self.name} is too large; write the columns that count to a CSV file"
                 )
             with readable(self.name):
                 formats.check_parquet(self.path)
-                typed_rows = pq.read_table(self.path, columns=list(columns)).to_pylist()
-            return [map_leaves(row, number_as_text) for row in typed_rows]
-        if self.csv_columns:
+                typed = pq.read_table(self.path, columns=list(columns)).to_pylist()
+            return [map_leaves(row, number_as_text) for row in typed]
+        if self.header:
             rows = formats.read_table(self.path).to_dict("records")
-            return [{str(name): _csv_value(row[name]) for name in row} for row in rows]
-        value, is_whole_file = self._first_value
-        if is_whole_file:
+            return [
+                {  # an object or a list is written as JSON
+                    str(name): from_json(cell) if cell[:1] in ("{", "[") else cell
+                    for name, cell in row.items()
+                }
+                for row in rows
+            ]
+        value, is_whole = self._first_value
+        if is_whole:
             return objects(value if isinstance(value, list) else [value])
-        if self._is_too_large:
+        if self._too_large:
             raise InputError(
                 f"{self.name} is too large for an export of a tool (at most "
                 f"{MOST_BYTES // 1024**2:,} MB); split it by its lines"
@@ -189,14 +193,9 @@ class Source:
         return records_in(self.path.read_bytes(), self.name)
 
 
-def _csv_value(cell: str) -> object:
-    """Return a cell of a CSV file, in which objects and lists are written as JSON."""
-    return from_json(cell) if cell[:1] in ("{", "[") else cell
-
-
 @contextmanager
 def readable(subject: str, advice: str = "") -> Iterator[None]:
-    """Turn a library's error on a damaged file into InputError about `subject`, with `advice`."""
+    """Raise InputError for a library's error on a damaged file, from `subject` to `advice`."""
     try:
         yield
     except InputError:
@@ -206,25 +205,25 @@ def readable(subject: str, advice: str = "") -> Iterator[None]:
 
 
 def parse_json(content: bytes, name: str) -> object:
-    """Parse JSON, with numbers as texts. Raises InputError, with the reason, if it is invalid."""
-    reason = "it is nested too deeply"
+    """Parse JSON, with numbers as texts. Raises InputError where it cannot be read."""
+    why = "it is nested too deeply"
     try:
         text = content.decode("utf-8-sig").strip()
         value, end = _DECODER.raw_decode(text)
         if end == len(text):
             return value
-        reason = f"more follows at character {end + 1}"
+        why = f"more follows at character {end + 1}"
     except json.JSONDecodeError as fault:
-        reason = f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"
+        why = f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"
     except UnicodeDecodeError:
-        reason = "it is not UTF-8"
+        why = "it is not UTF-8"
     except (ValueError, RecursionError):
         pass
-    raise InputError(f"{name} cannot be read as JSON ({reason})")
+    raise InputError(f"{name} cannot be read as JSON ({why})")
 
 
 def from_json(value: object) -> object:
-    """Parse a text that is JSON, as some tools store values; return other values unchanged."""
+    """Return the value of a text that is JSON, as some tools keep values; others as they are."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
     try:
@@ -241,21 +240,17 @@ def records_in(content: bytes, name: str) -> list[Record]:
 
 
 def objects(value: object) -> list[Record]:
-    """Return the JSON objects in a list, leaving out its other values; [] if it is not a list."""
+    """Return the objects in a list; none where the value is no list."""
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def unpaged(records: list[Record], page_keys: Sequence[str], record_key: str = "") -> list[Record]:
-    """Return records, with each page replaced by the records in its list under a page key. A record
-    that has `record_key` is not a page, whatever else it has.
-    """
+def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
+    """Return records, with those in pages under one of `names`; one with `whole` is no page."""
     unpaged_records = []
     for record in records:
-        pages = [record[key] for key in page_keys if isinstance(record.get(key), list)]
-        if pages and not (record_key and record_key in record):
-            unpaged_records += unpaged(objects(pages[0]), page_keys, record_key)
-        else:
-            unpaged_records.append(record)
+        inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
+        is_page = inner is not None and not (whole and whole in record)
+        unpaged_records += unpaged(objects(inner), names, whole) if is_page else [record]
     return unpaged_records
 
 
@@ -267,22 +262,22 @@ def get_in(record: object, *path: str) -> Any:
 
 
 def fields_in(value: object) -> Record:
-    """Return the value if it is a JSON object, else an empty object."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def unwrap(value: object) -> object:
-    """Return the only value of a list of one; return anything else unchanged."""
+    """Return the value of a list that has just one; anything else as it is."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def snake_case(record: Record) -> Record:
-    """Return a record with its keys in snake case, such as `traceId` as `trace_id`."""
-    return {_CAMEL_CASE_BORDER.sub("_", name).lower(): value for name, value in record.items()}
+    """Return a record with its names in small letters and underscores."""
+    return {_BETWEEN_WORDS.sub("_", name).lower(): value for name, value in record.items()}
 
 
 def text_of(value: object) -> str:
-    """Return a text or a number as text; "" for any other value.
+    """Return a text or a number as text; "" for anything else.
 
     >>> text_of(Numeral("01")), text_of("ann"), text_of(1), text_of(True), text_of(["ann"])
     ('01', 'ann', '1', '', '')
@@ -292,20 +287,20 @@ def text_of(value: object) -> str:
 
 
 def first_text(*values: object) -> str:
-    """Return the first value that is a number or a text that is not empty, as text; else ""."""
+    """Return the first value that is a text, not empty, or a number, as text; else ""."""
     return next(filter(None, map(text_of, values)), "")
 
 
 def label_cell(value: object) -> str:
-    """Return a cell of a typed table (text, number, date or boolean) as the text of a label."""
+    """Return a cell of a typed table as a label: a text, a number, a date, true or false."""
     return str(value).lower() if isinstance(value, bool) else formats.cell_text(value)
 
 
+_DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
+
+
 class Archive:
-    """A ZIP archive, whose members are read by name, one at a time. The sizes that it declares are
-    not trusted: what members unpack to is counted. Unlike Python's zipfile before version 3.14, it
-    reads members that are compressed with Zstandard.
-    """
+    """A ZIP archive with member `names`, read one at a time, also of Zstandard (method 93)."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._content = content
@@ -317,13 +312,13 @@ class Archive:
         self.names = list(self._members)
 
     def limit_bytes(self, limit: int) -> None:
-        """Set how many bytes all members that are read from now on may unpack to together."""
+        """Limit the members that are read from now on to this number of bytes together."""
         self._limit = self._bytes_left = limit
 
     def read(self, name: str) -> bytes:
-        """Return a member's content. Raises InputError if it is damaged, encrypted or too large."""
+        """Return a member's content. Raises InputError where it is damaged, or too large."""
         member = self._members[name]
-        if member.flag_bits & _ENCRYPTED_FLAG:
+        if member.flag_bits & _ENCRYPTED:
             raise InputError(
                 f"{self._name} is encrypted; unpack it, and pack it without a password"
             )
@@ -338,107 +333,101 @@ class Archive:
         return content
 
     def _unpacked(self, member: zipfile.ZipInfo) -> bytes:
-        """Unpack a member, up to one byte more than may be read, which shows it is too large."""
+        """Return a member's content, of one that is too large a byte more than may be read."""
         offset = member.header_offset
         signature, name_length, extra_length = _LOCAL_HEADER.unpack_from(self._content, offset)
-        if signature != _MEMBER_SIGNATURE:
+        if signature != b"PK\x03\x04":
             raise ValueError("no member begins here")
         start = offset + _LOCAL_HEADER.size + name_length + extra_length
         packed = self._content[start : start + member.compress_size]
-        most_bytes = self._bytes_left + 1
+        size = self._bytes_left + 1
         if member.compress_type == _STORED:
-            return packed[:most_bytes]
+            return packed[:size]
         if member.compress_type == _DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most_bytes)
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)
         if member.compress_type == _ZSTD:
             with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-                return bytes(stream.read(most_bytes))
+                return bytes(stream.read(size))
         raise ValueError("an unknown compression")
 
 
-def map_leaves(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return a value with `convert` applied to the values in its lists and objects at any depth."""
+def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a value with `leaf` applied to each value in its lists and objects, at any depth."""
     if isinstance(value, list):
-        return [map_leaves(part, convert) for part in value]
+        return [map_leaves(part, leaf) for part in value]
     if isinstance(value, dict):
-        return {name: map_leaves(part, convert) for name, part in value.items()}
-    return convert(value)
+        return {name: map_leaves(part, leaf) for name, part in value.items()}
+    return leaf(value)
 
 
 def number_as_text(value: Any) -> Any:
-    """Return a number or a date of a typed table as a `Numeral`; other values unchanged."""
-    if value is None or isinstance(value, (list, dict, bool, str)):
-        return value
-    return Numeral(formats.cell_text(value))
+    """Return a number or a date of a typed table as text; other values as they are."""
+    is_other = isinstance(value, (list, dict, bool, str)) or value is None
+    return value if is_other else Numeral(formats.cell_text(value))
 
 
 # ---- texts that raters read ---------------------------------------------------------------------
 
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
-_KEYS = TOOLS["texts"]
-PROMPT_KEYS, RESPONSE_KEYS = _KEYS["prompt"], _KEYS["response"]
-CONTEXT_KEYS, REFERENCE_KEYS = _KEYS["context"], _KEYS["reference"]
+_NAMES = TOOLS["texts"]
+ASKED, ANSWERED = _NAMES["asked"], _NAMES["answered"]
+CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
 """Keys of inputs and outputs by what they hold, the plainest first."""
-_REPLY_KEYS, _REPLY_SIGNATURE = set(_KEYS["reply_fields"]), set(_KEYS["reply_signature"])
-_TEXT_PARTS, _THOUGHT_PARTS = set(_KEYS["text_parts"]), set(_KEYS["thought_parts"])
-_REPLY_LISTS, _BEDROCK_REPLY_LISTS = _KEYS["reply_lists"], _KEYS["bedrock_reply_lists"]
-_BEDROCK_REPLY_KEYS = {"outputText", "stop_reason"}
 _LANGUAGE_MODEL = pattern("texts", "language_model")
-_MOST_LAYERS = 8  # how many layers of lists and objects around a text are removed
-_NOT_IN_TEXT = re.compile("[\0\ud800-\udfff]")
+_OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
+_SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
+_DEEPEST = 8
+"""Layers of wrapping that are looked through."""
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that no text of a study can hold."""
 
 
 def texts_of(
     inputs: object, outputs: object, *, context: object = None, expected: object = None
 ) -> dict[str, Text]:
-    """Return the texts of a model's answer by name, from the input and output that a tool recorded.
-    The names are `prompt`, `context`, `reference` and `response`; texts that are missing are left
-    out. If the answer is more than one text, such as calls of tools, there is a `conversation` in
-    place of prompt and response.
+    """Return the texts of an answer by name: `prompt`, `context`, `reference` and `response`, those
+    that there are, from its input and output. Where the answer is more than one text, such as calls
+    of tools, `conversation` takes the place of prompt and response.
     """
     if context is None:
-        context = _first_filled(inputs, CONTEXT_KEYS)
+        context = _under(inputs, CONTEXT)
     if context is None:
-        context = _first_filled(outputs, CONTEXT_KEYS)
+        context = _under(outputs, CONTEXT)
     if expected is None:
-        expected = _first_filled(inputs, REFERENCE_KEYS)
-    prompt, response = text_in(inputs, PROMPT_KEYS), text_in(outputs, RESPONSE_KEYS)
-    texts: dict[str, Text] = {"context": documents_text(context), "reference": cell_of(expected)}
+        expected = _under(inputs, EXPECTED)
+    prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED)
+    texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):
-        history = as_messages(prompt)
-        # Some tools store the whole history as the answer.
-        has_history = response[: len(history)] == history
-        texts["conversation"] = response if has_history else history + response
+        asked = as_messages(prompt)
+        # Some tools keep the whole history as the answer.
+        texts["conversation"] = response if response[: len(asked)] == asked else asked + response
     else:
         texts |= {"prompt": prompt, "response": response}
     return {name: text for name, text in texts.items() if text}
 
 
-def text_in(value: object, keys: Collection[str]) -> Text:
-    """Return the text of an input or output, without the lists and objects around it.
+def text_in(value: object, names: Collection[str]) -> Text:
+    """Return the text of an input or output without what a tool wraps around it, under one of these
+    names; messages where they are more than one text; JSON for any other form.
 
-    In an object, the text is under one of `keys`. Return messages if there is more than one text,
-    and JSON for a value of any other form.
-
-    >>> text_in({"question": "Why?", "top_k": Numeral("3")}, PROMPT_KEYS)
+    >>> text_in({"question": "Why?", "top_k": Numeral("3")}, ASKED)
     'Why?'
-    >>> text_in([{"role": "user", "content": "Why?"}], PROMPT_KEYS)
+    >>> text_in([{"role": "user", "content": "Why?"}], ASKED)
     'Why?'
-    >>> text_in({"a": "x", "b": Numeral("1")}, PROMPT_KEYS)
+    >>> text_in({"a": "x", "b": Numeral("1")}, ASKED)
     '{"a": "x", "b": 1}'
     """
-    for _ in range(_MOST_LAYERS):
+    for _ in range(_DEEPEST):
         value = _reply_in(value)
         if (messages := messages_in(value)) is not None:
-            message = messages[0]
-            is_one_text = len(messages) == 1 and isinstance(message["content"], str)
-            is_plain = "tool_calls" not in message and message["role"] != "system"
-            return message["content"] if is_one_text and is_plain else messages
+            first = messages[0]
+            is_one_text = len(messages) == 1 and isinstance(first["content"], str)
+            is_spoken = "tool_calls" not in first and first["role"] != "system"
+            return first["content"] if is_one_text and is_spoken else messages
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
-        elif isinstance(value, dict) and (key := _text_key(value, keys)):
+        elif isinstance(value, dict) and (key := _key_of(value, names)):
             value = value[key]
         else:
             break
@@ -446,9 +435,8 @@ def text_in(value: object, keys: Collection[str]) -> Text:
 
 
 def value_at(record: object, path: str) -> Any:
-    """Return the value at a path of names with dots between them; None if there is none.
-
-    A key may be one name, or several with dots between them. Objects may be stored as JSON.
+    """Return the value at a path of names, each of which may be a key or a part of a longer one,
+    through objects that are kept as JSON; None where the path leads nowhere.
 
     >>> value_at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
     'm'
@@ -458,73 +446,72 @@ def value_at(record: object, path: str) -> Any:
         return record[path]
     parts = path.split(".")
     for count in range(1, len(parts)):
-        key, inner_path = ".".join(parts[:count]), ".".join(parts[count:])
-        if key in record and (value := value_at(record[key], inner_path)) is not None:
+        head, rest = ".".join(parts[:count]), ".".join(parts[count:])
+        if head in record and (value := value_at(record[head], rest)) is not None:
             return value
-    prefix = f"{path}."
-    return {key[len(prefix) :]: record[key] for key in record if key.startswith(prefix)} or None
+    start = f"{path}."
+    return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
 
 
 def first_at(record: object, paths: Iterable[str]) -> Any:
-    """Return the first value at one of these paths that is not None or ""; else None."""
+    """Return the first value at one of these paths that is not missing or empty; else None."""
     values = (value_at(record, path) for path in paths)
     return next((value for value in values if value not in (None, "")), None)
 
 
 def name_at(record: object, paths: Iterable[str]) -> str:
-    """Return the first text or number at one of these paths, as text; "" if there is none."""
+    """Return the first name or number at one of these paths; "" where there is none."""
     return next((name for path in paths if (name := text_of(value_at(record, path)))), "")
 
 
-def documents_text(value: object) -> str:
+def documents(value: object) -> str:
     """Return retrieved documents as one text, with blank lines between them.
 
-    >>> documents_text([{"page_content": "One."}, "Two."])
+    >>> documents([{"page_content": "One."}, "Two."])
     'One.\\n\\nTwo.'
     """
-    if isinstance(value, dict):
-        context = _first_filled(value, CONTEXT_KEYS)
-        value = value if context is None else context
-    documents: list[Any] = value if isinstance(value, list) else [value]
+    if isinstance(value, dict) and (context := _under(value, CONTEXT)) is not None:
+        value = context
+    parts: list[Any] = value if isinstance(value, list) else [value]
     texts = []
-    for document in documents:
-        for _ in range(_MOST_LAYERS):
-            key = next((name for name in _KEYS["document"] if get_in(document, name)), "")
-            document = document[key] if key else document
-        texts.append(cell_of(document))
+    for part in parts:
+        for _ in range(_DEEPEST):
+            key = next((name for name in _NAMES["document"] if get_in(part, name)), "")
+            part = part[key] if key else part
+        texts.append(cell_of(part))
     return "\n\n".join(filter(None, texts))
 
 
 def messages_in(value: object) -> list[Record] | None:
-    """Return the messages in a value, as OpenAI writes them; None if it is not messages."""
+    """Return the messages of a value, in one form for all libraries; None if it has none."""
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list) or not value:
         return None
-    messages = [message for part in value if (message := _message(part))]
-    return messages if len(messages) == len(value) else None
+    messages = [_message(part) for part in value]
+    return [message for message in messages if message] if all(messages) else None
 
 
 def as_messages(text: Text, role: str = "user") -> list[Record]:
-    """Return a text as a list with one message of this role; return messages unchanged."""
+    """Return a text as a list with one message of this role; messages as they are."""
     if isinstance(text, list):
         return text
     return [{"role": role, "content": text}] if text else []
 
 
 def _message(value: object) -> Record | None:
-    """Return a message as OpenAI writes it, with role and content; None if it is not a message."""
+    """Return a message as OpenAI writes it: role, content, and perhaps name and calls of tools."""
     if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
-        path = value.get("id")  # in LangChain's form: ["langchain", ..., "HumanMessage"]
+        path = value.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
         class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
         role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
         value = {"type": role} | kwargs
     if not isinstance(value, dict):
         return None
     role = text_of(value.get("role") or value.get("from") or value.get("type"))
-    has_role = "role" in value or "from" in value or role in _KEYS["roles"]
-    calls = [_tool_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
-    content = value.get("content", value.get("parts", value.get("value")))  # "parts": Google
+    has_role = "role" in value or "from" in value or role in _NAMES["types"]
+    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
+    content = value.get("content", value.get("parts", value.get("value")))  # Google's: parts
     if not has_role or not role or (content is None and not calls):
         return None
     message = {"role": role, "content": _content(content)}
@@ -534,23 +521,23 @@ def _message(value: object) -> Record | None:
 
 
 def _content(content: object) -> object:
-    """Return the text of a message's content without thoughts, or its parts if one is no text."""
+    """Return the content of a message, without thinking: its text, or else its parts."""
     if not isinstance(content, list):
-        return "" if content is None else map_leaves(content, _as_number)
+        return "" if content is None else map_leaves(content, _number)
     parts = [
         part
         for part in content
-        if text_of(get_in(part, "type")) not in _THOUGHT_PARTS
+        if text_of(get_in(part, "type")) not in _THOUGHT
         and not (get_in(part, "thought") or get_in(part, "reasoningContent"))
     ]
-    types = {text_of(part.get("type")) or "text" for part in objects(parts)}
-    if types <= _TEXT_PARTS:
-        texts = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
-        return "\n".join(filter(None, map(text_of, texts)))
-    return map_leaves(parts, _as_number)
+    kinds = {text_of(get_in(part, "type")) or "text" for part in parts if isinstance(part, dict)}
+    if kinds <= _SPOKEN:
+        spoken = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
+        return "\n".join(filter(None, map(text_of, spoken)))
+    return map_leaves(parts, _number)
 
 
-def _tool_call(call: Record) -> Record:
+def _call(call: Record) -> Record:
     """Return a call of a tool as OpenAI writes it; Inspect and LangChain have other names."""
     function = call.get("function")
     if isinstance(function, dict):
@@ -562,10 +549,9 @@ def _tool_call(call: Record) -> Record:
 
 
 def reply_text(cell: str) -> str:
-    """Return the text in a cell that holds a provider's reply as JSON; other cells unchanged.
-
-    So annotators do not see the model and the cost. A reply is recognised by fields that only
-    replies have.
+    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
+    the model and the cost are not for annotators. A reply is recognised by fields that no other
+    data has.
 
     >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
     'Hi'
@@ -573,45 +559,44 @@ def reply_text(cell: str) -> str:
     value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
     if not isinstance(value, dict):
         return cell
-    has_reply = _REPLY_KEYS & value.keys() and _text_key(value, RESPONSE_KEYS) in RESPONSE_KEYS
+    has_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED
     if _reply_in(value) is value and not has_reply:
         return cell
     lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
-    replies = [records[0] for records in lists if records]
-    is_from_provider = (
-        bool(_REPLY_SIGNATURE & value.keys())
+    firsts = [replies[0] for replies in lists if replies]
+    is_signed = (
+        bool(_SIGNATURE & value.keys())
         or isinstance(value.get("usage"), dict)
         or _LANGUAGE_MODEL.match(text_of(value.get("model")))
         or text_of(value.get("object")).startswith(("chat.completion", "text_completion"))
-        or any(
-            _REPLY_SIGNATURE & reply.keys() or get_in(reply, "content", "parts")
-            for reply in replies
-        )
+        or any(_SIGNATURE & first.keys() or get_in(first, "content", "parts") for first in firsts)
         or (isinstance(value.get("generations"), list) and "meta" in value)
     )
-    return (cell_of(text_in(value, RESPONSE_KEYS)) if is_from_provider else "") or cell
+    return (cell_of(text_in(value, ANSWERED)) if is_signed else "") or cell
 
 
 def _reply_in(value: object) -> object:
-    """Return the first reply in a provider's or LangChain's result; other values unchanged."""
+    """Return the first reply in a provider's or LangChain's result; other values as they are."""
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
-        return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT_PARTS]
-    for name in (*_REPLY_LISTS, *_BEDROCK_REPLY_LISTS):
-        reply = value.get(name)
-        while isinstance(reply, list) and reply:
-            reply = reply[0]
-        if isinstance(reply, dict) and name == "candidates":
-            content = reply.get("content")
+        return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT]
+    for name in ("choices", "generations", "candidates", "results", "outputs"):
+        is_of_replies = name not in ("results", "outputs")  # names in other data, too
+        first = value.get(name)
+        while isinstance(first, list) and first:
+            first = first[0]
+        if isinstance(first, dict) and name == "candidates":
+            content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        if isinstance(reply, dict) and (name in _REPLY_LISTS or _BEDROCK_REPLY_KEYS & reply.keys()):
-            return reply.get("message") or reply.get("text") or reply.get("outputText")
-        if reply == [] and name in _REPLY_LISTS:
+        is_reply = is_of_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
+        if isinstance(first, dict) and is_reply:
+            return first.get("message") or first.get("text") or first.get("outputText")
+        if isinstance(first, list) and is_of_replies:
             return None
     for message in (get_in(value, "output", "message"), value.get("message")):
-        if isinstance(message, dict) and "role" in message and _REPLY_KEYS & value.keys():
+        if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
             return message
     if value.get("type") == "message" and "role" in value:
         return {"role": value["role"], "content": value.get("content")}
@@ -619,7 +604,7 @@ def _reply_in(value: object) -> object:
 
 
 def _response_part(part: Record) -> Record:
-    """Return a part of a result of OpenAI's Responses API as a message."""
+    """Return a part of a response of OpenAI as a message, a call of a tool as one by itself."""
     if part.get("type") == "function_call":
         return {"role": "assistant", "content": "", "tool_calls": [part]}
     if part.get("type") == "message":
@@ -627,44 +612,45 @@ def _response_part(part: Record) -> Record:
     return {"role": "assistant", "content": [{"type": text_of(part.get("type"))}]}
 
 
-def _text_key(value: Record, keys: Collection[str]) -> str:
-    """Return the key of the text in an object; "" if several keys may hold it."""
-    filled_keys = [
-        key
-        for key, part in value.items()
+def _key_of(value: Record, names: Collection[str]) -> str:
+    """Return the key of the text in an object, or "" where several keys may hold it."""
+    filled = [
+        name
+        for name, part in value.items()
         if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))
     ]
-    candidates = [key for key in filled_keys if key in keys]
-    other_keys = {"role", "type", *CONTEXT_KEYS, *REFERENCE_KEYS, *_KEYS["settings"], *_REPLY_KEYS}
-    if keys is RESPONSE_KEYS:  # an output may repeat its input
-        other_keys.update(PROMPT_KEYS)
-    if len(candidates) == 1 and other_keys.issuperset({*filled_keys} - {*candidates}):
+    candidates = [name for name in filled if name in names]
+    without_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
+    if names is ANSWERED:  # an output may repeat its input
+        without_text.update(ASKED)
+    if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
         return candidates[0]
-    return filled_keys[0] if len(filled_keys) == 1 == len(value) else ""
+    return filled[0] if len(filled) == 1 == len(value) else ""
 
 
-def _first_filled(value: object, keys: Collection[str]) -> object:
-    """Return the first filled value under one of these keys, looking into wrapping objects."""
-    for _ in range(_MOST_LAYERS):
-        filled = [part for part in fields_in(value).values() if part]
-        if len(filled) != 1 or not isinstance(filled[0], dict):
+def _under(value: object, names: Collection[str]) -> object:
+    """Return the first filled value under one of these keys, also in wrapping objects, or None."""
+    for _ in range(_DEEPEST):
+        inner = [part for part in value.values() if part] if isinstance(value, dict) else []
+        if len(inner) != 1 or not isinstance(inner[0], dict):
             break
-        value = filled[0]
-    fields = fields_in(value)
-    return next((fields[key] for key in keys if fields.get(key)), None)
+        value = inner[0]
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if value.get(name)), None)
 
 
 def cell_of(value: object) -> str:
-    """Return a value as a cell of a table: text that a study can hold, JSON if it is not text."""
+    """Return a value as a cell: text that a study can hold, JSON for other values."""
     if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):
-        value = json.dumps(map_leaves(value, _as_number), ensure_ascii=False)
-    return _NOT_IN_TEXT.sub("\ufffd", value)
+        value = json.dumps(map_leaves(value, _number), ensure_ascii=False)
+    return _NO_TEXT.sub("\ufffd", value)
 
 
-def _as_number(value: Any) -> Any:
-    """Return a `Numeral` as a number; other values unchanged."""
+def _number(value: Any) -> Any:
+    """Return a number that was kept as text as a number; other values as they are."""
     try:
         return json.loads(value) if isinstance(value, Numeral) else value
     except ValueError:  # more digits than Python reads, or a date of a typed table
