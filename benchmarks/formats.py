@@ -65,9 +65,7 @@ MADE = {
     "opik.json": "classes of opik 2.2.122, `search_traces`",
     "weave.jsonl": "feedback as weave 0.54.0 sends it, `get_calls`",
     "braintrust.json": "scores of braintrust 0.47.0, `Eval`, in rows as its types have them",
-    "openai_evals.jsonl": "evals 3.0.1.post1, its recorder, `match`",
     "samples_fair.jsonl": "lm_eval 0.4.13, `--log_samples`, with choices",
-    "lighteval.parquet": "lighteval 0.13.0, details, with choices",
     "mt_bench.jsonl": "by hand, columns of lmsys/mt_bench_human_judgments",
     "nested.json": "by hand, items by id with lists of answers",
     f"{WITH_TEXTS}inspect.eval": "inspect_ai 0.3.285, two epochs",
@@ -84,8 +82,6 @@ MADE = {
     f"{WITH_TEXTS}opik_trace.json": "classes of opik 2.2.122, `opik export`",
     f"{WITH_TEXTS}weave.json": "calls in the form of weave 0.54.0, `to_dict`",
     f"{WITH_TEXTS}braintrust.jsonl": "scores of braintrust 0.47.0, `Eval`, rows alone",
-    f"{WITH_TEXTS}openai_evals.jsonl": "evals 3.0.1.post1, its recorder, model-graded",
-    f"{WITH_TEXTS}lighteval.parquet": "lighteval 0.13.0, details, with a judge",
     f"{WITH_TEXTS}batch.jsonl": f"{BY_HAND} (OpenAI's batch, requests and responses)",
 }
 """Each file, and the tool that made it."""

@@ -1,6 +1,6 @@
-"""Readers of logs of evaluations by code or by a model: the benchmarks Inspect,
-lm-evaluation-harness, lighteval and OpenAI's evals, and promptfoo, DeepEval and Braintrust, which
-evaluate applications. Each has a section; `READERS`, at the end, has them by name.
+"""Readers of logs of evaluations by code or by a model: the benchmarks Inspect and
+lm-evaluation-harness, and promptfoo, DeepEval and Braintrust, which evaluate applications. Each has
+a section; `READERS`, at the end, has them by name.
 
 A model under test that chooses among few options is a rater, and gold answers an adjudicator's.
 """
@@ -295,106 +295,6 @@ def _generated(sample: Record) -> list[str]:
     return [text for text in texts if type(text) is str and text]
 
 
-# ---- lighteval ----------------------------------------------------------------------------------
-# The details of a task (`--save-details`, `details_TASK_TIME.parquet`).
-_COLUMNS = TOOLS["lighteval"]["ratings"]
-
-
-def _read_lighteval(rows: Rows, source: Source) -> None:
-    """Read a model's choice as its label and the gold option as that of an adjudicator, by task."""
-    answers = []
-    for unit, record in _lighteval_records(source):
-        task = text_of(get_in(record, "doc", "task_name"))
-        answers.append(_Answer(unit, task, *_lighteval_choice(record)))
-        _add_metrics(rows, unit, fields_in(record.get("metric")))
-    _add_answers(rows, answers)
-
-
-def _lighteval_items(rows: ItemRows, source: Source) -> None:
-    """Read a generated text as an item, with the metrics as columns."""
-    for unit, record in _lighteval_records(source):
-        prompt = get_in(record, "model_response", "input") or get_in(record, "doc", "query")
-        _, gold = _lighteval_choice(record)
-        _add_texts(rows, unit, _lighteval_texts(record), prompt, gold, record.get("metric"))
-
-
-def _lighteval_records(source: Source) -> list[tuple[str, Record]]:
-    """Return the details of each document, with its id, or its position where it has none."""
-    records = enumerate(source.records(_COLUMNS if source.columns else ()))
-    return [(text_of(get_in(row, "doc", "id")) or str(index), row) for index, row in records]
-
-
-def _lighteval_texts(record: Record) -> list[str]:
-    answers = get_in(record, "model_response", "text_post_processed")
-    answers = answers or get_in(record, "model_response", "text")
-    return [text for text in map(text_of, answers if isinstance(answers, list) else ()) if text]
-
-
-def _lighteval_choice(record: Record) -> tuple[object, object]:
-    """Return the likeliest option, or the generated text; and the gold option, or all of them."""
-    choices = get_in(record, "doc", "choices")
-    options = [text_of(choice).strip() for choice in choices] if isinstance(choices, list) else []
-    gold_index = get_in(record, "doc", "gold_index")
-    indices = map(text_of, gold_index if isinstance(gold_index, list) else [gold_index])
-    gold = [options[int(i)] for i in indices if i.isdecimal() and int(i) < len(options)]
-    logprobs = get_in(record, "model_response", "logprobs")
-    likelihoods = [float(text_of(logprob) or "-inf") for logprob in logprobs or ()]
-    texts = _lighteval_texts(record)
-    answer: object = texts[0].strip() if texts else None
-    if len(likelihoods) == len(options) > 1:
-        answer = options[likelihoods.index(max(likelihoods))]
-    return answer, gold[0] if len(gold) == 1 else gold or None
-
-
-# ---- OpenAI's evals -----------------------------------------------------------------------------
-# The log of a run (`oaieval`, a line for each event).
-
-
-def _read_openai_evals(rows: Rows, source: Source) -> None:
-    """Read a pick as a label and the expected one as gold; a graded choice is a grader's."""
-    records = source.records()
-    models, arguments = _evals_run(records)
-    rubric = text_of(arguments.get("modelgraded_spec")) or "graded"
-    grader = first_text(arguments.get("eval_completion_fn"), *models[1:][-1:]) or rubric
-    answers = []
-    for event in records:
-        unit, data = text_of(event.get("sample_id")), event.get("data")
-        if event.get("type") == "match" and isinstance(data, dict):
-            answers.append(_Answer(unit, "", data.get("picked"), data.get("expected")))
-        elif event.get("type") == "metrics" and isinstance(data, dict):
-            if "choice" in data:
-                rows.add(unit, grader, "model", data["choice"], rubric)
-            else:
-                rows.leave_out(written("left_out.by_code"), len(data))
-    _add_answers(rows, answers, first_text(*models[:1]) or MODEL)
-
-
-def _openai_evals_items(rows: ItemRows, source: Source) -> None:
-    """Read the first sampled text of a sample as an item; later ones are a grader's."""
-    records = source.records()
-    gold: Record = {}
-    sampled: Record = {}
-    for event in records:
-        unit, data = text_of(event.get("sample_id")), event.get("data")
-        if event.get("type") in ("match", "metrics"):
-            gold[unit] = get_in(data, "expected") or get_in(data, "ideal")
-        elif event.get("type") == "sampling":
-            sampled.setdefault(unit, data)
-    models, _ = _evals_run(records)
-    for unit, data in sampled.items():
-        prompt, output = from_json(get_in(data, "prompt")), get_in(data, "sampled")
-        texts = texts_of(prompt, output, expected=gold.get(unit))
-        rows.add(unit, texts, subject=first_text(*models[:1]))
-
-
-def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
-    """Return the models of a run, with one that grades last, and the arguments of the eval."""
-    spec = next((record["spec"] for record in records if "spec" in record), None)
-    models = get_in(spec, "completion_fns")
-    arguments = get_in(spec, "run_config", "eval_spec", "args")
-    return models if isinstance(models, list) else [], fields_in(arguments)
-
-
 # ---- promptfoo ----------------------------------------------------------------------------------
 # The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
 _PROMPTFOO = TOOLS["promptfoo"]
@@ -602,15 +502,6 @@ def _calls_model(span: str, below: dict[str, list[Record]]) -> bool:
 READERS = {
     "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
     "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
-    "lighteval": Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items),
-    "openai_evals": Reader(
-        lambda source: (
-            has_fields("openai_evals")(source)
-            or isinstance(get_in(source.first, "spec", "completion_fns"), list)
-        ),
-        _read_openai_evals,
-        _openai_evals_items,
-    ),
     "promptfoo": Reader(
         lambda source: any("gradingResult" in result for result in _results(source)[:1]),
         _read_promptfoo,

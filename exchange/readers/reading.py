@@ -20,7 +20,7 @@ _BY_TOOL = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS |
 _RATING_TOOLS = (
     "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
     "argilla", "potato", "prodigy", "doccano", "phoenix", "opik", "weave", "braintrust",
-    "openai_evals", "lm_eval", "lighteval", "pair_votes", "hugging_face", "json",
+    "lm_eval", "pair_votes", "hugging_face", "json",
 )  # fmt: skip
 READERS = {tool.replace("_", "-"): _BY_TOOL[tool] for tool in _RATING_TOOLS}
 """Readers by the name for `--format`, tried in this order."""

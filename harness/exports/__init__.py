@@ -8,7 +8,7 @@ left out, such as a draft or a cancelled annotation.
 
 TOOLS = (
     "argilla", "braintrust", "by_hand", "datasets", "deepeval", "doccano", "inspect_ai",
-    "label_studio", "langfuse", "langsmith", "lighteval", "lm_eval", "mlflow", "mt_bench",
-    "openai_evals", "openinference", "openpyxl", "opik", "phoenix", "potato", "prodigy",
+    "label_studio", "langfuse", "langsmith", "lm_eval", "mlflow", "mt_bench",
+    "openinference", "openpyxl", "opik", "phoenix", "potato", "prodigy",
     "promptfoo", "weave",
 )  # fmt: skip

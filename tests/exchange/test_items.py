@@ -62,9 +62,6 @@ MADE = [
          reference=False),
     Made("braintrust.jsonl", "exact", ["1.0", "0.0", "1.0", "0.0"], ["q1", "q2", "q3", "q4"],
          ("span_id",), context=False),
-    Made("openai_evals.jsonl", "fair", JUDGED, ["q1", "q2", "q3", "q4"], context=False),
-    Made("lighteval.parquet", "judge_score", ["1", "0", "1", "0"], ["q1", "q2", "q3", "q4"],
-         subject="", context=False),
 ]  # fmt: skip
 
 
