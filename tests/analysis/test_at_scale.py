@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from evenhand.analysis import analyse
 from evenhand.analysis.all_rubrics import analyse_reduced
-from evenhand.analysis.labels.encoding import (
-    by_kind,
-    merged,
-    name_keys,
-    pattern_matrix,
-    reduce_ratings,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import RESULTS_KEY, key_of
 from evenhand.errors import InputError
@@ -33,7 +27,7 @@ def both(frame, scale=SCALE, **changes):
     clustered = "cluster_id" in units
     clusters = units.set_index("unit_id")["cluster_id"] if clustered else None
     kinds = dict(zip(ratings["rater_id"], ratings["rater_kind"], strict=True))
-    table = reduce_ratings(ratings, clusters, scale, by_kind(kinds))
+    table = encoding.reduce_ratings(ratings, clusters, scale, encoding.by_kind(kinds))
     changes = {"resamples": 60, **changes}
     whole = analyse(ratings, units if clustered else None, [scale], **changes)
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
@@ -110,7 +104,7 @@ def test_probabilities_count_by_their_verdicts():
 def reduced(frame):
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
-    return reduce_ratings(ratings, clusters, SCALE, by_kind(RATERS))
+    return encoding.reduce_ratings(ratings, clusters, SCALE, encoding.by_kind(RATERS))
 
 
 def contents(table):
@@ -138,8 +132,8 @@ def test_any_parts_and_any_order_of_rows_give_the_same_table(
     tables = [reduced(shuffled[part == each]) for each in np.unique(part)]
     order.shuffle(tables)
     while as_tree and len(tables) > 2:
-        tables = [merged(tables[:2]), *tables[2:]]
-    assert contents(merged(tables)) == contents(reduced(frame))
+        tables = [encoding.merged(tables[:2]), *tables[2:]]
+    assert contents(encoding.merged(tables)) == contents(reduced(frame))
 
 
 def test_units_are_counted_by_pattern_and_cluster():
@@ -150,7 +144,7 @@ def test_units_are_counted_by_pattern_and_cluster():
     assert table.cells.toarray().tolist() == [[1, 0], [2, 1]]
     assert table.n_units == 4
     assert not table.is_unclustered
-    matrix = pattern_matrix(table, SCALE)
+    matrix = encoding.pattern_matrix(table, SCALE)
     assert matrix.codes[:, 0].tolist() == [0, 2]
     assert matrix.verdicts[:, 0].tolist() == [0, 1]
 
@@ -167,5 +161,5 @@ def test_more_labels_than_fit_are_refused(monkeypatch):
 
 
 def test_hashes_of_names_are_the_same_on_every_machine():
-    keys = name_keys(pa.array(["c1", "c2"], pa.large_string()))
+    keys = encoding.name_keys(pa.array(["c1", "c2"], pa.large_string()))
     assert keys.tolist() == [2680680849849350385, 3104419751219791606]

@@ -18,20 +18,7 @@ from evenhand.study.store.store import remarks_table
 from harness.annotator import READY, press_keys, reload
 from harness.served import holds
 from harness.studies import CODES
-from tests.annotate_app.leading import (
-    COMPLETE,
-    LONG,
-    PASSWORD,
-    answer_shorter,
-    check_comprehension,
-    go_on,
-    heading,
-    link,
-    log_in,
-    participant,
-    prolific_id,
-    rater_of,
-)
+from tests.annotate_app import leading
 
 pytestmark = pytest.mark.browser
 
@@ -280,53 +267,56 @@ def test_a_store_that_cannot_be_written_is_said_and_outlived(annotator, mortal):
 def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]
-    address, size = crowd.url + participant(crowd.folder, name), {"width": width, "height": 844}
+    address, size = (
+        crowd.url + leading.participant(crowd.folder, name),
+        {"width": width, "height": 844},
+    )
     page = new_page(address, color_scheme=mode, viewport=size)
-    heading(page, "Before you begin")
+    leading.heading(page, "Before you begin")
     assert "pass=" in page.url
-    assert prolific_id(name) not in page.url  # the participant's id has left the address
+    assert leading.prolific_id(name) not in page.url  # the participant's id has left the address
     page.get_by_text("Some texts are <b>harsh</b>.").wait_for()
     axe(page, "welcome")
-    go_on(page)
-    heading(page, "Your consent")
+    leading.go_on(page)
+    leading.heading(page, "Your consent")
     axe(page, "consent")
     page.reload()
     page.get_by_role("button", name="I agree and want to take part").click()
-    heading(page, "Length")
+    leading.heading(page, "Length")
     page.get_by_text("The response on the left is shorter.").wait_for()
     axe(page, "rubric")
-    go_on(page)
+    leading.go_on(page)
     page.get_by_text("Practice: after each answer").wait_for()
-    answer_shorter(page, wrong=True)
+    leading.answer_shorter(page, wrong=True)
     for said in ("Not correct.", "Correct answer: Response B"):
         page.get_by_text(said).wait_for()
     page.get_by_text("One word is shorter than many.").wait_for()
     axe(page, "feedback")
     page.reload()
     page.get_by_text("Not correct.").wait_for()
-    go_on(page)
+    leading.go_on(page)
     page.wait_for_selector(".panel .option")  # the pass mark was missed: once more
-    answer_shorter(page)
+    leading.answer_shorter(page)
     page.get_by_text("Correct.").wait_for()
-    go_on(page)
-    heading(page, "A few questions about the task")
+    leading.go_on(page)
+    leading.heading(page, "A few questions about the task")
     page.get_by_text("What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~").wait_for()
     axe(page, "comprehension")
     page.get_by_role("button", name="Check my answers").click()
     page.get_by_text("Please answer every question.").wait_for()
-    check_comprehension(page, "Who wrote them")
+    leading.check_comprehension(page, "Who wrote them")
     page.get_by_text("1 attempt is left").wait_for()
     page.get_by_text("It is length alone that counts.").wait_for()
-    check_comprehension(page, "The length of *both* responses")
-    heading(page, "About you")
+    leading.check_comprehension(page, "The length of *both* responses")
+    leading.heading(page, "About you")
     axe(page, "background")
     page.get_by_role("button", name="Skip these questions").click()
     page.wait_for_selector(".panel .option")
     checks = 0
     for done in range(1, 5):
-        checks += LONG.strip() in page.locator(".material").inner_text()
+        checks += leading.LONG.strip() in page.locator(".material").inner_text()
         assert not page.locator(".who a").is_visible()
-        answer_shorter(page)
+        leading.answer_shorter(page)
         page.locator(".count", has_text=f"{done} of 4").wait_for()
         expect(page.locator(".finish")).to_have_count(int(done == 4))  # no code before
         if done == 2:
@@ -334,11 +324,11 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
             page.wait_for_selector(".panel .option")
     assert checks == 1
     back = page.get_by_role("link", name="Return to Prolific")
-    assert back.get_attribute("href") == f"{COMPLETE}DONE1"
+    assert back.get_attribute("href") == f"{leading.COMPLETE}DONE1"
     assert page.locator(".code").inner_text().endswith("enter this code at Prolific: DONE1")
     assert _copied(page) == "DONE1"
     axe(page, "end")
-    rater = rater_of(crowd.folder, name)
+    rater = leading.rater_of(crowd.folder, name)
     with open_study(crowd.folder) as study:
         own = study.ratings()[lambda rows: rows["rater_id"] == rater]
         assert len(own) == own["unit_id"].nunique() == 3  # neither practice nor check among them
@@ -375,8 +365,8 @@ def test_a_side_is_told_by_keyboard_and_who_finds_it_full_returns(
 ):
     served, left = serve_study(make_session(1, SIDES + CODES)), "The *left* one"
     for name in ("first", "second"):
-        page = new_page(served.url + participant(served.folder, name))
-        heading(page, "About you")
+        page = new_page(served.url + leading.participant(served.folder, name))
+        leading.heading(page, "About you")
         page.get_by_text("Which party are you <b>closer</b> to?").wait_for()
         axe(page, "side")
         page.get_by_role("button", name="Continue").press("Enter")
@@ -384,26 +374,29 @@ def test_a_side_is_told_by_keyboard_and_who_finds_it_full_returns(
         page.get_by_role("radio", name=left).press("Space")
         page.get_by_role("button", name="Continue").press("Enter")
         if name == "first":
-            answer_shorter(page)
+            leading.answer_shorter(page)
         back = page.get_by_role("link", name="Return to Prolific")
-        assert back.get_attribute("href") == COMPLETE + {"first": "DONE1", "second": "OUT2"}[name]
+        assert (
+            back.get_attribute("href")
+            == leading.COMPLETE + {"first": "DONE1", "second": "OUT2"}[name]
+        )
     page.reload()
-    heading(page, "Thank you for coming")
+    leading.heading(page, "Thank you for coming")
     axe(page, "full")
     with open_study(served.folder) as study:
         ((rater, told),) = raters_table(study).to_numpy().tolist()
         assert {rater} == set(study.ratings()["rater_id"])
-    assert (rater, told) == (rater_of(served.folder, "first"), left)
+    assert (rater, told) == (leading.rater_of(served.folder, "first"), left)
 
 
 @pytest.mark.thorough
 def test_no_consent_is_an_end(new_page, crowd, axe):
-    page = new_page(crowd.url + participant(crowd.folder, "declines"), color_scheme="dark")
-    go_on(page)
+    page = new_page(crowd.url + leading.participant(crowd.folder, "declines"), color_scheme="dark")
+    leading.go_on(page)
     page.get_by_role("button", name="I do not agree").click()
     back = page.get_by_role("link", name="Return to Prolific")
     back.wait_for()
-    assert back.get_attribute("href") == f"{COMPLETE}NO3"
+    assert back.get_attribute("href") == f"{leading.COMPLETE}NO3"
     page.get_by_text("enter this code at Prolific: NO3").wait_for()
     # A browser that copies nothing at all: the code is selected instead.
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject('not allowed'); }")
@@ -419,8 +412,8 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     new_page, make_session, serve_study
 ):
     server = serve_study(make_session(2))
-    page = new_page(server.url + participant(server.folder, "patient"))
-    heading(page, "Before you begin")
+    page = new_page(server.url + leading.participant(server.folder, "patient"))
+    leading.heading(page, "Before you begin")
     away = page.get_by_text("No answer from the server")
     for button, then in (("Continue", "Your consent"), ("I agree and want to take part", "Length")):
         away.wait_for(state="hidden")
@@ -429,8 +422,8 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
         server.start()
         away.wait_for(state="hidden")
         page.get_by_role("button", name=button).click()
-        heading(page, then)
-    go_on(page)
+        leading.heading(page, then)
+    leading.go_on(page)
     page.wait_for_selector(".panel .option")
     server.kill()
     page.wait_for_selector("[data-test-connection-state=PINGING_SERVER]")
@@ -440,21 +433,21 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
 
 @pytest.mark.thorough
 def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_page):
-    page = new_page(crowd.url + participant(crowd.folder, "begun"))
-    heading(page, "Before you begin")
-    begun = rater_of(crowd.folder, "begun")
+    page = new_page(crowd.url + leading.participant(crowd.folder, "begun"))
+    leading.heading(page, "Before you begin")
+    begun = leading.rater_of(crowd.folder, "begun")
     page = new_context().new_page()
-    good, odd = link(crowd.folder, "anna"), participant(crowd.folder, "begun")
+    good, odd = leading.link(crowd.folder, "anna"), leading.participant(crowd.folder, "begun")
     with open_study(crowd.folder) as study:
         foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
     for address, sentence in {
         good[:-3] + "xyz": "This link is not valid",
         foreign: "This link is not valid",
         "?pass=forged": "This link is not valid",
-        link(crowd.folder, "anna", hours=1e-9): "This link has expired",
+        leading.link(crowd.folder, "anna", hours=1e-9): "This link has expired",
         "?rater=anna": "A code alone does not open this study",
         f"?rater={begun}": "A code alone does not open this study",
-        link(crowd.folder): "This link works from Prolific only",
+        leading.link(crowd.folder): "This link works from Prolific only",
         odd.replace("PID=", "PID=x"): "This link works from Prolific",
         "": "",
     }.items():
@@ -465,11 +458,11 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
             page.get_by_text("Please open this study with the link").wait_for()
         assert page.locator(".panel, .st-key-step, input").count() == 0
     page.goto(f"{crowd.url}{good}&rater={begun}")
-    heading(page, "Before you begin")
-    go_on(page)
+    leading.heading(page, "Before you begin")
+    leading.go_on(page)
     page.get_by_role("button", name="I agree and want to take part").click()
-    heading(page, "Length")
-    go_on(page)
+    leading.heading(page, "Length")
+    leading.go_on(page)
     page.wait_for_selector(".panel .option")
     assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
 
@@ -480,21 +473,21 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
 ):
     folder = make_session(2, '[session]\nentry = "account"')
     with open_study(folder) as study:
-        set_account(study.store, "ada", PASSWORD, "expert")
+        set_account(study.store, "ada", leading.PASSWORD, "expert")
     server = serve_study(folder)
     page = new_page(f"{server.url}?rater=ada")
     page.get_by_role("alert").filter(has_text="A code alone does not open").wait_for()
     page.goto(server.url)
     page.get_by_label("Name").wait_for()
     axe(page, "login")
-    log_in(page, "ada", "wrong password")
+    leading.log_in(page, "ada", "wrong password")
     page.get_by_text("Name or password is wrong.").wait_for()
-    log_in(page, "ada")
+    leading.log_in(page, "ada")
     page.wait_for_selector(".panel .option")
     page.reload()
     page.wait_for_selector(".panel .option")
     assert page.locator(".rater").inner_text() == "ada"
-    answer_shorter(page)
+    leading.answer_shorter(page)
     page.locator(".count", has_text="1 of 2").wait_for()
     assert holds(lambda: len(server.labels("ada")) == 1)
     assert page.url == server.url  # neither login nor password stands in an address
@@ -513,18 +506,18 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     page.reload()
     page.get_by_role("alert").filter(has_text="This login has ended").wait_for()
     assert page.locator(".panel").count() == 0
-    log_in(page, "ada")
+    leading.log_in(page, "ada")
     page.wait_for_selector(READY)
     # What waits when a login ends is told, and sent after the next.
     server.kill()
     press_keys(page, "l", "Enter")
     page.locator(".chip[data-state=offline]").wait_for()
     with open_study(folder) as study:
-        set_account(study.store, "ada", f"{PASSWORD} changed", "expert")
+        set_account(study.store, "ada", f"{leading.PASSWORD} changed", "expert")
     server.start()
     page.reload()
     told = page.get_by_role("alert").filter(has_text="sent once you are back")
     told.wait_for()
     assert told.inner_text().startswith("Item 2: ")
-    log_in(page, "ada", f"{PASSWORD} changed")
+    leading.log_in(page, "ada", f"{leading.PASSWORD} changed")
     assert holds(lambda: len(server.labels("ada")) == 2)

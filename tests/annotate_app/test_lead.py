@@ -35,22 +35,7 @@ from evenhand.texts import written
 from harness.annotator import READY, SUBJECT, Annotator, arrive, response_text
 from harness.served import Served
 from harness.studies import CODES, SHORTER, mark_words, with_labels
-from tests.annotate_app.leading import (
-    HOSTILE,
-    PASSWORD,
-    choose,
-    complaint,
-    fill,
-    frames_of,
-    inside,
-    log_in,
-    press,
-    settled,
-    shown,
-    shut_out,
-    turn_to,
-    upload,
-)
+from tests.annotate_app import leading
 
 pytestmark = pytest.mark.browser
 
@@ -81,11 +66,11 @@ def served(make_study, serve_study) -> Served:
     folder = make_study(30, raters_per_unit=3)
     with open_study(folder) as study:
         for name, role in (("ada", "lead"), ("chair", "expert")):
-            set_account(study.store, name, PASSWORD, role)
+            set_account(study.store, name, leading.PASSWORD, role)
         given = {"first": "RCLRCLRCLRCLRCLR", "second": "RCLCCLRLLRCRRCLC"}
-        given[HOSTILE] = given["first"]
+        given[leading.HOSTILE] = given["first"]
         units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 17)]
-        with_labels(study, given, "shorter", units=units, graders=[HOSTILE], seconds=20.0)
+        with_labels(study, given, "shorter", units=units, graders=[leading.HOSTILE], seconds=20.0)
         mark_words(study, "first", Mark("response_b", 0, 8))
     return serve_study(folder)
 
@@ -94,17 +79,17 @@ def served(make_study, serve_study) -> Served:
 def test_the_link_works_once_and_a_reload_goes_on(new_page, served):
     link = lead_link(served.folder, served.url)
     page = new_page(link)
-    inside(page)
+    leading.inside(page)
     assert page.url == f"{served.url}overview"  # the token has left the address
     page.reload()
     expect(page.get_by_text("Log out")).to_be_visible()
     elsewhere = new_page(link)
-    complaint(elsewhere, "This link was used already")
-    shut_out(elsewhere)
+    leading.complaint(elsewhere, "This link was used already")
+    leading.shut_out(elsewhere)
     page.get_by_role("button", name="Log out").click()
-    shut_out(page)
+    leading.shut_out(page)
     page.reload()
-    shut_out(page)
+    leading.shut_out(page)
 
 
 @pytest.mark.thorough
@@ -122,9 +107,9 @@ def test_an_annotator_who_tries_gets_nowhere(annotator, served, monkeypatch):
         (over, "expired"),
     ):
         person.page.goto(address)
-        shut_out(person.page)
+        leading.shut_out(person.page)
         if said:
-            complaint(person.page, said)
+            leading.complaint(person.page, said)
     for path in ("lead", "progress", "Agreement", "annotate_app/lead"):
         person.page.goto(f"{served.url}{path}")
         expect(person.page.get_by_text("Log out")).to_have_count(0)
@@ -133,9 +118,9 @@ def test_an_annotator_who_tries_gets_nowhere(annotator, served, monkeypatch):
 @pytest.mark.thorough
 def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
     page = new_page(f"{served.url}?lead=in")
-    log_in(page, "chair", "not this one")
-    complaint(page, "Name or password is wrong")
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    leading.log_in(page, "chair", "not this one")
+    leading.complaint(page, "Name or password is wrong")
+    page.get_by_label("Password", exact=True).fill(leading.PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text("4 to adjudicate.")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
@@ -154,7 +139,7 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
     with open_study(served.folder) as study:
         disable_account(study.store, "chair")
     page.get_by_role("button", name="Skip").click()
-    shut_out(page)
+    leading.shut_out(page)
 
 
 @pytest.mark.thorough
@@ -167,14 +152,14 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     served = serve_study(folder)
     page = lead(served)
     page.clock.install()
-    turn_to(page, "Progress")
+    leading.turn_to(page, "Progress")
     expect(page.get_by_text("12 of 12 planned labels are missing")).to_be_visible()
-    turn_to(page, "Sessions")
-    fill(page, "Annotator codes", "anna")
-    press(page, "Make links")
+    leading.turn_to(page, "Sessions")
+    leading.fill(page, "Annotator codes", "anna")
+    leading.press(page, "Make links")
     link = page.get_by_role("row", name="anna open").locator("code").inner_text()
     assert link.startswith(f"{served.url}?")
-    press(page, "Make the address for Prolific")
+    leading.press(page, "Make the address for Prolific")
     expect(page.locator("code").first).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_page(link)
     invited.wait_for_selector(READY)
@@ -182,7 +167,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     for option in "lrclr":
         for person in people:
             person.answer(option.upper())
-    turn_to(page, "Progress")
+    leading.turn_to(page, "Progress")
     expect(page.get_by_text("2 of 12 planned labels are missing")).to_be_visible()
     by_rater = page.get_by_role("region", name="By annotator", exact=True)
     expect(by_rater.get_by_role("cell", name="anna")).to_be_visible()
@@ -190,38 +175,38 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     people[0].answer("C")
     page.clock.fast_forward("00:10")  # the page asks for news every ten seconds
     expect(page.get_by_text("1 of 12 planned labels are missing")).to_be_visible()
-    turn_to(page, "Agreement")
+    leading.turn_to(page, "Agreement")
     page.locator("summary", has_text="Main figures").click(timeout=60_000)
     expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
-    turn_to(page, "Sessions")
-    press(page, "Pause the study")
+    leading.turn_to(page, "Sessions")
+    leading.press(page, "Pause the study")
     expect(page.get_by_role("button", name="Resume the study")).to_be_visible()
     message = people[1].page.locator(".panel .message")
     people[1].page.reload()
     expect(message).to_contain_text("The study is paused")
-    press(page, "Resume the study")
+    leading.press(page, "Resume the study")
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
-    turn_to(page, "Annotators")
+    leading.turn_to(page, "Annotators")
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
-    choose(page, "Show one annotator", "anna")
-    fill(page, "Reason, shown in the report", HOSTILE)
-    press(page, "Exclude")
+    leading.choose(page, "Show one annotator", "anna")
+    leading.fill(page, "Reason, shown in the report", leading.HOSTILE)
+    leading.press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
-    settled(page).get_by_role("button", name="Clear").click()
-    expect(page.get_by_role("cell", name=f"excluded: {HOSTILE}")).to_be_visible()
+    leading.settled(page).get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("cell", name=f"excluded: {leading.HOSTILE}")).to_be_visible()
     people[0].page.reload()
     over = people[0].page.locator(".panel .message")
     expect(over).to_contain_text("Your part in this study is over")
-    turn_to(page, "Export")
+    leading.turn_to(page, "Export")
     wanted = ("Ratings", "Decisions of the lead", "Times and pay")
     tables = {name: download(page, name) for name in wanted}
     assert pd.read_csv(io.BytesIO(tables["Times and pay"]))["answers"].tolist() == [6, 5]
     ratings = pd.read_csv(io.BytesIO(tables["Ratings"]))
     assert sorted(ratings["rater_id"].value_counts().to_dict().items()) == [("anna", 6), ("ben", 5)]
     decisions = pd.read_csv(io.BytesIO(tables["Decisions of the lead"]))
-    assert decisions["reason"].tolist()[-1] == HOSTILE
+    assert decisions["reason"].tolist()[-1] == leading.HOSTILE
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
     assert "<img" not in download(page, "Report (HTML)").decode()
     assert json.loads(download(page, "Report (JSON)"))["schema"] == 1
@@ -230,7 +215,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     people[1].answer("C")
     expect(page.get_by_text("New labels have come in since.")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
-    turn_to(page, "Log")
+    leading.turn_to(page, "Log")
     expect(page.get_by_role("cell", name="ratings.csv", exact=True)).to_be_visible()
     expect(page.get_by_role("cell", name="report.html", exact=True)).to_be_visible()
 
@@ -252,7 +237,7 @@ def test_no_serious_accessibility_fault(new_page, lead, served, axe, scheme):
     axe(page, "login")
     page = lead(served, color_scheme=scheme)
     for title, text in PAGES.items():
-        turn_to(page, title)
+        leading.turn_to(page, title)
         expect(page.get_by_text(text).first).to_be_visible(timeout=60_000)
         if title == "Annotators":
             expect(page.get_by_role("table").first).to_be_visible(timeout=60_000)
@@ -284,7 +269,7 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     page.reload()
     is_at(page, served, "Sessions")
     kept = new_page(f"{served.url}accounts")  # with a bookmark
-    log_in(kept, "ada")
+    leading.log_in(kept, "ada")
     expect(kept.get_by_role("heading", level=1)).to_have_text("Accounts")
     assert kept.context.cookies()  # without which no file is taken in
 
@@ -300,7 +285,7 @@ def named_to(received: list[bytes]) -> set[str]:
 
 def test_a_rater_receives_no_name_of_a_page_and_every_address_begins_with_ours(new_page, served):
     page = new_page("about:blank")
-    received = frames_of(page, "framereceived")
+    received = leading.frames_of(page, "framereceived")
     arrive(page, served, "curious")
     assert named_to(received) == set()
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
@@ -346,7 +331,7 @@ def held(graded: Served) -> list[tuple[str, str, str, str]]:
 
 def press_key(page: Page, key: str) -> None:
     """What is pressed while the page is drawn anew may be lost."""
-    settled(page).keyboard.press(key)
+    leading.settled(page).keyboard.press(key)
 
 
 @pytest.mark.thorough
@@ -359,7 +344,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
         expect(page.get_by_text(said)).to_be_visible(**patience)
 
     left(6, 6, timeout=180_000)
-    choose(page, "Grader", GRADER)
+    leading.choose(page, "Grader", GRADER)
     left(4, 6)
     expect(page.get_by_text(REPLY)).to_be_visible()
     expect(page.get_by_text("Response A", exact=True)).to_be_visible()
@@ -369,7 +354,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
     assert said == ["(marked by ann)", "(marked by ann, ben)", "(marked by ben)"]
     axe(page, "disagreements")
     first, note = item.inner_text(), "It read the sides the wrong way round."
-    fill(page, "Note", note)
+    leading.fill(page, "Note", note)
     page.get_by_role("button", name="Grader wrong").click()
     left(3, 5)
     second = item.inner_text()
@@ -385,7 +370,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
         (ids[0], GRADER, "grader_wrong", note),
         (ids[1], GRADER, "rubric_unclear", ""),
     ]
-    choose(page, "Cause", "Not reviewed")
+    leading.choose(page, "Cause", "Not reviewed")
     for _ in range(4):
         if "p0004" in item.inner_text():
             break
@@ -394,7 +379,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
         expect(item).not_to_have_text(seen)
     expect(page.get_by_text(f"Its reason: {REASON}")).to_be_visible()
     expect(page.get_by_text(REPLY)).to_have_count(0)
-    choose(page, "Cause", "Rubric unclear")
+    leading.choose(page, "Cause", "Rubric unclear")
     expect(page.get_by_text("lead chose: Rubric unclear.")).to_be_visible()
     page.get_by_role("button", name="Take it back").click()
     left(0, 5)
@@ -435,7 +420,7 @@ def twenty(make_study, serve_study) -> Served:
         file.write(f"\n{CODES}")
     with open_study(folder) as study:
         for name in ("chair", "deputy"):
-            set_account(study.store, name, PASSWORD, "expert")
+            set_account(study.store, name, leading.PASSWORD, "expert")
         rng = random.Random(3)
         for rubric, options, side in (("shorter", "LRC", ""), ("refusal", "12345", "|a")):
             units = [f"p{n:04d}|{SUBJECT}{side}" for n in range(1, PAIRS + 1)]
@@ -459,7 +444,11 @@ def twenty(make_study, serve_study) -> Served:
                 add_event(connection, rater, "entered", way="open")
             connection.execute(sa.insert(participant_entries).values(entry))
             for n, reason in enumerate(("harmful", "unclear_rubric"), start=1):
-                flag = {"submit_id": f"flag-{n}", "unit_id": f"p{n:04d}|{SUBJECT}", "text": HOSTILE}
+                flag = {
+                    "submit_id": f"flag-{n}",
+                    "unit_id": f"p{n:04d}|{SUBJECT}",
+                    "text": leading.HOSTILE,
+                }
                 flag |= {"rater_id": RATERS[n], "reason": reason, "created_at": utc_now()}
                 append(connection, remarks, about | flag)
     return serve_study(folder)
@@ -475,11 +464,11 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead, twenty):
     expect(page.get_by_text("Open flags: 2")).to_be_visible()
     unseen = "labels came in since the last report"
     expect(graders).to_contain_text(unseen)
-    press(page, "Ask for a verdict now")
+    leading.press(page, "Ask for a verdict now")
     expect(page.get_by_text(unseen)).to_have_count(0, timeout=180_000)
-    turn_to(settled(page), "Open flags: 2")
+    leading.turn_to(leading.settled(page), "Open flags: 2")
     expect(page.get_by_text("2 open")).to_be_visible()
-    expect(page.get_by_text(HOSTILE)).to_have_count(2)
+    expect(page.get_by_text(leading.HOSTILE)).to_have_count(2)
     expect(page.locator("a[aria-current=page]")).to_have_text("Flags")
 
 
@@ -490,11 +479,11 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
     expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
     answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Never": "Log"}
     for answer, title in answers.items():
-        settled(page).get_by_role("link", name=answer).click(timeout=180_000)
+        leading.settled(page).get_by_role("link", name=answer).click(timeout=180_000)
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
-        turn_to(settled(page), "Overview")  # how browsers go back is in test_lead
+        leading.turn_to(leading.settled(page), "Overview")  # how browsers go back is in test_lead
         expect(page.locator("a[aria-current=page]")).to_have_text("Overview")
-    step = settled(page).locator(".st-key-next-step")
+    step = leading.settled(page).locator(".st-key-next-step")
     step.get_by_role("link", name=f"Look at the work of {CARELESS}").click(timeout=180_000)
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     page.wait_for_url(f"**/annotators?one_rater={CARELESS}")
@@ -505,49 +494,49 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
 @pytest.mark.thorough
 def test_the_flagged_rater_stands_first_and_has_a_page(lead, twenty):
     page = lead(twenty)
-    turn_to(settled(page), "Annotators")
+    leading.turn_to(leading.settled(page), "Annotators")
     row = page.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
-    choose(page, "Show one annotator", CARELESS)
+    leading.choose(page, "Show one annotator", CARELESS)
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
-    settled(page).get_by_text("Latest answers").first.click()
+    leading.settled(page).get_by_text("Latest answers").first.click()
     expect(page.get_by_role("cell", name=f"|{SUBJECT}|a").first).to_be_visible()
-    fill(page, "Reason, shown in the report", HOSTILE)
-    press(page, "Exclude")
+    leading.fill(page, "Reason, shown in the report", leading.HOSTILE)
+    leading.press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
     with open_study(twenty.folder) as study:
-        assert oversight(study.store).exclusions[CARELESS].reason == HOSTILE
+        assert oversight(study.store).exclusions[CARELESS].reason == leading.HOSTILE
 
 
 @pytest.mark.thorough
 def test_two_adjudicators_work_by_keyboard_and_the_second_is_told(new_page, twenty):
     chair, deputy = (new_page(f"{twenty.url}?lead=in") for _ in range(2))
     for page, name in ((chair, "chair"), (deputy, "deputy")):
-        log_in(page, name)
+        leading.log_in(page, name)
         expect(page.get_by_text("to adjudicate.")).to_be_visible()
-    first = shown(chair)
-    shown(deputy)
-    settled(chair).keyboard.press("3")
+    first = leading.shown(chair)
+    leading.shown(deputy)
+    leading.settled(chair).keyboard.press("3")
     expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
     chair.keyboard.press("Enter")
     expect(chair.get_by_role("alert")).to_have_text("A decision needs a reason.")
     chair.keyboard.type("so it s 1")  # in the field, keys are only text
     chair.keyboard.press("Enter")
-    passed = shown(chair, other_than=first)
-    settled(chair).keyboard.press("q")
+    passed = leading.shown(chair, other_than=first)
+    leading.settled(chair).keyboard.press("q")
     expect(chair.get_by_label("Your reason")).to_have_value("The rubric says so")
     expect(chair.get_by_role("cell", name="so it s 1")).to_be_visible()
-    settled(chair).keyboard.press("s")
-    assert shown(chair, other_than=passed) != first
-    choose(chair, "Revise a decision of yours", "No. 1")
-    press(chair, "Open it again")
+    leading.settled(chair).keyboard.press("s")
+    assert leading.shown(chair, other_than=passed) != first
+    leading.choose(chair, "Revise a decision of yours", "No. 1")
+    leading.press(chair, "Open it again")
     expect(chair.get_by_text("because: so it s 1")).to_be_visible()
-    assert shown(chair) == first
-    settled(chair).keyboard.press("1")
+    assert leading.shown(chair) == first
+    leading.settled(chair).keyboard.press("1")
     expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
-    fill(chair, "Your reason", "read once more")
-    press(chair, "Save decision Enter")
+    leading.fill(chair, "Your reason", "read once more")
+    leading.press(chair, "Save decision Enter")
     expect(chair.get_by_role("cell", name="read once more")).to_be_visible()
     with open_study(twenty.folder) as study:
         (decision,) = past_decisions(study).to_dict("records")
@@ -559,52 +548,52 @@ def test_two_adjudicators_work_by_keyboard_and_the_second_is_told(new_page, twen
 @pytest.mark.thorough
 def test_who_decides_second_is_told_of_the_first(new_page, twenty):
     chair = new_page(f"{twenty.url}?lead=in")
-    log_in(chair, "chair")
+    leading.log_in(chair, "chair")
     expect(chair.get_by_text("to adjudicate.")).to_be_visible()
-    shown(chair)
+    leading.shown(chair)
     with open_study(twenty.folder) as study:
         unit, _ = open_next(study, "chair")
         decide(study, "ghost", *unit.key, study.rubrics[unit.rubric].categories[0], "at once")
-    settled(chair).keyboard.press("2")
-    fill(chair, "Your reason", "later")
-    press(chair, "Save decision Enter")
+    leading.settled(chair).keyboard.press("2")
+    leading.fill(chair, "Your reason", "later")
+    leading.press(chair, "Save decision Enter")
     expect(chair.get_by_text("ghost has decided this item meanwhile")).to_be_visible()
 
 
 @pytest.mark.thorough
 def test_links_accounts_and_places(lead, twenty, tmp_path):
     page = lead(twenty, "Sessions")
-    fill(page, "Annotator codes", "anna")
-    press(page, "Make links")
+    leading.fill(page, "Annotator codes", "anna")
+    leading.press(page, "Make links")
     row = page.get_by_role("row", name="anna open")
     link = row.locator("code").inner_text()
     row.get_by_role("button", name="Copy", exact=True).click()
     expect(page.get_by_text("Copied", exact=True)).to_be_visible()
-    choose(page, "Revoke the links of", "anna")
-    press(page, "Revoke")
+    leading.choose(page, "Revoke the links of", "anna")
+    leading.press(page, "Revoke")
     expect(page.get_by_text("Links revoked: 1.")).to_be_visible()
-    fill(page, "Annotator code or participant id", "r05")
-    press(page, "Apply")
+    leading.fill(page, "Annotator code or participant id", "r05")
+    leading.press(page, "Apply")
     expect(page.get_by_text("r05: 0 assignments released.")).to_be_visible()
     submissions = tmp_path / "submissions.csv"
     submissions.write_text(f"Participant id,Status\n{PARTICIPANT},RETURNED\n", "utf-8")
-    upload(page, submissions)
+    leading.upload(page, submissions)
     expect(page.get_by_text("submissions.csv")).to_be_visible()
-    press(page, "Take in the list")
+    leading.press(page, "Take in the list")
     expect(page.get_by_text("r06: 0 assignments released.")).to_be_visible()
-    turn_to(settled(page), "Accounts")
-    for password in ("too short", PASSWORD):
-        fill(page, "Name", "third")
-        fill(page, "Password (at", password)
-        press(page, "Save the account")
-        if password != PASSWORD:
-            complaint(page, "A password has 10 to 200")
+    leading.turn_to(leading.settled(page), "Accounts")
+    for password in ("too short", leading.PASSWORD):
+        leading.fill(page, "Name", "third")
+        leading.fill(page, "Password (at", password)
+        leading.press(page, "Save the account")
+        if password != leading.PASSWORD:
+            leading.complaint(page, "A password has 10 to 200")
     expect(page.get_by_text("third can log in as expert.")).to_be_visible()
-    choose(page, "Account", "third")
-    press(page, "Remove")
+    leading.choose(page, "Account", "third")
+    leading.press(page, "Remove")
     expect(page.get_by_text("third can no longer log in.")).to_be_visible()
     page.goto(link)
-    complaint(page, "This link was revoked")
+    leading.complaint(page, "This link was revoked")
 
 
 def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, twenty, tmp_path):
@@ -612,39 +601,41 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, twenty, tmp_pa
     file = tmp_path / "answers.csv"
     rows = [f"Sum of {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)]
     file.write_text("\n".join(["task,said,model,verdict", *rows]))
-    turn_to(settled(page), "New study")
-    upload(page, file)
+    leading.turn_to(leading.settled(page), "New study")
+    leading.upload(page, file)
     # What is not clear is asked for by the name of a field, not of an option of a command.
-    complaint(page, "with “Columns that annotators read, in this order”.", timeout=90_000)
+    leading.complaint(page, "with “Columns that annotators read, in this order”.", timeout=90_000)
     for column in ("task", "said"):
-        choose(page, "Columns that annotators read, in this order", column)
+        leading.choose(page, "Columns that annotators read, in this order", column)
     page.keyboard.press("Escape")
-    choose(page, "A grader's labels, which annotators never see", "verdict")
+    leading.choose(page, "A grader's labels, which annotators never see", "verdict")
     for row in (
         "said It is 0. read by annotators, the response",
         "model m0 the subject (model under test)",
         "verdict no a grader's label, hidden from annotators",
     ):
-        expect(settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)
-    fill(page, "Name of the study", "sums")
-    fill(page, "Question", "Is it right?")
-    fill(page, "Or a scale", "yes")
-    press(page, "Preview")
-    complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
-    fill(page, "Or a scale", "")
-    fill(page, "Answers, one per line", f"yes: {HOSTILE}\nno")
-    press(page, "Preview")
+        expect(leading.settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(
+            timeout=90_000
+        )
+    leading.fill(page, "Name of the study", "sums")
+    leading.fill(page, "Question", "Is it right?")
+    leading.fill(page, "Or a scale", "yes")
+    leading.press(page, "Preview")
+    leading.complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
+    leading.fill(page, "Or a scale", "")
+    leading.fill(page, "Answers, one per line", f"yes: {leading.HOSTILE}\nno")
+    leading.press(page, "Preview")
     expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
-    expect(page.locator(".st-key-preview")).to_contain_text(HOSTILE)
+    expect(page.locator(".st-key-preview")).to_contain_text(leading.HOSTILE)
     made = twenty.folder.parent / "sums"
     assert not made.exists()
-    fill(page, "Name of the study", "../elsewhere")
-    press(page, "Create the study")
-    complaint(page, "A study's name is", timeout=90_000)
-    fill(page, "Name of the study", "sums")
-    press(page, "Create the study")
+    leading.fill(page, "Name of the study", "../elsewhere")
+    leading.press(page, "Create the study")
+    leading.complaint(page, "A study's name is", timeout=90_000)
+    leading.fill(page, "Name of the study", "sums")
+    leading.press(page, "Create the study")
     expect(page.get_by_text("Created sums next to this study.")).to_be_visible(timeout=90_000)
     with open_study(made) as study:
         assert len(study.store.sample()) == 9
-        assert study.rubrics["rating"].options[0].description == HOSTILE
+        assert study.rubrics["rating"].options[0].description == leading.HOSTILE
         assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees

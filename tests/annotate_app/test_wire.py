@@ -19,18 +19,10 @@ import sqlalchemy as sa
 from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
 
-from evenhand.annotate_app import routes, sites
+from evenhand.annotate_app import payload, routes, sites
 from evenhand.annotate_app.app import make_app
 from evenhand.annotate_app.languages import ENGLISH, fitting, known_languages, language, offered
 from evenhand.annotate_app.logins import browser_of
-from evenhand.annotate_app.payload import (
-    Navigation,
-    lightened,
-    page_data,
-    read_known,
-    read_navigation,
-    read_sent,
-)
 from evenhand.annotate_app.rater_pages import config_of
 from evenhand.annotate_app.routes import ANSWERS
 from evenhand.annotate_app.sites import MOST_BYTES, Site, served
@@ -38,18 +30,7 @@ from evenhand.errors import InputError, Reason, Refused
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
-from evenhand.study import Study, open_study
-from evenhand.study.access import (
-    Admission,
-    admit,
-    log_out,
-    make_invites,
-    make_ticket,
-    make_token,
-    revoke_invites,
-    set_account,
-    sign_in,
-)
+from evenhand.study import Study, access, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk, Answer, Flag
 from evenhand.study.session.sessions import Sessions
@@ -75,12 +56,14 @@ COOKIES = ("a" * 43, "b" * 43)
 class Panel:
     """The panel of a rater in one browser: it sends as the real one does, and keeps what comes."""
 
-    def __init__(self, client: TestClient, study: Study, admission: Admission, login: str) -> None:
+    def __init__(
+        self, client: TestClient, study: Study, admission: access.Admission, login: str
+    ) -> None:
         self.client, self.study, self.admission = client, study, admission
         self.path = path_of(study.folder)
         scope = {"type": "http", "scheme": "http", "path": f"{self.path}/"}
         browser = browser_of(scope | {"headers": self._cookie(0)})
-        self.ticket = make_ticket(study, admission, login, browser)
+        self.ticket = access.make_ticket(study, admission, login, browser)
         self.session = Session(0, admission.rater_id)
 
     def _cookie(self, browser: int | None) -> list[tuple[bytes, bytes]]:
@@ -133,7 +116,7 @@ def panel_of(monkeypatch, client) -> Callable[..., Panel]:
         site = Site(folder, path_of(folder), alone=False)
         monkeypatch.setitem(sites._sites, site.path, site)
         study = served(site).desks().desk.study
-        admission = admit(study, address or {"rater": rater}, login)
+        admission = access.admit(study, address or {"rater": rater}, login)
         assert admission is not None
         return Panel(client, study, admission, login)
 
@@ -256,8 +239,8 @@ def test_a_ticket_is_of_one_rater_and_study_and_ends(panel, panel_of, make_study
     assert claims.keys() == {"rater", "way", "address", "login", "browser"}
     assert good.count(COOKIES[0]) == 0
     head, rest = good.split(".", 1)
-    over = make_token(panel.study.store, f"panel {panel.study.folder}", claims, 0)
-    of_use = make_token(panel.study.store, "pass", claims, 60)
+    over = access.make_token(panel.study.store, f"panel {panel.study.folder}", claims, 0)
+    of_use = access.make_token(panel.study.store, "pass", claims, 60)
     for wrong in ("", "x.y.z", f"{head[:-2]}AA.{rest}", bob.ticket[:20] + good[20:], over, of_use):
         panel.ticket = wrong
         assert panel.say().status_code == 403, wrong
@@ -275,16 +258,16 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
     change_config(folder, {"session": {"entry": "invite"}})
     assert ann.say().status_code == 403  # a code alone is good no more
     study = served(Site(folder)).desks().desk.study
-    (invite,) = make_invites(study, ["ivy"], 1)
+    (invite,) = access.make_invites(study, ["ivy"], 1)
     ivy = panel_of(folder, address={"invite": invite.token})
-    set_account(study.store, "eve", PASSWORD, "expert")
-    login = sign_in(study.store, "eve", PASSWORD)
+    access.set_account(study.store, "eve", PASSWORD, "expert")
+    login = access.sign_in(study.store, "eve", PASSWORD)
     eve = panel_of(folder, login=login)
     waiting = {each: each.answers() for each in (ivy, eve)}
     for each in waiting:
         assert each.say().status_code == 200
-    revoke_invites(study, "ivy")
-    log_out(study.store, login)
+    access.revoke_invites(study, "ivy")
+    access.log_out(study.store, login)
     for each, answers in waiting.items():
         assert each.say({"answers": answers}).status_code == 403
     assert ivy.stored() == []
@@ -320,9 +303,9 @@ MARK = {"text": "response", "start": 0, "end": 2}
 
 def test_answers_and_flags_are_read():
     sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
-    assert len(read_sent({"answers": sent})) == 100  # no more than a page has at once
+    assert len(payload.read_sent({"answers": sent})) == 100  # no more than a page has at once
     more = GOOD | {"confidence": 2, "rationale": " x ", "edit": True}
-    assert read_sent({"answers": [GOOD, FLAG, more]}) == [
+    assert payload.read_sent({"answers": [GOOD, FLAG, more]}) == [
         Answer(submit_id="s1", task_id="t1", option_key="L", seconds=3.5),
         Flag(submit_id="f1", task_id="t1", reason="other", text="why"),
         Answer(
@@ -355,7 +338,7 @@ def test_answers_and_flags_are_read():
     ],
 )
 def test_what_is_no_answer_is_left_out(sent):
-    assert read_sent(sent) == []
+    assert payload.read_sent(sent) == []
 
 
 @pytest.mark.parametrize(
@@ -371,7 +354,7 @@ def test_what_is_no_answer_is_left_out(sent):
     ],
 )
 def test_each_part_of_an_answer_is_read_within_its_bounds(part, sent, read):
-    (answer,) = read_sent({"answers": [GOOD | {part: sent}]})
+    (answer,) = payload.read_sent({"answers": [GOOD | {part: sent}]})
     assert getattr(answer, part) == read
 
 
@@ -380,12 +363,14 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study):
     with open_study(make_study(2, rubrics=[rubric])) as study:
         desk = AnnotationDesk(study)
         task = task_of(desk, "r1")
-        (question,) = page_data(desk, "r1")["sheet"]["questions"]
+        (question,) = payload.page_data(desk, "r1")["sheet"]["questions"]
         assert question["evidence"] == {"ask": "optional", "most": MOST_MARKS, "given": None}
         given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
-        sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
+        sent = payload.read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
         assert send(desk, "r1", *sent) == ["stored"]
-        back = page_data(desk, "r1", {}, Navigation("n", "task", task.task_id))["sheet"]
+        back = payload.page_data(desk, "r1", {}, payload.Navigation("n", "task", task.task_id))[
+            "sheet"
+        ]
     assert back["questions"][0]["evidence"]["given"] == given["evidence"]
     assert "response_b" in {each["name"] for each in back["blocks"]}
 
@@ -397,7 +382,7 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
     for display in ("text", "markdown"):
         controls = display == "text"
         with open_study(make_study(1, text, display=display, show_controls=controls)) as study:
-            data = page_data(AnnotationDesk(study), "r1")
+            data = payload.page_data(AnnotationDesk(study), "r1")
         sheet = data["sheet"]
         assert bool(data["controls"]) == controls  # their names, where marks are wanted
         trees = {(each["kind"], each["text"]): each["tree"] for each in sheet["blocks"]}
@@ -411,19 +396,19 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
 
 def test_wishes_to_look_back_are_read_and_the_start_of_a_list_within_bounds():
     wish = {"nonce": "n", "wish": "task", "task_id": ""}
-    assert read_navigation(wish) == Navigation("n", "task", "")
+    assert payload.read_navigation(wish) == payload.Navigation("n", "task", "")
     for wrong in (None, {}, wish | {"wish": "all"}, wish | {"nonce": ""}, wish | {"task_id": 3},
                   wish | {"task_id": "\ud800"}, wish | {"task_id": "x" * 9_999}):  # fmt: skip
-        assert read_navigation(wrong) is None
+        assert payload.read_navigation(wrong) is None
     wish["wish"] = "list"
-    assert read_navigation(wish | {"start": 30}) == Navigation("n", "list", "", 30)
+    assert payload.read_navigation(wish | {"start": 30}) == payload.Navigation("n", "list", "", 30)
     for wrong in ({"start": -1}, {}, {"start": 10**9}, {"start": "0"}):
-        assert read_navigation(wish | wrong) == Navigation("n", "list")
+        assert payload.read_navigation(wish | wrong) == payload.Navigation("n", "list")
 
 
 def test_the_panel_gets_what_it_shows_and_no_more(make_study):
     with open_study(make_study(2)) as study:
-        data = json.loads(json.dumps(page_data(AnnotationDesk(study), "r1")))
+        data = json.loads(json.dumps(payload.page_data(AnnotationDesk(study), "r1")))
     sheet = data["sheet"]
     (question,) = sheet["questions"]
     assert data.keys() == {
@@ -447,7 +432,7 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
         desk = AnnotationDesk(study)
         task = task_of(desk, "r1")
         submit(desk, "r1", task, "L")
-        back = page_data(desk, "r1", {}, Navigation("n", "list", task.task_id))
+        back = payload.page_data(desk, "r1", {}, payload.Navigation("n", "list", task.task_id))
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
         assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
@@ -455,12 +440,12 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
         assert (row["number"], row["flagged"], back["earlier"]["found"]) == (1, False, 1)
         assert (row["task"], row["answer"]) == (task.task_id, "Response A")
         assert row["at"].startswith("20") and row["excerpt"].startswith("Response ")
-        other = page_data(desk, "r2", {}, Navigation("n", "list", task.task_id))
+        other = payload.page_data(desk, "r2", {}, payload.Navigation("n", "list", task.task_id))
         assert other["drafts"] != back["drafts"]
         assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
         submit(desk, "r1", task_of(desk, "r1"), "C")
-        end = page_data(desk, "r1")
+        end = payload.page_data(desk, "r1")
     assert (end["sheet"], end["progress"]) == (None, {"done": 2, "total": 2})
 
 
@@ -472,8 +457,8 @@ def participant(make_session):
 
         def make(pairs: int, toml: str):
             desk = AnnotationDesk(studies.enter_context(open_study(make_session(pairs, toml))))
-            config = partial(config_of, desk, Admission("r1", "prolific"))
-            return desk, config, lambda: page_data(desk, "r1", {}, None, config)
+            config = partial(config_of, desk, access.Admission("r1", "prolific"))
+            return desk, config, lambda: payload.page_data(desk, "r1", {}, None, config)
 
         yield make
 
@@ -530,7 +515,7 @@ DATA = {
 
 def test_each_part_is_sent_once_under_its_name_and_nothing_is_lost():
     before = copy.deepcopy(DATA)
-    light = lightened(DATA, frozenset())
+    light = payload.lightened(DATA, frozenset())
     assert before == DATA  # of which others may hold parts
     kept = light["kept"]
     assert len(kept) == 6  # all questions are of one rubric
@@ -542,22 +527,22 @@ def test_each_part_is_sent_once_under_its_name_and_nothing_is_lost():
     assert whole == DATA["sheet"]["questions"]
     assert [kept[name] for name in light["sheet"]["blocks"]] == ["a text"]
     has = frozenset(kept)
-    assert lightened(DATA, has) == light | {"kept": {}}
-    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, has)
+    assert payload.lightened(DATA, has) == light | {"kept": {}}
+    then = payload.lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, has)
     assert then["kept"] == {}  # of a unit that was sent ahead nothing is sent again
     assert then["sheet"] == light["ahead"]
-    changed = lightened(DATA | {"words": {"submit": "Senden"}}, has)
+    changed = payload.lightened(DATA | {"words": {"submit": "Senden"}}, has)
     assert list(changed["kept"].values()) == [{"submit": "Senden"}]
-    assert lightened(DATA | {"sheet": None}, has)["sheet"] is None
+    assert payload.lightened(DATA | {"sheet": None}, has)["sheet"] is None
 
 
 def test_what_a_browser_says_that_it_has_is_bounded():
     for sent in (None, {"answers": []}, {"has": "a" * 16}):
-        assert read_known(sent) == set()
+        assert payload.read_known(sent) == set()
     odd = ["a" * 16, 7, None, "short", "b" * 17, ["c" * 16]]
-    assert read_known({"has": odd}) == {"a" * 16}
+    assert payload.read_known({"has": odd}) == {"a" * 16}
     many = [f"{n:016}" for n in range(1000)]
-    assert read_known({"has": many}) == set(many[:64])
+    assert payload.read_known({"has": many}) == set(many[:64])
 
 
 APP = Path(__file__).parents[2] / "annotate_app"
@@ -683,7 +668,7 @@ def test_the_study_says_what_the_page_is_in(make_study):
     folder = make_study(2, language="de", languages=["es"])
     with open_study(folder) as study:
         among = offered(study.config.annotation)
-        data = page_data(AnnotationDesk(study), "r", reader=fitting([], among))
+        data = payload.page_data(AnnotationDesk(study), "r", reader=fitting([], among))
     assert data["language"] == "de"
     assert data["languages"] == {"de": "Deutsch", "es": "Español"}
     assert data["words"]["skip"] == "Auslassen"
@@ -697,7 +682,7 @@ def test_whoever_comes_by_any_way_reads_one_language(make_study):
         for code in known_languages():
             own = {text for key, text in sentences(code).items() if key.startswith("panel")}
             for way in ("open", "invite", "account", "prolific"):
-                words = config_of(desk, Admission("r", way), language(code)).words
+                words = config_of(desk, access.Admission("r", way), language(code)).words
                 assert {text for text in words.values() if text} <= own, (code, way)
 
 
@@ -706,7 +691,7 @@ def test_a_unit_is_asked_in_the_readers_language(make_study):
     with open_study(make_study(2, rubrics=rubrics)) as study:
         desk = AnnotationDesk(study)
         english, german = (
-            page_data(desk, "r", reader=language(code))["sheet"] for code in ("en", "de")
+            payload.page_data(desk, "r", reader=language(code))["sheet"] for code in ("en", "de")
         )
     (asked,), (original,) = german["questions"], english["questions"]
     assert (german["language"], asked["lang"], original["lang"]) == ("de", "de", "en")
@@ -720,7 +705,7 @@ def test_a_unit_is_asked_in_the_readers_language(make_study):
 
 def test_an_untranslated_rubric_keeps_its_own_language(make_study):
     with open_study(make_study(2)) as study:
-        (asked,) = page_data(AnnotationDesk(study), "r", reader=language("de"))["sheet"][
+        (asked,) = payload.page_data(AnnotationDesk(study), "r", reader=language("de"))["sheet"][
             "questions"
         ]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
@@ -730,7 +715,7 @@ def test_an_untranslated_rubric_keeps_its_own_language(make_study):
 
 @pytest.mark.parametrize("sent", ["xx", "", None, 7, ["de"], "de" * 10_000, {"de": 1}])
 def test_a_language_that_there_is_not_costs_no_answer(sent):
-    (answer,) = read_sent({"answers": [GOOD | {"language": sent}]})
+    (answer,) = payload.read_sent({"answers": [GOOD | {"language": sent}]})
     assert (answer.language, answer.option_key) == ("", GOOD["option_key"])
-    (known,) = read_sent({"answers": [GOOD | {"language": "de"}]})
+    (known,) = payload.read_sent({"answers": [GOOD | {"language": "de"}]})
     assert known.language == "de"

@@ -12,18 +12,7 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.bounds import (
-    Kappas,
-    Sample,
-    both_bounds,
-    chance_above,
-    influence,
-    lower_bound,
-    reach,
-    reach_over_people,
-    simultaneous_level,
-    table_sums,
-)
+from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.verdicts.comparison import Comparator, grader_views
 from tests.analysis.make import matrix_of
@@ -182,8 +171,8 @@ def statistic_of(studies):
     linear = np.array([[each.people.get(p[:3], 0.0) for p in PATTERNS] for each in nulls])
     estimate, stretch = np.array([(each.estimate, each.stretch) for each in nulls]).T
     base = base + 0.25 * by_people / n[:, None]
-    statistic = Kappas(table_sums(tables, DISTANCE), DISTANCE, linear, base)
-    return statistic, Sample(estimate, float(n[0]), float(n[0]), stretch)
+    statistic = bounds.Kappas(bounds.table_sums(tables, DISTANCE), DISTANCE, linear, base)
+    return statistic, bounds.Sample(estimate, float(n[0]), float(n[0]), stretch)
 
 
 def compared(counts):
@@ -223,7 +212,7 @@ def test_a_second_implementation_agrees(size):
     known = [each for each in studies if is_defined(each)]
     if not known:
         return
-    found = lower_bound(*statistic_of(known), ALPHA)
+    found = bounds.lower_bound(*statistic_of(known), ALPHA)
     plainly = np.array([plain_lower(each, ALPHA) for each in known])
     nothing = -1.5  # beyond what can be, nothing is ruled out, however far the bound went
     assert np.maximum(found, nothing) == pytest.approx(np.maximum(plainly, nothing), abs=2e-4)
@@ -249,8 +238,8 @@ def one_table(right, wrong):
     for at, cell in enumerate([(0, 0), (1, 1), (0, 1), (1, 0)]):
         tables[at, 0][cell] = 1.0
     base = np.array([right / 2, right / 2, wrong / 2, wrong / 2]) + 0.125
-    kappas = Kappas(table_sums(tables, DISTANCE), DISTANCE, np.zeros(4), base)
-    return kappas, Sample(np.array(2 * right / n - 1), n, n, np.array(1.0))
+    kappas = bounds.Kappas(bounds.table_sums(tables, DISTANCE), DISTANCE, np.zeros(4), base)
+    return kappas, bounds.Sample(np.array(2 * right / n - 1), n, n, np.array(1.0))
 
 
 @pytest.mark.parametrize("n", [30, 60, 100, 250, 1000])
@@ -261,7 +250,7 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
     """
     wrong = round(n * share_wrong)
     table = one_table(n - wrong, wrong)
-    low, high = ((1 + float(bound)) / 2 for bound in both_bounds(*table, 0.025))
+    low, high = ((1 + float(bound)) / 2 for bound in bounds.both_bounds(*table, 0.025))
     wilson = proportion.proportion_confint(n - wrong, n, 0.05, "wilson")
     exact = proportion.proportion_confint(n - wrong, n, 0.05, "beta")
     near = 0.55 / n
@@ -273,10 +262,12 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
     for counts in drawn(4, 8, 30, 80):
         statistic, sample = statistic_of([counts])
         for alpha in (0.02, 0.1, 0.3):
-            bound = lower_bound(statistic, sample, alpha)
+            bound = bounds.lower_bound(statistic, sample, alpha)
             if bound[0] > -1.5:
                 fitting = stats.norm.cdf(stats.norm.isf(alpha) - 0.2)
-                assert chance_above(statistic, sample, bound) == pytest.approx(fitting, abs=0.02)
+                assert bounds.chance_above(statistic, sample, bound) == pytest.approx(
+                    fitting, abs=0.02
+                )
 
 
 def _table(pattern):
@@ -324,7 +315,7 @@ def test_influence_on_a_mean_is_each_values_distance():
     rng = np.random.default_rng(1)
     values = rng.normal(size=40)
     left_out = [np.delete(values, n).mean() for n in range(40)]
-    found = influence(np.array([values.mean(), *left_out]))
+    found = bounds.influence(np.array([values.mean(), *left_out]))
     assert found == pytest.approx(values - values.mean())
 
 
@@ -332,7 +323,7 @@ def test_without_skewness_it_is_the_t_bound():
     """Two values as often: no skewness, and a kurtosis of 1 leaves all degrees of freedom."""
     contributions = np.array([-1.0, 1.0] * 15)
     known = stats.t.ppf(0.975, 29) * contributions.std(ddof=1) / math.sqrt(30)
-    assert reach(contributions) == pytest.approx(known)
+    assert bounds.reach(contributions) == pytest.approx(known)
 
 
 def test_a_skewed_mean_is_missed_as_often_as_stated():
@@ -340,7 +331,7 @@ def test_a_skewed_mean_is_missed_as_often_as_stated():
     rng = np.random.default_rng(2)
     drawn = (rng.random((1500, 60)) < 0.9).astype(float)
     varying = drawn[drawn.std(axis=1) > 0]
-    lower = [each.mean() - reach(each - each.mean()) for each in varying]
+    lower = [each.mean() - bounds.reach(each - each.mean()) for each in varying]
     plain = varying.mean(axis=1) - 2.0 * varying.std(axis=1, ddof=1) / math.sqrt(60)
     assert np.mean(np.array(lower) > 0.9) <= 0.03
     assert np.mean(plain > 0.9) > 0.05
@@ -351,19 +342,19 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal():
     correlation = np.array([[1.0, 0.5, 0.2], [0.5, 1.0, 0.4], [0.2, 0.4, 1.0]])
     contributions = rng.multivariate_normal(np.zeros(3), correlation, 5000)
     observed = np.corrcoef(contributions, rowvar=False)
-    level = simultaneous_level(contributions, 0.02)
+    level = bounds.simultaneous_level(contributions, 0.02)
     inside = stats.multivariate_normal(np.zeros(3), observed, seed=1).cdf(
         np.full(3, stats.norm.isf(level))
     )
     assert 1.0 - inside == pytest.approx(0.02, rel=0.05)
-    assert simultaneous_level(contributions[:, :1], 0.02) == 0.02
+    assert bounds.simultaneous_level(contributions[:, :1], 0.02) == 0.02
     alone = rng.normal(size=(5000, 6))
-    assert 0.02 / 6 <= simultaneous_level(alone, 0.02) == pytest.approx(0.02 / 6, rel=0.06)
+    assert 0.02 / 6 <= bounds.simultaneous_level(alone, 0.02) == pytest.approx(0.02 / 6, rel=0.06)
 
 
 def test_people_who_differ_widen_the_bound():
     contributions = np.random.default_rng(4).normal(size=200)
-    these = reach(contributions)
-    assert reach_over_people(these, 0.0, 3, 200) == pytest.approx(these)
-    many, few = (reach_over_people(these, 0.005, people, 200) for people in (30, 3))
+    these = bounds.reach(contributions)
+    assert bounds.reach_over_people(these, 0.0, 3, 200) == pytest.approx(these)
+    many, few = (bounds.reach_over_people(these, 0.005, people, 200) for people in (30, 3))
     assert these < many < few

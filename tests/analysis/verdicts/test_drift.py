@@ -11,16 +11,7 @@ from evenhand.analysis.verdicts.versions import LEVEL, Versions, drift_of, drift
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
-from tests.analysis.make import (
-    analyse_labels,
-    assert_verdict,
-    noisy,
-    people_of,
-    ratings_of,
-    row_of,
-    rows_of,
-    verdict_on,
-)
+from tests.analysis import make
 from tests.peers import inter_rater, proportion, stats
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
@@ -43,7 +34,7 @@ def table(labels):
         who: [words[yes if yes is None else bool(yes)] for yes in own]
         for who, own in labels.items()
     }
-    ratings = ratings_of(given, GRADERS).assign(rubric="r")
+    ratings = make.ratings_of(given, GRADERS).assign(rubric="r")
     ratings["unscored_reason"] = np.where(ratings["label"] == "", "refused", "")
     return validate_ratings(ratings)
 
@@ -246,8 +237,8 @@ def experts(truth):
 def beside(rng, keep, n=400, **settings):
     """A grader that is right with `keep` beside the expert."""
     truth = (rng.random(n) < 0.4).astype(int)
-    labels = experts(truth) | {"g": noisy(rng, truth, 2, keep)}
-    return analyse_labels(labels, ONE_TWO, **EXPERT, **settings)
+    labels = experts(truth) | {"g": make.noisy(rng, truth, 2, keep)}
+    return make.analyse_labels(labels, ONE_TWO, **EXPERT, **settings)
 
 
 @pytest.mark.parametrize(
@@ -270,11 +261,11 @@ def test_too_unequal_clusters_are_a_reason(rng):
     """Three clusters of 90 items among 40: no more than a few say anything of other clusters."""
     sizes = [90, 90, 90, *[1] * 40]
     truth = rng.integers(0, 2, sum(sizes))
-    ratings = ratings_of(experts(truth) | {"g": noisy(rng, truth, 2, 0.99)})
+    ratings = make.ratings_of(experts(truth) | {"g": make.noisy(rng, truth, 2, 0.99)})
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
     units["cluster_id"] = np.repeat([f"c{n}" for n in range(len(sizes))], sizes)
     (verdict,) = analyse(ratings, units, [ONE_TWO], **EXPERT).verdicts
-    assert_verdict(verdict, "inconclusive", "differ so much in size that they count as")
+    make.assert_verdict(verdict, "inconclusive", "differ so much in size that they count as")
 
 
 def test_bars_are_declared(rng):
@@ -286,21 +277,21 @@ def test_bars_are_declared(rng):
 def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
     truth = rng.integers(0, 2, 100)
     labels = experts(truth)
-    verdict = verdict_on(labels | {"g": noisy(rng, truth, 2, 0.9)}, ONE_TWO)
-    assert_verdict(verdict, "inconclusive", "--reference")
+    verdict = make.verdict_on(labels | {"g": make.noisy(rng, truth, 2, 0.9)}, ONE_TWO)
+    make.assert_verdict(verdict, "inconclusive", "--reference")
 
 
 def test_figures_are_those_of_other_libraries(rng):
     found = beside(rng, 0.8)
-    table = rows_of(found, "confusion", "expert", subset="all").set_index("at")["estimate"]
+    table = make.rows_of(found, "confusion", "expert", subset="all").set_index("at")["estimate"]
     n = np.array([[table.get(f"{a}>{b}", 0) for b in "12"] for a in "12"])
-    kappa = row_of(found, "reference_kappa")
+    kappa = make.row_of(found, "reference_kappa")
     theirs = inter_rater.cohens_kappa(n)
     assert kappa["estimate"] == pytest.approx(theirs.kappa)
     # A one-sided bound, by the large-sample standard error about the estimate.
     low = theirs.kappa + ndtri(level_of_look(1)) * theirs.std_kappa
     assert kappa["low"] == pytest.approx(low, abs=0.015)
-    sensitivity = row_of(found, "reference_sensitivity")
+    sensitivity = make.row_of(found, "reference_sensitivity")
     hits, whole = n[1, 1], n[1].sum()
     alpha = 2 * level_of_look(1)
     low, high = proportion.proportion_confint(hits, whole, alpha=alpha, method="beta")
@@ -310,8 +301,10 @@ def test_figures_are_those_of_other_libraries(rng):
 
 def test_people_who_are_not_the_reference_do_not_count(rng):
     truth = rng.integers(0, 2, 300)
-    labels = experts(truth) | people_of(rng, truth, 0.1, 2) | {"g": noisy(rng, truth, 2, 0.95)}
-    found = analyse_labels(labels, ONE_TWO, **EXPERT)
+    labels = (
+        experts(truth) | make.people_of(rng, truth, 0.1, 2) | {"g": make.noisy(rng, truth, 2, 0.95)}
+    )
+    found = make.analyse_labels(labels, ONE_TWO, **EXPERT)
     assert found.verdicts[0]["verdict"] == "agrees_with_reference"
     assert "kappa with expert above 0.6" in found.rule
 
@@ -320,7 +313,7 @@ def test_people_who_are_not_the_reference_do_not_count(rng):
 def test_who_is_no_person_is_no_reference(reference):
     labels = {"expert": "12" * 20, "g": "12" * 20}
     with pytest.raises(InputError, match="no annotator or adjudicator here; there are expert"):
-        analyse_labels(labels, ONE_TWO, reference=reference)
+        make.analyse_labels(labels, ONE_TWO, reference=reference)
 
 
 def test_real_labels_of_one_expert_get_an_answer(shared_data):
@@ -341,7 +334,7 @@ def test_at_a_threshold_it_says_so_everywhere(rng):
     truth = rng.random(600) < 0.4
     p = np.clip(np.where(truth, 0.35, 0.15) + rng.normal(0, 0.02, 600), 0, 1)
     labels = experts(truth.astype(int)) | {"g": [""] * 600}
-    ratings = ratings_of(labels, positive={"g": p})
+    ratings = make.ratings_of(labels, positive={"g": p})
     found = analyse(ratings, None, [ONE_TWO], resamples=100, reference="expert")
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "agrees_with_reference"
@@ -362,6 +355,6 @@ def test_false_passes_are_as_rare_as_said():
         truth = rng.integers(0, 2, 60)
         wrong = rng.random(60) < 0.2  # kappa .6
         labels = experts(truth) | {"g": experts(truth ^ wrong)["expert"]}
-        found = analyse_labels(labels, scale, resamples=10, reference="expert")
+        found = make.analyse_labels(labels, scale, resamples=10, reference="expert")
         passed += found.verdicts[0]["verdict"] == "agrees_with_reference"
     assert passed <= 4  # more than 4 of 60 at 2% happen once in 100

@@ -13,16 +13,7 @@ from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.verdicts.comparison import _furthest_labels
 from evenhand.analysis.verdicts.evidence import IF_WRONG, NON_INFERIORITY, NON_INFERIORITY_PEOPLE
-from tests.analysis.make import (
-    analyse_labels,
-    assert_verdict,
-    coded_of,
-    noisy,
-    people_of,
-    ratings_of,
-    row_of,
-    verdict_on,
-)
+from tests.analysis import make
 from tests.cases import one_in
 
 TWO = Scale("tone", ("1", "2"))
@@ -34,9 +25,9 @@ ABC = Scale("best", ("A", "B", "C"))
 def beside_people(rng, grader, n=400, people=3, **settings):
     """The verdict on a grader that is so often right, or these labels, beside people at .85."""
     truth = (rng.random(n) < 0.3).astype(int)
-    labels = people_of(rng, truth, 0.85, people)
-    labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
-    found = analyse_labels(labels, TWO, **settings)
+    labels = make.people_of(rng, truth, 0.85, people)
+    labels["g"] = grader if isinstance(grader, list) else make.noisy(rng, truth, 2, grader)
+    found = make.analyse_labels(labels, TWO, **settings)
     keys = set(found.results[list(RESULTS_KEY)].itertuples(index=False, name=None))
     (verdict,) = found.verdicts
     assert {tuple(key) for key in verdict["evidence"]} <= keys
@@ -63,7 +54,7 @@ OUTCOMES = {
 @pytest.mark.parametrize(("study", "code", "reason", "words"), OUTCOMES.values(), ids=OUTCOMES)
 def test_a_verdict_on_random_labels(rng, study, code, reason, words):
     verdict = beside_people(rng, **study)
-    assert_verdict(verdict, code, *words)
+    make.assert_verdict(verdict, code, *words)
     assert reason is None or verdict["reason"] == reason.format(**verdict)
 
 
@@ -76,7 +67,7 @@ def test_a_constant_grader_never_passes(rng, n, label, people):
 def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
     assert beside_people(rng, 0.0, margin=1.5)["verdict"] != "can_replace"
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    assert verdict_on(people, TWO, margin=1.0)["verdict"] != "can_replace"
+    assert make.verdict_on(people, TWO, margin=1.0)["verdict"] != "can_replace"
 
 
 @pytest.mark.parametrize("people", ["ann", "ann ben"])
@@ -84,27 +75,27 @@ def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
 def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
     """With few units, or few of the rarer kind, a grader that knows both may give one label."""
     labels = dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}
-    verdict = verdict_on(labels, TWO)
-    assert_verdict(verdict, "inconclusive")
+    verdict = make.verdict_on(labels, TWO)
+    make.assert_verdict(verdict, "inconclusive")
     assert "no realistic number" not in verdict["sentence"].lower()
 
 
 def test_perfect_agreement_on_few_clusters_is_not_enough():
-    ratings = ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
+    ratings = make.ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
     units = ratings[["unit_id"]].drop_duplicates()
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
     (verdict,) = analyse(ratings, units, [TWO], resamples=20).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
     words = "Its kappa with annotators could be more than the margin below human agreement"
-    assert_verdict(verdict, "inconclusive", words)
+    make.assert_verdict(verdict, "inconclusive", words)
     assert verdict["more_clusters"] <= 100
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
-    alone = verdict_on({"g": "12" * 40}, TWO)
-    assert_verdict(alone, "inconclusive", "No annotator has labelled")
-    constant = verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
-    assert_verdict(constant, "inconclusive")
+    alone = make.verdict_on({"g": "12" * 40}, TWO)
+    make.assert_verdict(alone, "inconclusive", "No annotator has labelled")
+    constant = make.verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
+    make.assert_verdict(constant, "inconclusive")
     assert "Not known" not in constant["sentence"]
 
 
@@ -120,22 +111,22 @@ def test_where_nothing_can_be_said_nothing_is_said_to_hold():
 def test_coverage(rng, absent, unscored, code, words):
     """A row that is missing is no more an answer than an empty one."""
     truth = rng.integers(0, 2, 400)
-    labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.97)}
+    labels = make.people_of(rng, truth, 0.85) | {"g": make.noisy(rng, truth, 2, 0.97)}
     labels["g"][:unscored] = ["-" if absent else ""] * unscored
-    verdict = verdict_on(labels, TWO)
-    assert_verdict(verdict, code, words)
+    verdict = make.verdict_on(labels, TWO)
+    make.assert_verdict(verdict, code, words)
     assert ("absent" in verdict["sentence"]) == absent
 
 
 def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     """A grader that labels as people do, with probabilities far too low for the threshold."""
     truth = (rng.random(400) < 0.4).astype(int)
-    labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.9)}
+    labels = make.people_of(rng, truth, 0.85) | {"g": make.noisy(rng, truth, 2, 0.9)}
     stated = {"g": [0.1 * int(label) for label in labels["g"]]}
-    ratings = ratings_of(labels, positive=stated)
+    ratings = make.ratings_of(labels, positive=stated)
     (verdict,) = analyse(ratings, None, [BINARY], resamples=20).verdicts
     words = "This does not hold for its binary labels (difference -"
-    assert_verdict(verdict, "can_replace", words)
+    make.assert_verdict(verdict, "can_replace", words)
     assert verdict["holds_for"] == "labels"
     assert verdict["reason"] == "labels only: its binary labels fall short"
 
@@ -146,10 +137,10 @@ def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
     truth = rng.random(36) < 0.4
     people = {f"h{k}": np.where(truth ^ (rng.random(36) < 0.06), "2", "1") for k in range(3)}
     p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)
-    ratings = ratings_of({**people, "g": "1" * 36}, positive={"g": p})
+    ratings = make.ratings_of({**people, "g": "1" * 36}, positive={"g": p})
     facts = StudyFacts(looks={"tone": look})
     (verdict,) = analyse(ratings, None, [BINARY], resamples=20, facts=facts).verdicts
-    assert_verdict(verdict, "inconclusive")
+    make.assert_verdict(verdict, "inconclusive")
     assert not [each for each in ("—", "100% CI") if each in verdict["sentence"]]
     assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
 
@@ -159,7 +150,7 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
     labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
     scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
-    verdict = verdict_on(labels, scale, ordered=ordered)
+    verdict = make.verdict_on(labels, scale, ordered=ordered)
     assert f"{least} is needed" in verdict["sentence"]
 
 
@@ -188,14 +179,14 @@ PARTS = {
 def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     n, inverted, rare, settings, code, words = PARTS[part]
     truth = rng.integers(0, 2, n)
-    labels = people_of(rng, truth, 0.85)
-    labels["g"] = noisy(rng, np.where(np.arange(n) < inverted, 1 - truth, truth), 2, 0.93)
+    labels = make.people_of(rng, truth, 0.85)
+    labels["g"] = make.noisy(rng, np.where(np.arange(n) < inverted, 1 - truth, truth), 2, 0.93)
     where = np.where(np.arange(n) < rare, "rare", "usual")
     asked = {"resamples": 20, "slices": ("slice",), **settings}
     names = [f"u{unit:05d}" for unit in range(n)]
     units = pd.DataFrame({"unit_id": names, "cluster_id": names, "slice": where})
-    (verdict,) = analyse(ratings_of(labels), units, [TWO], **asked).verdicts
-    assert_verdict(verdict, code, *words)
+    (verdict,) = analyse(make.ratings_of(labels), units, [TWO], **asked).verdicts
+    make.assert_verdict(verdict, code, *words)
     if "would probably fail" in verdict["reason"]:  # never without its cause
         assert verdict["reason"].startswith("falls short for slice=rare; ")
     assert ("nor in every part of the sample" in verdict["limits"]) == (asked["slices"] == ())
@@ -212,7 +203,7 @@ def truth(rng):
 @pytest.fixture
 def people(rng, truth):
     """Three people on a scale of five."""
-    return people_of(rng, truth, 0.8, q=5)
+    return make.people_of(rng, truth, 0.8, q=5)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +212,7 @@ def people(rng, truth):
 )
 def test_plain_faults(truth, people, seen, words):
     grader = [FIVE.categories[code] for code in seen(truth)]
-    verdict = verdict_on(people | {"g": grader}, FIVE)
+    verdict = make.verdict_on(people | {"g": grader}, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert words in verdict["sentence"]
 
@@ -233,21 +224,21 @@ def test_one_category_too_high(rng):
         for at in rng.integers(0, 300, 30):
             each[at] = FIVE.categories[rng.integers(1, 3)]
     labels["g"] = [FIVE.categories[t + 1] for t in truth]
-    verdict = verdict_on(labels, FIVE)
+    verdict = make.verdict_on(labels, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert "one category too high" in verdict["sentence"]
 
 
 def test_exchanged_categories(rng):
     truth = rng.integers(0, 3, 300)
-    given = people_of(rng, truth, 0.8, q=3) | {"g": np.array(["2", "1", "3"])[truth]}
+    given = make.people_of(rng, truth, 0.8, q=3) | {"g": np.array(["2", "1", "3"])[truth]}
     labels = {who: ["ABC"[int(label) - 1] for label in own] for who, own in given.items()}
-    verdict = verdict_on(labels, ABC)
+    verdict = make.verdict_on(labels, ABC)
     assert "exchange categories: read A as B, B as A" in verdict["sentence"]
 
 
 def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
-    found = analyse_labels(people | {"g": people["h1"]}, FIVE)
+    found = make.analyse_labels(people | {"g": people["h1"]}, FIVE)
     (verdict,) = found.verdicts
     assert "Its labels are those of h1 on 100% of items" in verdict["sentence"]
     assert ", two annotators)" in verdict["sentence"]
@@ -257,13 +248,13 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
 
 def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
-    verdict = verdict_on(labels, FIVE)
-    assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
+    verdict = make.verdict_on(labels, FIVE)
+    make.assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 
 def test_two_graders_with_the_same_labels(truth, people):
     grader = [FIVE.categories[code] for code in truth]
-    found = analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"])
+    found = make.analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"])
     one, other = found.verdicts
     assert "Every label is the same as that of g." in other["sentence"]
     assert one["verdict"] == other["verdict"]
@@ -272,7 +263,7 @@ def test_two_graders_with_the_same_labels(truth, people):
 def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
     labels = people | {"h3": people["h1"], "g": people["h1"]}
-    found = analyse_labels(labels, FIVE)
+    found = make.analyse_labels(labels, FIVE)
     (note,) = found.notes
     assert note.startswith("tone: h1 and h3 gave the same label on every item that they share.")
     assert "labels are those of" not in found.verdicts[0]["sentence"]
@@ -282,8 +273,8 @@ def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
 def labels(rng):
     """Three annotators and a grader that is right a little less often than they."""
     truth = rng.integers(0, 2, 400)
-    people = people_of(rng, truth, 0.93)
-    return {**people, "g": noisy(rng, truth, 2, 0.91), "truth": [str(n + 1) for n in truth]}
+    people = make.people_of(rng, truth, 0.93)
+    return {**people, "g": make.noisy(rng, truth, 2, 0.91), "truth": [str(n + 1) for n in truth]}
 
 
 def without_half_of_its_errors(labels):
@@ -297,16 +288,16 @@ def without_half_of_its_errors(labels):
 def judged(labels, **more):
     graders = [name for name in labels if name.startswith("g")]
     given = {name: own for name, own in labels.items() if name != "truth"}
-    return analyse_labels(given, TWO, graders, **more)
+    return make.analyse_labels(given, TWO, graders, **more)
 
 
 def test_a_pass_that_rests_on_missing_answers_says_so(labels):
     found = judged({**labels, "g": without_half_of_its_errors(labels)})
     (verdict,) = found.verdicts
-    worst = row_of(found, IF_WRONG, "humans", "g", at="")
-    assert worst["low"] <= -0.1 < row_of(found, NON_INFERIORITY, "humans", "g", at="")["low"]
+    worst = make.row_of(found, IF_WRONG, "humans", "g", at="")
+    assert worst["low"] <= -0.1 < make.row_of(found, NON_INFERIORITY, "humans", "g", at="")["low"]
     words = "It would not pass if every missing label were wrong (difference -"
-    assert_verdict(verdict, "can_replace", words, f"{worst['n_units']} items")
+    make.assert_verdict(verdict, "can_replace", words, f"{worst['n_units']} items")
     assert verdict["reason"] == "within the margin of 0.10; not if missing labels were wrong"
     assert ["tone", IF_WRONG, "humans", "g", "all", ""] in verdict["evidence"]
 
@@ -322,8 +313,8 @@ def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
     given = judged({**labels, "g": filled}, scope=scope)
     deciding = NON_INFERIORITY if scope == "these" else NON_INFERIORITY_PEOPLE
     worst, same = (
-        row_of(found, IF_WRONG, "humans", "g", at=""),
-        row_of(given, deciding, "humans", "g", at=""),
+        make.row_of(found, IF_WRONG, "humans", "g", at=""),
+        make.row_of(given, deciding, "humans", "g", at=""),
     )
     for end in ("n_units", "estimate", "low", "high"):
         assert worst[end] == pytest.approx(same[end], abs=1e-12), end
@@ -335,11 +326,11 @@ def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
     truth = np.array(labels["truth"]) == "2"
     p = np.clip(0.1 + 0.2 * truth + rng.normal(0, 0.05, 400), 0, 0.49)
     people = {name: labels[name] for name in ("h0", "h1", "h2")}
-    ratings = ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
+    ratings = make.ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
     found = analyse(ratings, None, [BINARY], resamples=20)
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "can_replace_at_threshold"
-    worst = row_of(found, IF_WRONG, "humans", "g", at="held_out")
+    worst = make.row_of(found, IF_WRONG, "humans", "g", at="held_out")
     assert worst["n_units"] == 400
     assert f"were wrong (difference {worst['estimate']:+.2f}" in verdict["sentence"]
 
@@ -355,7 +346,7 @@ def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
 )
 def test_a_wrong_answer_is_the_furthest_from_the_unit_s_annotators(level, furthest):
     said = [[0, 0], [2, 1], [1, 1], [2, 0], [2, 2], [2, 2]]
-    view = coded_of(np.array([[*own, -1] for own in said]), level)
+    view = make.coded_of(np.array([[*own, -1] for own in said]), level)
     units = np.array([True] * 4 + [False] * 2)
     assert _furthest_labels(view, [0, 1], units, np.ones(6)).tolist() == furthest
 
@@ -363,7 +354,7 @@ def test_a_wrong_answer_is_the_furthest_from_the_unit_s_annotators(level, furthe
 def test_a_unit_without_an_annotator_is_no_missing_answer():
     """Nor is one that was never put to the grader."""
     people = {f"h{k}": "12" * 30 + " " * 4 for k in range(3)}
-    ratings = ratings_of({**people, "g": "12" * 30 + "  11"})
+    ratings = make.ratings_of({**people, "g": "12" * 30 + "  11"})
     ratings = ratings[ratings["label"].str.strip() != ""]
     found = analyse(ratings, None, [TWO], resamples=20)
     assert not any(row["statistic"] == IF_WRONG for row in found.rows)
@@ -376,8 +367,8 @@ def test_good_grader_are_seldom_said_to_fail_in_a_part():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         truth = (rng.random(320) < 0.3).astype(int)
-        labels = people_of(rng, truth, 0.7) | {"g": noisy(rng, truth, 2, 0.7)}
-        ratings = ratings_of(labels)
+        labels = make.people_of(rng, truth, 0.7) | {"g": make.noisy(rng, truth, 2, 0.7)}
+        ratings = make.ratings_of(labels)
         units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
         units["cluster_id"], units["part"] = units["unit_id"], [f"p{n % 8}" for n in range(320)]
         (verdict,) = analyse(ratings, units, [TWO], resamples=10, slices=("part",)).verdicts

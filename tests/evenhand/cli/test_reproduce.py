@@ -27,12 +27,7 @@ from evenhand.study import open_study
 from evenhand.study.creation import PublishedStudy
 from evenhand.study.desk.desk import AnnotationDesk, Task
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.settings.analysis import (
-    AnalysisSettings,
-    PublishedFigure,
-    read_published,
-    shipped_studies,
-)
+from evenhand.study.settings import analysis
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.store import total_spent
 from evenhand.study.tables.formats import read_table
@@ -220,7 +215,7 @@ def test_the_published_set_is_planned(again: Again, shared_data: Path, run: Run)
     assert "Sampled 250 of 1350 pairs" in said
     # Leanings are declared for the topics that the publisher marks as partisan, and no other.
     study = PublishedStudy.read("even-handedness")
-    leanings = AnalysisSettings(**study.plan(file, None).settings["analysis"])
+    leanings = analysis.AnalysisSettings(**study.plan(file, None).settings["analysis"])
     table = read_table(file)
     assert ((leanings.orientation(table) != 0) == (table["partisan"] == "True")).all()
     assert study.plan(ROOT / "data" / "demo_pairs.csv", None).settings["analysis"] == {}
@@ -552,9 +547,9 @@ PRINTED = {
 """Figures in their order, as their sources print them; the 73% are "80 of 110" there."""
 
 
-@pytest.mark.parametrize("name", shipped_studies())
+@pytest.mark.parametrize("name", analysis.shipped_studies())
 def test_the_figures_that_come_along_are_those_that_were_printed(name, tmp_path):
-    figures = read_published(name, tmp_path).figure
+    figures = analysis.read_published(name, tmp_path).figure
     assert " ".join(each.printed.replace(" ", "") for each in figures) == PRINTED[name]
 
 
@@ -573,15 +568,15 @@ def test_a_published_figure_has_a_unit_and_is_read_by_it(value, unit, said) -> N
     figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
     figure |= {"value": value, "unit": unit}
     if isinstance(said, float):
-        assert PublishedFigure.model_validate(figure).as_result == said
+        assert analysis.PublishedFigure.model_validate(figure).as_result == said
     else:
         with pytest.raises(ValueError, match=said):
-            PublishedFigure.model_validate(figure)
+            analysis.PublishedFigure.model_validate(figure)
 
 
 def test_those_that_come_along_are_listed_with_their_source(run: Run) -> None:
     said = " ".join(run.ok("reproduce", "--list").split())
-    for name in shipped_studies():
+    for name in analysis.shipped_studies():
         figures = PublishedStudy.read(name).figures
         assert f"{name}: {figures.title} {figures.citation}. Licence: {figures.licence}" in said
         assert figures.source in said

@@ -11,13 +11,7 @@ import pytest
 import evenhand as eh
 from evenhand.annotate_app.sites import studies_in, study_path
 from evenhand.errors import InputError
-from evenhand.reporting.new_study import (
-    create_and_preview,
-    folder_beside,
-    item_study,
-    preview_only,
-    start_study,
-)
+from evenhand.reporting import new_study
 from evenhand.reporting.ratings_file.declared import ItemOptions
 from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
@@ -35,45 +29,45 @@ def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path
         sample=4,
     )
     before = sorted(tmp_path.iterdir())
-    found = preview_only(create_and_preview, plan)
+    found = new_study.preview_only(new_study.create_and_preview, plan)
     assert (found.sampled, found.total, found.noun) == (4, 6, "pairs")
     loads = {each.rubric: each.judgments for each in found.load}
     assert loads["even-handedness"] == 4 * 2 * 3  # pairs, subjects, people
     assert found.precision[0].startswith("What 4 pairs")
     assert sorted(tmp_path.iterdir()) == before
-    folder = folder_beside(tmp_path / "present", "second")
-    assert create_and_preview(folder, plan) == found
+    folder = new_study.folder_beside(tmp_path / "present", "second")
+    assert new_study.create_and_preview(folder, plan) == found
     with open_study(tmp_path / "second") as study:
         assert study.config.name == "second"
         assert len(study.store.sample()) == 4
     plan.responses.write_text('{"subject": "s", "prompt": "not there", "response": "x"}\n', "utf-8")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError):
-        create_and_preview(tmp_path / "third", plan)
+        new_study.create_and_preview(tmp_path / "third", plan)
     assert sorted(tmp_path.rglob("*")) == before
     single = tmp_path / "f.csv"
     single.write_text("prompt,response,model\np,a b,x\np,b c,y\n", "utf-8")
     with pytest.raises(InputError, match="in columns called response_a and response_b"):
-        item_study(single, ItemOptions(rubric=["preference"]))
+        new_study.item_study(single, ItemOptions(rubric=["preference"]))
 
 
 @pytest.mark.slow
 def test_a_folder_without_a_study_begins_with_one_that_makes_others(tmp_path: Path) -> None:
     folder = tmp_path / "new"
-    start = start_study(folder)
-    assert start_study(folder) == start
+    start = new_study.start_study(folder)
+    assert new_study.start_study(folder) == start
     assert study_path(start.name) == "/.start"
     with open_study(start) as study:
         assert oversight(study.store).paused
     assert studies_in([folder]) == [folder.resolve()]  # it is none of the folder's
     with pytest.raises(InputError, match="no such file or directory; name another"):
-        start_study(tmp_path / "neither" / "there")
+        new_study.start_study(tmp_path / "neither" / "there")
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65, "a b", "C:\\x"])
 def test_a_name_never_leads_elsewhere(tmp_path, name):
     with pytest.raises(InputError, match="a study's name is"):
-        folder_beside(tmp_path / "present", name)
+        new_study.folder_beside(tmp_path / "present", name)
 
 
 def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp_path):
@@ -81,13 +75,13 @@ def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp
     (tmp_path / "third").symlink_to(tmp_path / "nowhere")
     for name in ("second", "third"):
         with pytest.raises(InputError, match="choose another"):
-            folder_beside(tmp_path / "present", name)
+            new_study.folder_beside(tmp_path / "present", name)
     for home in ("home", "closed"):
         if home == "closed":  # whoever may write anywhere can write here
             (tmp_path / home).mkdir(mode=0o500)
         if home == "home" or os.geteuid():
             with pytest.raises(InputError, match="nothing can be written beside this study"):
-                folder_beside(tmp_path / home / "present", "second")
+                new_study.folder_beside(tmp_path / home / "present", "second")
 
 
 @pytest.mark.parametrize(

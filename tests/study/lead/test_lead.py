@@ -23,15 +23,7 @@ from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
 from evenhand.study.store.store import remarks_table, standing
 from evenhand.study.tables.ratings import Mark, validate_ratings
-from harness.studies import (
-    mark_words,
-    response_rubric,
-    task_of,
-    upgraded_without,
-    with_edited_rubric,
-    with_labels,
-    work_through,
-)
+from harness import studies
 from tests.cases import refused
 
 pytestmark = pytest.mark.journey
@@ -58,8 +50,8 @@ def test_before_anyone_has_labelled(eight, make_study):
 def test_places_and_time_left(eight):
     desk = AnnotationDesk(eight)
     for rater, seconds in (("r1", 10.0), ("r1", 30.0), ("r2", 20.0)):
-        work_through(desk, rater, 1, seconds)
-    task_of(desk, "r1")  # one task is out
+        studies.work_through(desk, rater, 1, seconds)
+    studies.task_of(desk, "r1")  # one task is out
     (row,) = lead.rubric_progress(eight).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert row["median_seconds"] == 20
@@ -70,7 +62,7 @@ def test_places_and_time_left(eight):
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
     assert raters.loc["r1", "hours"] == pytest.approx(40 / 3600)
-    work_through(desk, "r2", 7, 20)  # all that there is
+    studies.work_through(desk, "r2", 7, 20)  # all that there is
     assert lead.rater_progress(eight).set_index("rater_id").loc["r2", "state"] == "finished"
     exclude(eight.store, "r2", "too fast")  # who then fills no place
     (row,) = lead.rubric_progress(eight).to_dict("records")
@@ -82,7 +74,7 @@ def test_places_and_time_left(eight):
 def test_the_version_tells_whether_anything_came_in(make_study):
     study = make_study(sample=3)
     seen = [lead.data_version(study)]
-    work_through(AnnotationDesk(study), "r1", 1, 1)
+    studies.work_through(AnnotationDesk(study), "r1", 1, 1)
     seen.append(lead.data_version(study))
     exclude(study.store, "r1", "a reason")
     seen.append(lead.data_version(study))
@@ -111,7 +103,7 @@ def test_an_even_pace_ends_when_it_says_and_no_other(make_study, hours_ago, hour
     study = make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
     at = [(NOW - timedelta(hours=each)).isoformat() for each in hours_ago]
     if at:  # one label of one person at each of these times
-        with_labels(study, {"r1": "1" * len(at)}, created_at=at)
+        studies.with_labels(study, {"r1": "1" * len(at)}, created_at=at)
     found = lead.forecast(study, NOW)
     assert (found.annotators > 0) == (bool(hours_ago) and min(hours_ago) < 24)
     if hours is None:
@@ -136,7 +128,7 @@ def test_the_work_and_its_end_in_words():
 
 def test_answers_stand_with_what_the_others_said(make_study):
     study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
-    with_labels(study, {"ann": "115", "ben": "125", "cy": "225"}, seconds=10.0)
+    studies.with_labels(study, {"ann": "115", "ben": "125", "cy": "225"}, seconds=10.0)
     found = lead.rater_answers(study, "ann")
     assert found["label"].tolist() == ["1", "1", "5"]
     assert found["others"].tolist() == ["1 2", "2 2", "5 5"]
@@ -172,13 +164,13 @@ def test_the_work_ahead_is_reading_and_deciding(make_study):
 
 def test_what_stands_beside_a_disagreement(make_study):
     study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
-    with_labels(study, {"r1": "11", "r2": "2-", "g": "45"}, graders=["g"])
+    studies.with_labels(study, {"r1": "11", "r2": "2-", "g": "45"}, graders=["g"])
     one, two = (("p0001|s|a", "refusal"), ("p0001|s|b", "refusal"))
     assert cases.grader_labels(study) == {one: {"g": "4"}, two: {"g": "5"}}
     assert cases.queue_length(study) == 1
     marks = {who: Mark("response", start, 3) for start, who in enumerate(("r1", "r2"))}
     for who, mark in marks.items():
-        mark_words(study, who, mark)
+        studies.mark_words(study, who, mark)
     assert cases.counted_marks(study, one) == [*marks.items()]
     exclude(study.store, "r2", "too fast")
     assert cases.counted_marks(study, one) == [("r1", marks["r1"])]
@@ -190,7 +182,7 @@ def test_what_stands_beside_a_disagreement(make_study):
 
 def test_names_that_look_alike_are_joined_where_that_is_said(make_study):
     study = make_study(pairs=1, subjects=("s",), rubrics=["refusal"])
-    with_labels(study, {"Ann": "1"})
+    studies.with_labels(study, {"Ann": "1"})
     rows = pd.DataFrame({"unit_id": ["p0001|s|a", "p9|s|a"], "rater_id": ["ann", "ben"]})
     refused("'ann' looks like 'Ann' of the study; say", with_study_names, study, rows, None)
     for joins, rater in ((True, "Ann"), (False, "ann")):
@@ -206,7 +198,7 @@ def test_what_has_no_majority_is_called(make_study):
     study = make_study(pairs=3, subjects=("s",), rubrics=[REFUSAL])
     # Of the six items, in their order: "1", "111", "112", "12", "123" and "1122".
     given = {"r1": "111111", "r2": "-11221", "r3": "-12-32", "r4": "-----2"}
-    with_labels(study, given)
+    studies.with_labels(study, given)
     called = {each.unit_id for each in cases.adjudication_queue(study)}
     assert called == {"p0002|s|b", "p0003|s|a", "p0003|s|b"}
     kind = NumberKind(number=Number(low=0, high=100))  # numbers near their median are a majority
@@ -217,7 +209,7 @@ def test_what_has_no_majority_is_called(make_study):
 @pytest.fixture
 def study(make_study):
     study = make_study(pairs=2, subjects=("s",), rubrics=[REFUSAL])
-    return with_labels(study, {"r1": "112", "r2": "-22", "r3": "332"})
+    return studies.with_labels(study, {"r1": "112", "r2": "-22", "r3": "332"})
 
 
 def test_the_queue_names_units_and_no_people(study, make_study):
@@ -229,7 +221,7 @@ def test_the_queue_names_units_and_no_people(study, make_study):
     assert [each.unit_id for each in cases.adjudication_queue(study)] == ["p0001|s|b"]
     # Labels stand in an order that does not follow the raters.
     many = make_study(pairs=10, subjects=("s",), rubrics=[REFUSAL])
-    with_labels(many, {"r1": "1" * 20, "r2": "2" * 20})
+    studies.with_labels(many, {"r1": "1" * 20, "r2": "2" * 20})
     first = [found.labels[0] for found in cases.adjudication_queue(many)]
     assert len(first) == 20
     assert 3 < first.count("1") < 17
@@ -288,7 +280,7 @@ def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study,
 def disputed(make_study) -> Study:
     """Four responses that two annotators disagree on."""
     disputed = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
-    with_labels(disputed, {"r1": "1111", "r2": "4444"})
+    studies.with_labels(disputed, {"r1": "1111", "r2": "4444"})
     assert len(cases.adjudication_queue(disputed)) == 4
     return disputed
 
@@ -333,11 +325,13 @@ def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
 def test_final_labels_are_decided_by_most_or_by_an_adjudicator(make_study):
     texts = {"title": "T", "question": "Q?", "instructions": "I.", "variables": ["response"]}
     percent = Rubric(name="percent", unit="response", number={"low": 0, "high": 100}, **texts)
-    topics = response_rubric(dict.fromkeys("123", "x"), name="topics", several=True)
+    topics = studies.response_rubric(dict.fromkeys("123", "x"), name="topics", several=True)
     study = make_study(pairs=2, subjects=("s",), rubrics=[PAIRWISE, percent, topics])
-    with_labels(study, {"r1": "AB", "r2": "AC", "out": "CC"}, "even-handedness")
-    with_labels(study, {"r1": ["10", "9", "100"], "r2": ["9", "90", "-"]}, "percent")
-    with_labels(study, {"r1": ["1;2", "1"], "r2": ["1;2", "2"], "r3": ["3", "none"]}, "topics")
+    studies.with_labels(study, {"r1": "AB", "r2": "AC", "out": "CC"}, "even-handedness")
+    studies.with_labels(study, {"r1": ["10", "9", "100"], "r2": ["9", "90", "-"]}, "percent")
+    studies.with_labels(
+        study, {"r1": ["1;2", "1"], "r2": ["1;2", "2"], "r3": ["3", "none"]}, "topics"
+    )
     exclude(study.store, "out", "careless")
     cases.decide(study, "ada", "p0002|s", "even-handedness", "A", "at first")
     cases.decide(study, "bea", "p0002|s", "even-handedness", "C", "the latest counts")
@@ -363,7 +357,7 @@ def flagged(make_study) -> Study:
     flagged = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     desk = AnnotationDesk(flagged)
     desk.register("ann")
-    task = task_of(desk, "ann")
+    task = studies.task_of(desk, "ann")
     for reason in ("harmful", "unclear_rubric"):
         desk.submit_all("ann", [Flag(submit_id=reason, task_id=task.task_id, reason=reason)])
     return flagged
@@ -424,7 +418,7 @@ def held(study: Study) -> list[tuple[str, str, str]]:
 def test_the_latest_word_counts_and_what_does_not_hold_together_is_refused(make_study):
     assert cases.KINDS == REPORTED
     assert len({kind_title(kind) for kind in cases.KINDS}) == 3
-    with upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
+    with studies.upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
         say(again, "grader_wrong", " it missed the irony\n")
         say(again, "people_wrong", grader="h")
         say(again, "rubric_unclear", "on reflection")
@@ -445,7 +439,7 @@ def test_the_latest_word_counts_and_what_does_not_hold_together_is_refused(make_
 def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same):
     study = make_study(pairs=1)
     say(study, "grader_wrong")
-    with with_edited_rubric(study, "refusal", same=same) as edited:
+    with studies.with_edited_rubric(study, "refusal", same=same) as edited:
         assert held(edited) == ([("g", "grader_wrong", "")] if same else [])
         say(edited, "rubric_unclear")
         assert held(edited) == [("g", "rubric_unclear", "")]

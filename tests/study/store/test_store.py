@@ -81,17 +81,8 @@ from evenhand.study.tables.ratings import (
 )
 from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
+from harness import studies
 from harness.postgresql import Postgresql
-from harness.studies import (
-    label_all,
-    mark_words,
-    send,
-    submit,
-    task_of,
-    upgraded_without,
-    with_labels,
-    work_through,
-)
 from tests.cases import refused
 from tests.commands import python
 from tests.ratings_files import read_ratings
@@ -157,7 +148,7 @@ def server(folder: Path) -> Iterator[Postgresql]:
 
 
 def labelled(desk: AnnotationDesk) -> Answer:
-    return Answer(submit_id="s", task_id=task_of(desk, "r").task_id, option_key="1")
+    return Answer(submit_id="s", task_id=studies.task_of(desk, "r").task_id, option_key="1")
 
 
 def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:
@@ -517,7 +508,7 @@ def test_a_study_counts_its_sample_responses_and_texts(make_study):
     store, rubric = study.store, study.rubrics["refusal"]
     assert store.size() == (3, 12)
     assert store.pairs().columns[:2].tolist() == ["pair_id", "sample_position"]
-    label_all(AnnotationDesk(study), "ann", most=2)
+    studies.label_all(AnnotationDesk(study), "ann", most=2)
     unit = first_unit(study)
     store.add_grades([attempt(unit, label="1", rubric_hash=rubric.hash), attempt(unit, label="1")])
     tried = tried_rater("g", rubric.hash)
@@ -566,7 +557,7 @@ def test_a_place_is_given_back_until_the_rater_is_readmitted():
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
     study = make_study(rubrics=["refusal"])
     unit = first_unit(study)
-    label_all(AnnotationDesk(study), "ann", most=1)
+    studies.label_all(AnnotationDesk(study), "ann", most=1)
     (key,) = {("refusal", labelled) for labelled in study.ratings()["unit_id"]}
     mark = Mark("response", 0, 3)
     assert marks_on(study.store, [key]) == {}
@@ -656,7 +647,7 @@ def test_a_pair_counts_as_labelled_by_people_alone(make_study):
         [attempt(unit, label="1") for unit in study.rubric_units(study.rubrics["refusal"])]
     )
     assert decisions.current_inclusion(store) == chances  # nobody has labelled: all of the wave
-    label_all(AnnotationDesk(study), "ann", most=1)
+    studies.label_all(AnnotationDesk(study), "ann", most=1)
     share = 0.6 / len(sample)
     assert decisions.current_inclusion(store) == pytest.approx(dict.fromkeys(sample, share))
 
@@ -664,7 +655,7 @@ def test_a_pair_counts_as_labelled_by_people_alone(make_study):
 @pytest.mark.slow
 def test_ratings_go_out_and_come_in_again(make_study, tmp_path):
     study, other = make_study(), make_study()
-    work_through(AnnotationDesk(study), "r1", 20, 1.5, 3)
+    studies.work_through(AnnotationDesk(study), "r1", 20, 1.5, 3)
     fields = {"label": "4", "probabilities": {"4": 0.75}, "p_positive": 0.75}
     study.store.add_grades([attempt(first_unit(study), **fields)])
     for suffix in ("csv", "jsonl", "parquet"):
@@ -829,8 +820,8 @@ def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
     rubric, desk = study.rubrics["refusal"], AnnotationDesk(study)
 
     def label(rater: str, language: str, name: str = "") -> None:
-        task = task_of(desk, rater)
-        assert submit(desk, rater, task, "1", name or rater, language=language) == "stored"
+        task = studies.task_of(desk, rater)
+        assert studies.submit(desk, rater, task, "1", name or rater, language=language) == "stored"
 
     assert "page_language" not in raters_with_languages(study)
     label("r-en", "en")
@@ -863,7 +854,7 @@ def test_every_act_says_who_and_what_the_latest_first(make_study):
     study = make_study()
     assert decisions.acts(study.store).empty
     assert tuple(decisions.acts(study.store)) == decisions.ACT_COLUMNS
-    label_all(AnnotationDesk(study), "ann", most=1)
+    studies.label_all(AnnotationDesk(study), "ann", most=1)
     open_link(study.store, new_link_token(study.store))  # which is none
     exclude(study.store, "ann", "too fast", "ada")
     decisions.note_act(study.store, "export", "ratings.csv", "120 bytes", "ben")
@@ -921,7 +912,7 @@ def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
     found = {"objective": "kappa", "clusters": ["p1", "p2"]}
     first = decisions.TunedThreshold(threshold=1 / 3, **found, **about)
     second = decisions.TunedThreshold(threshold=0.1314, objective="f1", clusters=["p9"], **about)
-    with upgraded_without(study, threshold_events) as again:
+    with studies.upgraded_without(study, threshold_events) as again:
         assert decisions.TUNED_THRESHOLDS.all(again.store) == []
         for added in ([], [first], [second]):
             decisions.TUNED_THRESHOLDS.append(again.store, added)
@@ -1160,10 +1151,10 @@ def test_what_comes_with_labels_is_read_back(make_study):
     study = make_study(rubrics=["refusal"])
     store, desk, kinds = study.store, AnnotationDesk(study), {"ann": "human", "g": "model"}
     assert all_labels_were_assigned(store)
-    task_id = task_of(desk, "ann").task_id
+    task_id = studies.task_of(desk, "ann").task_id
     answer = Answer(submit_id="s", task_id=task_id, option_key="2", confidence=3, rationale="It is")
     flag = Flag(submit_id="f", task_id=task_id, reason="other", text="odd")
-    assert send(desk, "ann", replace(answer, language="en"), flag) == ["stored"] * 2
+    assert studies.send(desk, "ann", replace(answer, language="en"), flag) == ["stored"] * 2
     store.add_grades([attempt("u", label="1")])
     with store.read() as connection:
         assert {who: rater_kind(connection, who) for who in ("ann", "g", "x")} == kinds | {"x": ""}
@@ -1182,9 +1173,9 @@ def test_what_comes_with_labels_is_read_back(make_study):
             event = {"flag_id": number, "kind": kind, "text": "", "done_by": "ann"}
             append(connection, flag_events, event)
     assert standing(remarks_table(store))["kind"].tolist() == ["answer"]
-    with_labels(study, {"ben": "1"})
+    studies.with_labels(study, {"ben": "1"})
     assert not all_labels_were_assigned(store)
-    mark_words(study, "ben", Mark("response", 0, 3))
+    studies.mark_words(study, "ben", Mark("response", 0, 3))
     found = answers_table(store)
     assert found[["rater_id", "label", "display"]].to_numpy().tolist() == [
         ["ann", "2", ""],
