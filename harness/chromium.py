@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from evenhand.errors import InputError
-from evenhand.reporting.report import FLAGS, browser_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
@@ -21,7 +19,11 @@ _WITHOUT = (
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
     *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
 )
-_FLAGS = ("--no-sandbox", *FLAGS, f"--disable-features={','.join(_WITHOUT)}")
+_FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    f"--disable-features={','.join(_WITHOUT)}",
+)
 
 
 class NoBrowser(Exception):  # noqa: N818 - a state of the machine; who needs a browser decides
@@ -30,10 +32,8 @@ class NoBrowser(Exception):  # noqa: N818 - a state of the machine; who needs a 
 
 def launched_chromium(playwright: Playwright, *flags: str) -> Browser:
     """Return a headless Chromium. Raises `NoBrowser` where there is none."""
-    try:
-        path = browser_path()
-    except InputError:
-        path = Path(playwright.chromium.executable_path)
+    installed = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    path = Path(next(installed, playwright.chromium.executable_path))
     if not path.exists():
         raise NoBrowser("no Chromium is installed: `playwright install chromium` brings one")
     return playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *flags])

@@ -29,22 +29,16 @@ if TYPE_CHECKING:
 
 
 def run_report(arguments: Namespace) -> None:
-    """Analyse a study, write its report, as HTML or also as PDF, and print the verdicts."""
-    from evenhand.reporting.report import browser_path, print_pdf
+    """Analyse a study, write its report and print the verdicts."""
     from evenhand.study.tables.files import check_folder
 
     out: Path = arguments.out or arguments.dir / "report"
-    browser = browser_path() if arguments.format == "pdf" else None
     for folder in filter(None, [out, arguments.figures]):
         check_folder(folder)
     with main.study_of(arguments) as study:
         print_report(study, out, arguments.figures, full=arguments.full)
         note(study, "export", "report.html")
     say("terminal.report", page=out / "report.html")
-    if browser:
-        with working("printing the report"):
-            print_pdf(browser, out / "report.html", out / "report.pdf")
-        say("terminal.printed", file=out / "report.pdf")
 
 
 def print_report(

@@ -1,27 +1,22 @@
-"""Write a study's report and print it as PDF (`report_study`, `print_pdf`), write the figures for
-the lead's pages (`study_figures`), and assess raters' quality (`study_quality`, `stop_flagged`).
+"""Write a study's report (`report_study`) and the figures for the lead's pages (`study_figures`),
+and assess raters' quality (`study_quality`, `stop_flagged`).
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting.workers import workers
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
 from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.store.logs.decisions import look_numbers
-from evenhand.study.tables.files import atomic_write, is_root, new_folder
+from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import write_table
 from evenhand.texts import written
 
@@ -58,46 +53,6 @@ def report_study(
         progress("drawing figures")
         write_figures(analysis, context, figures)
     return analysis
-
-
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-"""Options of Chromium without network traffic in the background."""
-_MOST_SECONDS = 120  # until a page must have been printed
-
-
-def browser_path() -> Path:
-    """Return the path of this machine's Chromium or Chrome. Raises InputError without one."""
-    if browser := next(filter(None, map(shutil.which, _BROWSERS)), None):
-        return Path(browser)
-    if sys.platform == "darwin" and _MAC_BROWSER.is_file():
-        return _MAC_BROWSER
-    raise InputError(
-        "there is no Chromium or Chrome to print with; install one, or open report.html in any "
-        "browser and print it to a file"
-    )
-
-
-def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
-    """Print a local page by its style sheet for paper. Raises InputError if that fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "page.pdf"
-        # Chromium's sandbox does not start for root; the page is our own and loads nothing.
-        as_root = ["--no-sandbox"] if is_root() else []
-        paths = [f"--user-data-dir={folder}/profile", f"--print-to-pdf={output}"]
-        command = [str(browser), "--headless", *FLAGS, *as_root, *paths, "--no-pdf-header-footer"]
-        command.append(page.resolve().as_uri())
-        try:
-            subprocess.run(command, capture_output=True, timeout=_MOST_SECONDS, check=True)
-            printed = output.read_bytes()
-        except (subprocess.SubprocessError, OSError) as error:
-            raise InputError(
-                f"{browser.name} could not print {page.name}; open it in a browser and print it "
-                "to a file"
-            ) from error
-    atomic_write(pdf, printed)
 
 
 _MOST_RATERS = 40  # in a table of pairs on a page

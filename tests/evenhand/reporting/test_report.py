@@ -1,5 +1,5 @@
-"""A study's report and its live figures: the same rows, made in two ways; its last lines, its
-print, and the libraries that estimates are held against.
+"""A study's report and its live figures: the same rows, made in two ways; its last lines,
+and the libraries that estimates are held against.
 """
 
 import io
@@ -31,7 +31,6 @@ from evenhand.reporting.library import Check
 from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
 from evenhand.reporting.report import (
     agreement_of_pairs,
-    print_pdf,
     report_study,
     study_figures,
 )
@@ -130,17 +129,6 @@ def test_every_two_annotators_have_the_kappa_of_another_library(make_study, rubr
                 *zip(*both, strict=True), labels=[*keys], weights=weights
             )
             assert kappa[at, to] == pytest.approx(theirs)
-
-
-@pytest.mark.parametrize("does", ["exit 1", "exit 0"], ids=["fails", "prints nothing"])
-def test_a_browser_that_does_not_print_is_a_sentence(tmp_path: Path, does: str) -> None:
-    browser = tmp_path / "chromium"
-    browser.write_text(f"#!/bin/sh\n{does}\n")
-    browser.chmod(0o755)
-    told = r"chromium could not print page\.html; open it in a browser"
-    with pytest.raises(InputError, match=told):
-        print_pdf(browser, tmp_path / "page.html", tmp_path / "page.pdf")
-    assert not (tmp_path / "page.pdf").exists()
 
 
 @pytest.mark.parametrize(
