@@ -403,9 +403,7 @@ def _take_submissions(
 
 
 def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
-    """Carry out the act chosen for each annotator (a key of the words `acts`); return the outcomes,
-    one per line.
-    """
+    """Carry out an act (a key of the words `acts`) for each annotator; return the outcomes."""
     sessions, outcomes = Sessions(study), []
     for rater, act in acts.items():
         if act in RELEASE_REASONS:
@@ -518,9 +516,7 @@ def show_export(study: Study) -> None:
 
 
 def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) -> None:
-    """Draw the button that makes a file on request, and a line on its contents. The log notes each
-    download.
-    """
+    """Draw a button that makes a file on request, and its contents; downloads are logged."""
 
     def make_and_note() -> bytes:
         content = make()

@@ -747,8 +747,8 @@ def comparison_judge(
 def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:
     """Return the side that a judge's word names, "" for a tie, "?" for none.
 
-    >>> [_side_of_word(word, ("x", "y"), ("gpt", "llama")) for word in ("model_2", "gpt", "draw")]
-    ['b', 'a', '']
+    >>> [_side_of_word(word, ("x", "y"), ("m1", "m2")) for word in ("model_2", "m1", "draw", "")]
+    ['b', 'a', '', '?']
     """
     if word in _TIE_WORDS or word.startswith("tie "):
         return ""

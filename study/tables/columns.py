@@ -235,8 +235,8 @@ def loose(text: str) -> str:
     """Return the loose form of a text: without case, typographic marks, HTML entities, punctuation
     at its ends, separators between words, and leading zeros; the text itself if nothing is left.
 
-    >>> [loose(text) for text in ("Off-topic.", "off\\u2010topic", "Q&amp;A", "007")]
-    ['off topic', 'off topic', 'q&a', '7']
+    >>> [loose(word) for word in ("Off-topic.", "off\\u2010topic", "off_topic", "Q&amp;A", "07")]
+    ['off topic', 'off topic', 'off topic', 'q&a', '7']
     >>> [loose(text) for text in ("A-", "-1", "1.10", "+", "?")]
     ['a-', '-1', '1.10', '+', '?']
     """
