@@ -166,7 +166,7 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
-    """Exclude raters with a flag of `[quality] stop` that the lead has not readmitted; return ids."""
+    """Exclude raters with a flag of `[quality] stop` whom nobody readmitted; return their ids."""
     stop_flags = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted
     stopped = []
