@@ -47,8 +47,9 @@ def check_variable(
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
     host = urlsplit(to).netloc.rpartition("@")[2] or "a server"
     fields = {"file": file.name, "key": key, "variable": variable, "to": host}
-    reason = "trust.plain" if is_allowed else "trust.variable"
-    raise InputError(written(reason, command=command, **fields))
+    raise InputError(
+        written("trust.plain" if is_allowed else "trust.variable", command=command, **fields)
+    )
 
 
 def confirm(declaration: object) -> None:

@@ -146,6 +146,9 @@ def test_comprehension_has_two_chances_and_so_has_the_practice(sessions):
     sessions.answer_comprehension("unlucky", WRONG)
     sessions.answer_comprehension("unlucky", RIGHT)  # a third time, in a window left open
     assert sessions.next_step("unlucky").reason == "screened_out"
+
+
+def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions):
     for rater in ("learns", "does not"):
         to_practice(sessions, rater)
         practise(sessions, rater, "1", "5")  # both wrong: below a half
