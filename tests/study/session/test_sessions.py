@@ -134,7 +134,7 @@ def test_who_agreed_to_another_text_is_asked_again(sessions):
     assert sessions.next_step("r").name == "practice"
 
 
-def test_comprehension_has_two_chances_and_so_has_the_practice(sessions):
+def test_comprehension_has_two_chances(sessions):
     for rater in ("lucky", "unlucky"):
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
