@@ -313,10 +313,6 @@ def span(**more: object) -> dict:
           "spans": [{"id": "s1", "trace_id": "t1", "feedback_scores": [
               {"name": "fair", "value": 1, "source": "ui", "created_by": "ann"}]}]},
          [("t1/s1", "fair", "ann", "human", "1")]),
-        ([{"spec": {"completion_fns": ["m", "g"], "run_config": {}}},
-          {"run_id": "r", "event_id": 0, "sample_id": "q", "type": "metrics",
-           "data": {"choice": "Yes", "score": 1}}],
-         [("q", "graded", "g", "model", "Yes")]),
     ],
 )  # fmt: skip
 def test_other_forms_of_the_tools_files(content: object, said: list, wrote: Wrote) -> None:

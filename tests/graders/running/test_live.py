@@ -55,7 +55,14 @@ def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkey
     monkeypatch.setattr(live, "IDLE_SECONDS", 0.05)
     words = "Slow down, please. \x1b[31m[red]" + "x" * 500
     busy = error(429, words, {"retry-after": "0.4"})
-    bench.script = lambda call: busy if call.nth == 1 else Reply(body=answer(call).body, delay=1.0)
+
+    def reply(call: Call) -> Reply:
+        """Be busy at first; answer about the other item after the second try of the first one."""
+        if call.nth == 1:
+            return busy
+        return Reply(body=answer(call).body, delay=1.5 if call.nth == 2 else 0.0)
+
+    bench.script = reply
     told: list[str] = []
     progress = {"progress": lambda done, total, label: told.append(label)}
     assert grade(bench.study(pairs=1), [bench.claude], wait_scale=1, **progress).scored == 2

@@ -1203,7 +1203,11 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     assert desk.sheet_ahead("r1", sheet).minutes is None
     for at, before in ((0, 0), (1, 0), (3, 2)):
         back = desk.reopen("r1", ids[at])
-        assert (back.number, back.previous_task_id, back.tasks[0].task_id) == (at + 1, ids[before], ids[at])
+        assert (back.number, back.previous_task_id, back.tasks[0].task_id) == (
+            at + 1,
+            ids[before],
+            ids[at],
+        )
     (row, *_) = desk.earlier("r1", start=1).rows
     assert (row.number, row.task.task_id, row.flagged) == (4, ids[3], False)
     assert not desk.began_before_keys("r1")

@@ -220,7 +220,7 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
         book.active.append([number, "y" * 30_000, "no"])  # stored once
     book.save(path)
     assert len(read_export(path).table) == 50
-    monkeypatch.setattr(plain_files, "MOST_DECODED", 1_000_000)
+    monkeypatch.setattr(formats, "MOST_DECODED", 1_000_000)
     refused("too large a workbook", read_export, path)
     monkeypatch.undo()
     monkeypatch.setattr(plain_files, "_MOST_UNPACKED", 10_000)
