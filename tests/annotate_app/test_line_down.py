@@ -392,7 +392,7 @@ def test_an_option_counts_only_once_its_unit_has_been_seen(far):
         assert person.page.evaluate(PRESS_EARLY, 140) > 1  # in each frame of 140 ms
         assert person.unit()[0] != unit
         assert person.chosen() is None
-        assert "Not taken" in person.page.text_content(".notice")
+        assert "Not counted" in person.page.text_content(".notice")
         person.page.wait_for_selector(READY)
         person.answer("R")
         assert person.page.text_content(".notice") == ""
@@ -400,7 +400,7 @@ def test_an_option_counts_only_once_its_unit_has_been_seen(far):
     click = PRESS_EARLY.replace('press("c")', 'root.querySelector(".options input")?.click()')
     person.page.evaluate(click, 100)
     assert person.chosen() is None
-    assert "Not taken" in person.page.text_content(".notice")
+    assert "Not counted" in person.page.text_content(".notice")
 
 
 def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
