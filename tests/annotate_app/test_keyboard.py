@@ -517,7 +517,7 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
     person = annotator("typist", asked)
     page = person.page
     field = page.get_by_role("textbox", name="How good is it?")
-    assert page.locator(".bounds").inner_text() == "a whole number from 0 to 100"
+    assert page.locator(".bounds").inner_text() == "A whole number from 0 to 100"
     assert person.focus() == "material"  # the texts scroll by keyboard until a digit is typed
     axe(page, "a number")
     page.keyboard.press("Enter")
