@@ -199,7 +199,7 @@ def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) ->
 def _role_of(column: str, file: ItemFile) -> str:
     """Return the roles in which a column of the file is used, in words."""
     roles = [role for role, columns in file.roles if column in (columns, *columns.split(", "))]
-    return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept, not used")
+    return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept with the item")
 
 
 def _ask_for_rubric(

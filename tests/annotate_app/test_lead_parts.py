@@ -138,7 +138,7 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
     assert found.show == ["prompt", "output"]
     assert [_role_of(name, found) for name, _ in found.columns] == [
         "read by annotators, the prompt", "read by annotators, the response",
-        "the subject (model under test)", "kept, not used",
+        "the subject (model under test)", "kept with the item",
     ]  # fmt: skip
     assert found.roles == item_study(file, ASKED).roles
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
