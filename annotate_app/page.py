@@ -61,9 +61,8 @@ def _show_work(desks: Desks, reader: Language) -> None:
         entry.ask_for_entry(desk, reader, complaint)
     elif step.name in ("labelling", "practice"):
         rater_pages.show_units(desks, admission, reader, practice=step.name == "practice")
-        rater_pages.keep_language(
-            desk.study, reader, offered_here=False
-        )  # the panel has the choice
+        # The panel offers the choice.
+        rater_pages.keep_language(desk.study, reader, offered_here=False)
     else:
         rater_pages.keep_language(desk.study, reader, offered_here=True)
         rater_pages.tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")

@@ -65,7 +65,7 @@ class Navigation:
 
 @dataclass(frozen=True)
 class PanelConfig:
-    """What depends on the rater's step and way of entry: practice or labelling, words and links."""
+    """Settings of the panel by the rater's step and way of entry: practice, words and links."""
 
     practice: bool = False
     words: Mapping[str, Sentence] = field(default_factory=dict)

@@ -114,7 +114,7 @@ class Bounds:
 
     @property
     def margin(self) -> float:
-        """How far the grader's kappa may lie below people's."""
+        """The largest permitted gap of the grader's kappa below people's."""
         return margin_of(self.difference)
 
     @property

@@ -460,7 +460,7 @@ class Candidate:
 
     @property
     def limit(self) -> Limit:
-        """How human agreement limits a grader that does not pass: human agreement is clearly below
+        """Limit by human agreement on a grader that does not pass: human agreement is clearly below
         the grader's agreement with people, or hardly above chance; "" where it is no limit.
         """
         if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):

@@ -78,7 +78,7 @@ _mount = component(
 
 @dataclass(frozen=True)
 class Sent:
-    """What the page sends: a decision on the item of this token, or that it is skipped."""
+    """An entry that the page sends: a decision on the item of this token, or that it is skipped."""
 
     token: str
     label: str = ""
@@ -342,7 +342,7 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
 
 
 class DisagreementKey(NamedTuple):
-    """What identifies a disagreement."""
+    """The key of a disagreement."""
 
     rubric: str
     unit_id: str

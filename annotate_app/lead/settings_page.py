@@ -48,7 +48,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class Editing:
-    """What is edited: its place on the pages, and the study's files when editing began."""
+    """An edited part: its place on the pages, and the study's files when editing began."""
 
     place: str
     present: changing.Contents

@@ -217,7 +217,7 @@ _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is left of the labelling: labels `done` of those `wanted`, the `hours` of work for the
+    """The rest of the labelling: labels `done` of those `wanted`, the `hours` of work for the
     others (NaN before any label), and the end (UTC) at the pace of the last day's `annotators`.
     """
 
