@@ -59,8 +59,8 @@ def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkey
     refused: list[str] = []
 
     def reply(call: Call) -> Reply:
-        """Be busy at first, then answer at once about that item, and slowly about the other."""
-        if call.nth == 1:
+        """Be busy once, then answer at once about that item, and slowly about the other."""
+        if not refused:
             refused.append(call.user)
             return busy
         return Reply(body=answer(call).body, delay=0.0 if call.user in refused else 1.0)
