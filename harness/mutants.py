@@ -105,7 +105,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             yield node, str(not value)
         case ast.Constant(value=int(value)):
             yield node, str(value + 1)
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) not in ("False", "None"):
             yield node, "return None"
         case ast.Expr(value=ast.Call()):
             yield node, "pass"
@@ -160,16 +160,23 @@ class Room:
         self.copies.put(copy)
 
     def notices(self, mutant: Mutant) -> bool:
-        """Return whether a quick test fails on the mutant: those that run its line, then all."""
+        """Return whether a quick test fails on the mutant: those that run its statement, then their
+        whole files, which may share what a fixture made, or all if an import runs it. What runs in
+        another process only is not noticed.
+        """
         copy = self.copies.get()
         path = copy / mutant.path
         before = path.read_text("utf-8")
+        real = {Path(file).resolve(): file for file in self.lines.measured_files()}
+        name = next((real[f] for f in real if f.as_posix().endswith("/" + mutant.path)), "")
+        by_line = self.lines.contexts_by_lineno(name)
+        lines = _lines_of_statement(before, mutant.line)
+        contexts = {context for line in lines for context in by_line.get(line, ())}
+        nearest = sorted(contexts - {""})
+        files = sorted({test.partition("::")[0] for test in nearest})
         try:
             path.write_text(mutant.source, "utf-8")
-            real = {Path(file).resolve(): file for file in self.lines.measured_files()}
-            name = next((real[f] for f in real if f.as_posix().endswith("/" + mutant.path)), "")
-            nearest = sorted({*self.lines.contexts_by_lineno(name).get(mutant.line, ())} - {""})
-            for tests in (nearest, self.tests):
+            for tests in (nearest, self.tests if "" in contexts else files):
                 code = _python(copy, [*_PYTEST, *tests], self.patience) if tests else 0
                 if code not in (0, _NO_TESTS):
                     return True
@@ -177,6 +184,19 @@ class Room:
         finally:
             path.write_text(before, "utf-8")
             self.copies.put(copy)
+
+
+def _lines_of_statement(source: str, line: int) -> range:
+    """Return the lines of the innermost statement around a line, without those of its body."""
+    around = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    innermost = max(around, key=lambda node: node.lineno)
+    body = getattr(innermost, "body", None)
+    end = body[0].lineno if body else (innermost.end_lineno or 0) + 1
+    return range(innermost.lineno, max(end, line + 1))
 
 
 def _copied(folder: Path) -> Path:
