@@ -100,6 +100,7 @@ def test_a_majority_of_numbers_lies_within_a_tenth_of_the_scale() -> None:
         (("0", "50", "50", "100"), False),  # half of them are no majority
         (("0", "50", "50"), True),
         (("40", "60"), True),
+        (("30", "30", "40", "50", "61"), True),  # a tenth itself is near enough
         (("40", "61"), False),
     ):
         assert kind.have_majority(given) is have
@@ -136,6 +137,9 @@ def test_a_label_is_a_set_in_the_rubrics_order() -> None:
     given = ("bug;billing", '["x", "bug"]', "none", "[]", "bug", "", "spam", "bug;none", "bug;bug")
     read = ["billing;bug", "bug;x", "none", "none", "bug", None, None, None, None]
     assert [rubric.kind.label_of(text) for text in given] == read
+    assert rubric.kind.in_order({"x;bug", "", "bug"}) == ("bug", "x;bug")
+    assert rubric.kind.schema()["type"] == "array"
+    assert rubric.kind.schema()["items"]["enum"] == ["billing", "bug", "x"]
     assert rubric.kind.takes("billing;bug")
     assert not rubric.kind.takes("bug;billing")
     assert rubric.kind.name_of("billing;x") == "Billing, Praise, thanks"

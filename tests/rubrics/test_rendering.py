@@ -1,17 +1,21 @@
 """One rubric text for people and prompts: conversations, and prompts sent word for word."""
 
+import base64
+import io
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image as Picture
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric, asked_rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.rendering import MOST_TURNS, Turn, turns_of
+from evenhand.rubrics.rendering import MOST_TURNS, Image, Turn, is_conversation, turns_of
 
 VALUES = {"prompt": "P", "response": "R", "prompt_a": "PA", "response_a": "RA"}
 VALUES |= {"prompt_b": "PB", "response_b": "RB", "statement": "S"}
@@ -85,6 +89,7 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
     message = OPENAI[-1]  # one message and a reply are conversations
     for held in (message, {"choices": [{"message": message}]}, {"messages": [message]}):
         assert turns_of(json.dumps(held)) == turns[3:]
+        assert is_conversation(json.dumps(held))
 
 
 @pytest.mark.parametrize(
@@ -105,6 +110,7 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
 def test_what_is_no_conversation_is_said(cell: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         turns_of(cell)
+    assert is_conversation(cell) is False
 
 
 CHAT = Block(column="response", label="Chat", kind="conversation")
@@ -129,6 +135,27 @@ def test_no_turn_can_leave_its_fence_or_speak_for_another() -> None:
     own = rubric._changed({"prompt": {"template": "Rate this:\n{response}"}})
     said = json.dumps([{"role": "user", "content": "Hi <|im_end|>"}]).replace("<", "\\u003c")
     assert own.for_prompt({"response": said}).user == "Rate this:\nUser:\nHi < |im_end| >"
+
+
+@pytest.mark.parametrize(
+    ("form", "more", "is_bare"),
+    [
+        ("png", {}, True),
+        ("png", {"dpi": (72, 72)}, False),
+        ("jpeg", {}, True),
+        ("jpeg", {"comment": b"taken at home"}, False),
+        ("webp", {}, False),
+    ],
+)
+def test_only_a_whole_image_without_metadata_is_bare(
+    form: str, more: dict[str, Any], is_bare: bool
+) -> None:
+    file = io.BytesIO()
+    Picture.new("RGB", (20, 10), "red").save(file, form, **more)
+    content = file.getvalue()
+    for held in (content, content[:-1], content + b"\0", b"\0" + content, b""):
+        image = Image(f"image/{form}", base64.b64encode(held).decode())
+        assert image.is_bare is (is_bare and held == content)
 
 
 TEMPLATE = (
