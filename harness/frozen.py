@@ -76,8 +76,8 @@ def _draw_ratings(
     keep: Mapping[str, float], units: int = 240, seed: int = 4, per_cluster: int = 3
 ) -> pd.DataFrame:
     """Return synthetic yes-or-no ratings, in which each rater keeps the truth with a given
-    probability; ann, ben, cy and dee are annotators. Units have cluster, topic, side, wording and
-    inclusion probability.
+    probability; ann, ben, cy and dee are annotators. Units have cluster, topic, side, groups,
+    wording and inclusion probability.
     """
     rng = np.random.default_rng(seed)
     truth = rng.random(units) < 0.5
@@ -97,6 +97,8 @@ def _draw_ratings(
                 "cluster_id": [f"c{n:03d}" for n in cluster],
                 "topic": np.where(cluster % 3 == 0, "tax", "health"),
                 "side": np.array(["left", "right"])[cluster % 2],
+                "prompt_a_group": np.array(["left", "right"])[cluster % 2],
+                "prompt_b_group": np.array(["right", "left"])[cluster % 2],
                 "wording": [f"w{n % per_cluster}" for n in range(units)],
                 "inclusion_probability": np.where(cluster % 3 == 0, 0.5, 0.2),
             }
