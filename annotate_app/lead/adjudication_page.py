@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -282,7 +283,8 @@ def show_items(study: Study) -> None:
         rubric = st.selectbox("Rubric", list(all_titles), format_func=all_titles.__getitem__)
         decided = st.selectbox("Decided by", list(_DECIDED), format_func=_DECIDED.__getitem__)
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
-    with_graders = st.toggle("Show graders' labels")
+    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    with_graders = bar.toggle("Show graders' labels")
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
     items_table = latest(study, final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
@@ -301,17 +303,28 @@ def show_items(study: Study) -> None:
     if order != "sample":
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
     pages = max(1, -(-len(items_table) // _MOST_ITEMS))
-    page = st.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
-    st.text(written("lead.items", count=len(items_table)))
-    rows = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
-    rows = rows.assign(decided_by=rows["decided_by"].replace("", "none").map(_DECIDED))
-    columns = "item_id rubric final_label decided_by n_labels given flags"
-    columns += " graders" * with_graders
-    with st.container(key="items"):
-        show_table(rows, "Items and their labels", columns, links=_TO_ITEM)
+    page = bar.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
+    first = (page - 1) * _MOST_ITEMS
+    rows = items_table.iloc[first : first + _MOST_ITEMS]
+    places = {"first": min(first + 1, len(rows)), "last": first + len(rows)}
+    final = zip(rows["rubric"], rows["final_label"], strict=True)
+    rows = rows.assign(
+        decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),
+        final_label=[study.rubrics[name].kind.title_of(label) for name, label in final],
+    )
+    columns = f"item_id given {'graders ' * with_graders}final_label decided_by rubric flags"
+    caption = written("lead.items", count=len(items_table), **places)
+    show_table(
+        rows,
+        caption,
+        columns,
+        links=_TO_ITEM,
+        display_names=titles,
+        html_columns=("given", "graders"),
+    )
     if items_table["item_id"].nunique() == 1:
         for row in rows.to_dict("records"):
-            _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
+            _show_item(study, row["item_id"], row["rubric"], row["labels"])
 
 
 def show_least_agreed(study: Study, *, folded: bool = False) -> None:
@@ -321,19 +334,25 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     if len(table):
         table = table.assign(given=table["labels"].map(_by_rater))
         caption, columns = "Items with the least agreement", "item_id rubric given"
-        show_table(table, caption, columns, links=_TO_ITEM, folded=folded)
+        show_table(table, caption, columns, links=_TO_ITEM, folded=folded, html_columns=("given",))
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
-    """Return labels by rater as a text."""
-    return "; ".join(f"{rater}: {label}" for rater, label in sorted(labels.items()))
+    """Return labels by rater as HTML; the raters' names are for pointers and screen readers."""
+    texts = [(html.escape(rater), html.escape(label)) for rater, label in sorted(labels.items())]
+    return " · ".join(
+        f'<span title="{rater}"><span class="evenhand-unseen">{rater}: </span>{label}</span>'
+        for rater, label in texts
+    )
 
 
-def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> None:
-    """Draw an item's texts as annotators saw them, and the link to its adjudication."""
+def _show_item(study: Study, unit: str, rubric: str, labels: Mapping[str, str]) -> None:
+    """Draw an item's labels, its texts as annotators saw them, and the link to its adjudication."""
+    title_of = study.rubrics[rubric].kind.title_of
     show(heading(study.rubrics[rubric].title))
+    show(items((rater, [title_of(label)]) for rater, label in sorted(labels.items())))
     show(unit_blocks(study, unit, rubric))
-    if is_labelled:  # a link, as `st.switch_page` keeps the fields in this page's address
+    if labels:  # a link, as `st.switch_page` keeps the fields in this page's address
         asked = {"unit": unit, "rubric": rubric}
         PageLink("Adjudication", "Adjudicate this item →", asked).show()
 
@@ -416,10 +435,10 @@ def _chosen(
     earlier: dict[DisagreementKey, SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Draw the filters; return the disagreements that pass them."""
-    columns = iter(st.columns(3))
+    row = st.container(horizontal=True)
 
     def choose(label: str, titles: Mapping[str, str]) -> str:
-        return next(columns).selectbox(label, list(titles), format_func=titles.__getitem__)
+        return row.selectbox(label, list(titles), format_func=titles.__getitem__)
 
     def all_of(values: Iterable[str]) -> dict[str, str]:
         return {_ALL: "All"} | {value: display_names.get(value, value) for value in sorted(values)}
@@ -443,28 +462,28 @@ def _chosen(
 
 
 def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[], None]) -> None:
-    """Draw the labels of a disagreement, then what `draw_causes` draws, then the texts."""
+    """Draw the texts of a disagreement, and beside them its labels and what `draw_causes` draws."""
     rubric, key = study.rubrics[case.rubric], (case.rubric, case.unit_id)
     people = text_for_annotators(study, case.unit_id, case.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of
     reasons = quoted_remarks(study, [case]).get(key, {})
-    show(heading(f"{case.unit_id}, {rubric.title}"))
-    grader, humans = st.columns(2)
-    with grader:
-        name = study.config.names.get(case.grader, case.grader)
-        show(items([(name, [title_of(case.label)])]))
-        for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
-            show(block(reply, "quote", written("disagreement.page_reply")))
-    with humans:
-        given = sorted(case.people.items())
-        show(items((rater, [title_of(label), reasons.get(rater, "")]) for rater, label in given))
-    draw_causes()
 
     def marked_by(raters: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(raters))
 
-    marks = quoted_marks(study, [case]).get(key, [])
-    show(marked_blocks(study, people.blocks, marks, marked_by))
+    texts, decision = st.columns([3, 2])
+    with texts:
+        show(heading(f"{case.unit_id}, {rubric.title}"))
+        marks = quoted_marks(study, [case]).get(key, [])
+        show(marked_blocks(study, people.blocks, marks, marked_by))
+    with decision, st.container(key="decision"):
+        name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
+        labels = ((rater, [title_of(label), reasons.get(rater, "")]) for rater, label in given)
+        show(heading("Grader", 3), items([(name, [title_of(case.label)])]))
+        show(heading(f"Annotators ({len(given)})", 3), items(labels))
+        for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
+            show(block(reply, "quote", written("disagreement.page_reply")))
+        draw_causes()
     with st.expander("The rubric"):
         st.text(people.question)
         show(items((title_of(option.key), [option.description]) for option in options))
@@ -479,14 +498,20 @@ def _show_causes(
     chosen: Sequence[DisagreementKey],
     before: SortedDisagreement | None,
 ) -> None:
-    """Draw a button with a key for each cause, the buttons to the neighbours, and the note."""
+    """Draw a button with a key for each cause, the note, and the buttons to the neighbours."""
     number, token = chosen.index(key), _token(key)
     previous, following = chosen[number - 1], chosen[(number + 1) % len(chosen)]
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
 
-    def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
-        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act)
+    def button(
+        title: str,
+        name: str,
+        shortcut: str,
+        act: Callable[[], None],
+        look: Literal["secondary", "tertiary"] = "secondary",
+    ) -> None:
+        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act, type=look)
 
     def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
         if place.key != key:
@@ -503,8 +528,10 @@ def _show_causes(
             button(kind_title(kind), kind, str(digit), storing(kind))
         if before:
             button("Take it back", "back", "T", storing(""))
-        button("Previous", "previous", "P", partial(setattr, place, "key", previous))
-        button("Next", "next", "N", partial(setattr, place, "key", following))
     show_outcome(_SORTED)
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)
+    with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
+        button("Previous", "previous", "P", partial(setattr, place, "key", previous), "tertiary")
+        st.text(f"{number + 1:,} of {len(chosen):,}")
+        button("Next", "next", "N", partial(setattr, place, "key", following), "tertiary")

@@ -5,7 +5,7 @@ pages: the overview with the next step and the verdicts, progress, and agreement
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts import judge
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, show, show_complaint
+from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
 from evenhand.annotate_app.lead import adjudication_page, new_study_page, raters_page, settings_page
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
@@ -84,9 +84,9 @@ def show_overview(study: Study) -> None:
     verdicts, age = _verdicts(figures), "current" if is_current else "older"
     if figures is not None:
         with st.container(key=f"advice-{age}"):
-            advice = figures.report["study"]["recommendations"].values()
-            lines = [block(sentence, "advice") for sentence in advice]
-            show(*lines or [block(written("lead.no_verdict"))])
+            advice, titles = figures.report["study"]["recommendations"], _titles(study)
+            cards = [_advice(titles.get(name, name), advice[name]) for name in advice]
+            show(*cards or [block(written("lead.no_verdict"))])
     outlook, issues = latest(study, progress.forecast), open_issues(study, figures)
     step = next_step(study, figures, outlook, issues)
     with st.container(key="next-step"):
@@ -95,16 +95,15 @@ def show_overview(study: Study) -> None:
             step.show()
         else:
             _ask_for_verdict(study)
-    if outlook.labels_left > 0 and is_decided(verdicts):
-        st.text(written("cockpit.decided", left=outlook.labels_left))
-    tiles = [_progress_tile(study, outlook), _end_tile(outlook), _cost_tile(latest(study, costs))]
+    time_left = _end_tile(outlook, is_optional=is_decided(verdicts))
+    tiles = [_progress_tile(study, outlook), time_left, _cost_tile(latest(study, costs))]
     tiles += [_raters_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
         for number, tile in enumerate(tiles):
             with st.container(key=f"tile-{number}"):
                 show(block(tile.question, "question"))
                 tile.answer.show()
-                show(block(tile.note, "said"))
+                show(block(tile.note, "note"))
     st.header("Needs your attention", anchor=False)
     with st.container(key="waiting"):
         for link in issues.values():
@@ -113,9 +112,16 @@ def show_overview(study: Study) -> None:
         st.text(written("lead.nothing_waits"))
     if figures is not None and verdicts:
         with st.container(key=f"verdicts-{age}"):
-            _show_verdicts(figures, verdicts)
+            _show_verdicts(study, figures, verdicts)
     if step:
         _ask_for_verdict(study)
+
+
+def _advice(title: str, recommendation: str) -> str:
+    """Return a rubric's recommendation as HTML: its first sentence in bold, the others below it."""
+    first, _, others = recommendation.partition(". ")
+    text = block(f"{first.rstrip('.')}.", "advice") + (block(others, "note") if others else "")
+    return f"<section>{heading(title)}{text}</section>"
 
 
 # ---- the tiles ----------------------------------------------------------------------------------
@@ -133,12 +139,14 @@ def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     return Tile("Progress", PageLink("Progress", number), note)
 
 
-def _end_tile(outlook: progress.Forecast) -> Tile:
+def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
     if not outlook.wanted or math.isnan(outlook.hours):
         return Tile("Time left", PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
         return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
+    if is_optional:
+        end = written("cockpit.optional")
     return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
 
 
@@ -175,7 +183,7 @@ def annotators_to_review(study: Study, figures: LiveFigures) -> list[str]:
 
 def _backup_tile(study: Study) -> Tile:
     hours = hours_since_backup(study.store)
-    age, note = written("cockpit.unsafe"), written("lead.no_backup")
+    age, note = written("cockpit.unsafe"), ""
     if hours is not None:
         age, note = written("cockpit.backup", hours=hours), written("doctor.backup", hours=hours)
     return Tile("Last backup", PageLink("Log", age), note)
@@ -263,17 +271,19 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
     }
     if latest(study, progress.rater_progress).empty:
         links["invites"] = PageLink("Sessions", written("lead.invite_first"))
+    if hours_since_backup(study.store) is None:
+        links["backup"] = PageLink("Log", written("lead.to_do_backup"))
     if oversight(study.store).paused:
         links["paused"] = PageLink("Sessions", written("lead.paused"))
     return links
 
 
-def _show_verdicts(figures: LiveFigures, verdicts: Sequence[judge.Verdict]) -> None:
+def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.Verdict]) -> None:
     """Draw the table of graders by rubrics, with all verdicts as folded sentences."""
     st.header("Verdicts", anchor=False)
-    table, names = verdict_table(verdicts, figures.results), figures.report["names"]
-    table["grader"] = table["grader"].replace(names)
-    columns = {name: names.get(name, name) for name in table.columns}
+    table, titles = verdict_table(verdicts, figures.results), _titles(study)
+    table["grader"] = table["grader"].replace(figures.report["names"])
+    columns = {name: titles.get(name, name) for name in table.columns}
     show_table(table, written("first.legend"), columns | {"grader": "Grader"})
     with st.expander(written("first.in_full")):
         for verdict in verdicts:
@@ -319,24 +329,27 @@ def show_progress(study: Study) -> None:
         st.text(written("cockpit.decided", left=outlook.labels_left))
     st.text(progress.time_left(outlook))
     units, more = latest(study, progress.places_without_annotator)
-    if more and not is_optional:
+    if more:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
-        with st.container(key="next-step"):
+        with st.container(key="optional-step" if is_optional else "next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Sessions", written("several.invite")).show()
-    columns = "rubric units wanted done open free median_seconds hours_left"
+    columns = "rubric done wanted free open hours_left units median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
-    show_table(rubrics, "Labels by rubric", columns, headings=headings)
+    show_table(
+        rubrics, "Labels by rubric", columns, headings=headings, display_names=_titles(study)
+    )
     if raters.empty:
         st.text(written("oversight.nobody"))
         return
-    columns = "rater_id state answers skipped open median_seconds hours last_answer"
+    columns = "rater_id state answers hours last_answer median_seconds skipped open"
     names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
     show_table(raters, "By annotator", columns, links=links, display_names=names)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
+        names = names | _titles(study)
         show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)
 
 
@@ -355,7 +368,7 @@ _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 def show_agreement(study: Study) -> None:
     """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
     require(study, "lead")
-    figures = latest_figures(study)
+    figures, above = latest_figures(study), st.container()
     _show_pairs(study)
     adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:
@@ -363,21 +376,25 @@ def show_agreement(study: Study) -> None:
     verdicts = _verdicts(figures)
     main = main_rows(figures.results, verdicts)
     if main.empty:
-        st.text(written("lead.no_agreement"))
+        above.text(written("lead.no_agreement"))
         return
+    main = main.assign(
+        rubric=main["rubric"].replace(_titles(study)),
+        who=main["who"].replace(figures.report["names"]),
+    )
+    for sentence in agreement_sentences(main, {verdict["grader"] for verdict in verdicts}):
+        above.text(sentence)
     st.header("Precision so far", anchor=False)
     half_width = st.number_input(
         "Wanted precision: half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01
     )
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
-    main["rubric"] = main["rubric"].replace(_titles(study))
     for sentence in precision_sentences(main, half_width, noun):
         st.text(sentence)
     st.header("Graders compared with human agreement", anchor=False)
     show_charts(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
-    main = main.assign(who=main["who"].replace(figures.report["names"]))
     show_table(main, caption, columns, folded=True, display_names=figures.report["names"])
     for note in figures.report["study"]["notes"]:
         st.text(note)
@@ -390,16 +407,17 @@ def _show_pairs(study: Study) -> None:
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
         for rubric, (raters, n_shared, kappa) in pairs.items():
-            numbers = {str(number): str(number) for number in range(1, len(raters) + 1)}
+            numbers = {str(number): str(number) for number in range(2, len(raters) + 1)}
             rows = [{"": f"{n}. {names.get(rater, rater)}"} for n, rater in enumerate(raters, 1)]
             for row, column in zip(*n_shared.nonzero(), strict=True):
-                if row == column:
+                if row >= column:  # each pair once
                     continue
                 value = kappa[row, column]
-                shade, text = max(0, value), f"{value:.2f}".replace("nan", DASH)
+                shade = min(max(0, (value - 0.4) / 0.6), 1)  # from moderate to perfect
+                text = f"{value:.2f}".replace("nan", DASH)
                 cell = f'<b style="--at: {shade:.0%}">{text}</b> ({n_shared[row, column]:,})'
                 rows[row][str(column + 1)] = cell
-            table = pd.DataFrame(rows, columns=["", *numbers]).fillna("")
+            table = pd.DataFrame(rows[:-1], columns=["", *numbers]).fillna("")
             show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 
@@ -430,6 +448,25 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[judge.Verdict] = ()) -> 
         people_first=rows["rater_b"] != "",
     )
     return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
+
+
+def agreement_sentences(main: pd.DataFrame, graders: Collection[str]) -> list[str]:
+    """Return a sentence per rubric: annotators' kappa with its 95% CI, and the kappa of each of the
+    `graders` with annotators. `main` are rows of `main_rows`.
+    """
+    kappas = main[main["statistic"].isin(DECIDING_KAPPAS)]
+    people, sentences = kappas[kappas["rater_b"] == ""], []
+    for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
+        of_rubric = kappas[kappas["rubric"] == row["rubric"]]
+        of_graders = of_rubric[
+            (of_rubric["statistic"] == row["statistic"]) & of_rubric["rater_b"].isin(graders)
+        ]
+        listed = zip(of_graders["who"], of_graders["estimate"], strict=True)
+        row["graders"] = ", ".join(f"{who} {kappa:.2f}" for who, kappa in listed)
+        facts = {str(name): value for name, value in row.items()}
+        key = "lead.agreement_with" if row["graders"] else "lead.agreement"
+        sentences.append(written(key, **facts))
+    return sentences
 
 
 def precision_sentences(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
@@ -548,12 +585,13 @@ def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], No
     """Return the function by which Streamlit draws a page, with links to the pages of its group."""
 
     @st.fragment  # its events wait for earlier ones, and end no run of the whole page
-    def show() -> None:
+    def draw() -> None:
         study = present()
         try:
             require(study, *page.roles)
         except InputError:
             st.rerun()  # shows the login
+        show(block(study.config.name, "study"))
         st.title(page.title, anchor=False)
         siblings = [entry for entry in PAGES if entry.group == page.group]
         if not all(entry.is_listed for entry in siblings) and study.folder.name != START:
@@ -567,4 +605,4 @@ def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], No
         except InputError as error:
             show_complaint(str(error))
 
-    return show
+    return draw

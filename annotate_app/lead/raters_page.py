@@ -50,8 +50,10 @@ def show_raters(study: Study) -> None:
     """Draw the quality of the annotators' labels, or of one annotator's with all details."""
     raters = parts.latest(study, progress.rater_progress)["rater_id"].tolist()
     names = {rater: study.config.names.get(rater, rater) for rater in raters}
+    table = st.container()
     rater = parts.choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
-    _show_quality(study, rater)
+    with table:
+        _show_quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
         st.subheader("Exclude or readmit", anchor=False)
@@ -430,9 +432,8 @@ def show_accounts(study: Study) -> None:
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
-        st.selectbox(
-            "Role", roles, format_func=parts.WORDS["accounts"].__getitem__, key="account.role"
-        )
+        title_of = parts.WORDS["accounts"].__getitem__
+        st.radio("Role", roles, format_func=title_of, key="account.role")
     if existing:
         st.header("Remove an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
@@ -491,7 +492,6 @@ def show_export(study: Study) -> None:
                 if (file := figures.folder / name).is_file():
                     _offer_file(study, who, name, file.read_bytes)
     st.header("Tables", anchor=False)
-    st.text(written("lead.export_tables"))
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: exporting.exported_attacked} if audited else {})
     makers: dict[str, Callable[[], bytes]] = {
@@ -507,6 +507,7 @@ def show_export(study: Study) -> None:
     with st.container(key="files-tables"):
         for name in (name for name in parts.WORDS["contents"] if name in makers):
             _offer_file(study, who, name, makers[name])
+    st.text(written("lead.export_tables"))
     for part in ("methods", "results_text"):
         if figures is None:
             return
@@ -529,7 +530,7 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
         st.download_button(
             title, data=make_and_note, file_name=name, mime=mime, on_click="ignore", type=look
         )
-        show(block(parts.WORDS["contents"][name], "said"))
+        show(block(parts.WORDS["contents"][name], "note"))
 
 
 # ---- the log of the leads' acts -----------------------------------------------------------------
@@ -547,6 +548,6 @@ def show_log(study: Study) -> None:
     titles = table["kind"].map(parts.WORDS["log"].get).fillna(table["kind"].map(readable_name))
     table = table.assign(kind=titles, times=run.map(run.value_counts()))[~run.duplicated()]
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
-    headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
-    columns = f"created_at done_by kind {filled} times"
+    headings = {"done_by": "Who", "kind": "What", "detail": "In detail", "times": "Times in a row"}
+    columns = f"created_at kind done_by {filled} times"
     parts.show_table(table, "Logged actions", columns, headings=headings)

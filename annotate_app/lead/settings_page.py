@@ -189,7 +189,8 @@ def explained(text: str, place: str) -> str:
     backticks as code; empty if it only repeats the setting's title.
     """
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
-    if re.split(": `| `", plain_text)[0].casefold() == titled(place).casefold():
+    said, title = re.split(": `| `", plain_text)[0].casefold(), titled(place).casefold()
+    if title in (said, re.sub(r"^(\w+)s\b", r"\1", said)):  # "shows ..." for "Show ..."
         return ""
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
     return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
@@ -313,7 +314,7 @@ def show_settings(study: Study) -> None:
 def _choose_part(label: str, titles: Mapping[str, str], key: str) -> str:
     """Draw the choice of a part of the page; return its key in `titles`, at first the first."""
     first, title_of = next(iter(titles)), titles.__getitem__
-    chosen = st.segmented_control(
+    chosen = st.pills(
         label, list(titles), default=first, format_func=title_of, required=True, key=key
     )
     return chosen or first
@@ -458,7 +459,7 @@ def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], li
         "title": _line("Title", rubric.title, key("title")),
         "question": _line("Question", rubric.question, key("question")),
         "instructions": st.text_area(
-            guidelines, rubric.instructions, height=220, key=key("instructions")
+            guidelines, rubric.instructions, height=360, key=key("instructions")
         ).strip(),
     }
     options = []
@@ -557,11 +558,12 @@ def show_training(study: Study) -> None:
     number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
     entry = entries[number] if number < len(entries) else {}
     holds_items = edited.place == "unit"
+    key_of = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
+    rubrics = _rubrics_of_one_unit(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
     with form, st.form(editing.key(f"form.{number}"), border=False):
-        key_of = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
         entered = (
-            _unit(study, entry, key_of, explains=edited.section == "training")
+            _unit(rubrics, entry, key_of, explains=edited.section == "training")
             if holds_items
             else _question(edited, entry, key_of)
         )
@@ -585,13 +587,32 @@ def _entries(text: str, place: str) -> list[dict[str, Any]]:
     return list(content)
 
 
+def _rubrics_of_one_unit(
+    study: Study, entry: dict[str, Any], key: Callable[[str], str]
+) -> list[Rubric]:
+    """Return the rubrics that an item is for; draw the choice where some are on other texts."""
+    by_unit: dict[str, list[Rubric]] = {}
+    for rubric in study.labelled_rubrics():
+        by_unit.setdefault(rubric.unit, []).append(rubric)
+    titles = {unit: ", ".join(r.title for r in rubrics) for unit, rubrics in by_unit.items()}
+    expected, units = entry.get("expected", {}), list(by_unit)
+    answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
+    first = units.index(next(answered, units[0]))
+    if len(units) == 1:
+        return by_unit[units[0]]
+    label, title_of = "The item is for", titles.__getitem__
+    unit = st.radio(label, units, first, format_func=title_of, key=key("unit"), horizontal=True)
+    return by_unit[unit]
+
+
 def _unit(
-    study: Study, entry: dict[str, Any], key: Callable[[str], str], *, explains: bool
+    rubrics: Sequence[Rubric], entry: dict[str, Any], key: Callable[[str], str], *, explains: bool
 ) -> dict[str, Any]:
-    """Draw the fields of an item with a known answer; return what is entered."""
-    rubrics = study.labelled_rubrics()
+    """Draw the fields of an item with a known answer on these rubrics; return what is entered, with
+    what the item has for other rubrics.
+    """
     unit: dict[str, Any] = {"name": _line("Name", entry.get("name", ""), key("name"))}
-    values = {}
+    values = dict(entry.get("values", {}))
     order = [*TEXT_VARIABLES]  # as annotators read them, after other variables of a rubric
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
@@ -602,7 +623,7 @@ def _unit(
         place = places.get(variable.rpartition("_")[2], shared)
         values[variable] = place.text_area(label, present, key=name, height=80)
     unit["values"] = {variable: text for variable, text in values.items() if text}
-    expected = {
+    expected = dict(entry.get("expected", {})) | {
         rubric.name: _right_answers(rubric, entry.get("expected", {}).get(rubric.name, []), key)
         for rubric in rubrics
     }

@@ -101,6 +101,9 @@ function reasonView(kind, words, reasons, onDone) {
       element("button", { type: "submit", class: "quiet", formnovalidate: "" }, words.cancel),
     ),
   );
+  const send = form.querySelector(".go");
+  send.setAttribute("aria-disabled", "true"); // pressed nevertheless, the browser asks for a reason
+  form.addEventListener("change", ({ target }) => target.type === "radio" && send.removeAttribute("aria-disabled"));
   form.addEventListener("submit", (event) => {
     const chosen = form.querySelector("input[name=reason]:checked");
     if (event.submitter?.formNoValidate || !chosen) return;

@@ -15,6 +15,7 @@ class DrawnPanel {
     this.find(".practice").hidden = !practice;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
+    this.find(".editing span").textContent = this.sheet ? filled(words.editing, { unit: this.sheet.number }) : "";
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
     this.find(".search").hidden = !this.sheet;
@@ -221,7 +222,7 @@ class DrawnPanel {
   toTop(material) {
     const { total } = this.data.progress;
     const unit = this.sheet && filled(this.words.unit, { unit: this.sheet.number, total });
-    const title = this.sheet?.earlier ? this.words.editing : unit;
+    const title = this.sheet?.earlier ? filled(this.words.editing, { unit: this.sheet.number }) : unit;
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;
     this.find(".rail").scrollTop = 0;
@@ -279,7 +280,8 @@ class DrawnPanel {
     if (!this.data) return;
     const chip = this.find(".chip");
     const state = this.drafts.unsent().length > 0 ? this.stateOfSending() : this.stateOfLine();
-    const said = this.words[state];
+    const isFresh = state === "saved" && this.data.progress.done === 0; // nothing is saved yet
+    const said = isFresh ? "" : this.words[state];
     if (chip.textContent === said) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
     chip.textContent = said;

@@ -49,7 +49,7 @@ class ListingPanel extends LookingPanel {
   pastView(row) {
     const { words } = this;
     const answer = row.skipped ? filled(words.skipped, { reason: row.answer }) : row.answer;
-    const at = row.at && new Date(row.at).toLocaleString(this.data.language, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+    const at = row.at && timeOf(new Date(row.at), this.data.language);
     const part = (name, text) => element("span", { class: `past-${name}`, dir: "auto" }, text);
     const open = element(
       "button",
@@ -96,4 +96,11 @@ class ListingPanel extends LookingPanel {
     this.looking = undefined;
     this.drawChip();
   }
+}
+
+// "now", "5 minutes ago", or the day and hour if that is longer ago.
+function timeOf(when, language) {
+  const minutes = Math.round((when - Date.now()) / 60_000);
+  if (minutes < -59) return when.toLocaleString(language, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+  return new Intl.RelativeTimeFormat(language, { numeric: "auto" }).format(Math.min(minutes, 0), minutes < 0 ? "minute" : "second");
 }

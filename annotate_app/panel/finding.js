@@ -45,15 +45,16 @@ class FindingPanel extends WaysPanel {
     this.foundAt = (at + count) % count;
     const range = this.found[this.foundAt];
     globalThis.CSS?.highlights?.set("found-here", new Highlight(range));
-    this.find(".places").textContent = filled(this.words.found, { at: this.foundAt + 1, count });
     const holder = range.startContainer.parentElement;
+    const label = holder.closest(".block").querySelector("h2").textContent;
+    this.find(".places").textContent = `${filled(this.words.found, { at: this.foundAt + 1, count })}, ${label}`;
     for (let fold = holder.closest("details"); fold; fold = fold.parentElement.closest("details")) {
       fold.open = true;
     }
     const cut = holder.closest(".cut");
     if (cut) showWhole(cut);
     const text = holder.closest(".text");
-    bringUp(text, range.getBoundingClientRect().top, text.clientHeight / 3);
+    bringUp(text, range.getBoundingClientRect().top, scrollerAround(text).clientHeight / 3);
   }
 }
 

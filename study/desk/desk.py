@@ -417,7 +417,8 @@ class Sheet:
 
 PAGE = 30
 """Number of answers on a page of the list of earlier answers."""
-_EXCERPT_CHARACTERS = 160
+_EXCERPT_CHARACTERS = 60
+"""Of each text of an item."""
 
 
 @dataclass(frozen=True)
@@ -440,9 +441,8 @@ class EarlierPage:
 
 
 def excerpt(people: PeopleText) -> str:
-    """Return the beginning of the first response, or of the first text where there is none."""
-    responses = sorted(people.blocks, key=lambda block: block.kind != "response")
-    return responses[0].text[:_EXCERPT_CHARACTERS] if responses else ""
+    """Return the beginnings of an item's texts, in the order in which they are read."""
+    return " · ".join(block.text[:_EXCERPT_CHARACTERS] for block in people.blocks)
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]

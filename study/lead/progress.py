@@ -219,6 +219,7 @@ _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 class Forecast:
     """The rest of the labelling: labels `done` of those `wanted`, the `hours` of work for the
     others (NaN before any label), and the end (UTC) at the pace of the last day's `annotators`.
+    If there were none, nobody has labelled for `idle_days`.
     """
 
     done: int
@@ -226,6 +227,7 @@ class Forecast:
     hours: float = math.nan
     annotators: int = 0
     until: datetime | None = None
+    idle_days: int = 1
 
     @property
     def labels_left(self) -> int:
@@ -243,7 +245,7 @@ class Forecast:
     def end(self) -> str:
         """The annotators and the end, such as "3 annotators will need until Friday 17:00 UTC"."""
         if not self.annotators:
-            return written("progress.nobody", hours=WINDOW_HOURS)
+            return written("progress.nobody", days=number_of(self.idle_days, "day"))
         annotators = number_of(self.annotators, "annotator")
         if self.until is None:
             return written("progress.some", annotators=annotators, hours=WINDOW_HOURS)
@@ -266,7 +268,9 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     times = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
     hours_ago = (now - times).dt.total_seconds() / 3600
     recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
-    without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique())
+    idle_days = max(1, int(hours_ago.min() // 24)) if len(times) else 1
+    annotators = recent["rater_id"].nunique()
+    without_end = Forecast(done, wanted, hours, annotators, idle_days=idle_days)
     window = min(hours_ago.max(), WINDOW_HOURS)
     if without_end.labels_left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
         return without_end

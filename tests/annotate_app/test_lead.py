@@ -45,7 +45,7 @@ PAGES = {
     "Agreement": "Precision so far",
     "Items": "Click an id to read the item.",
     "Annotators": "Show one annotator",
-    "Flags": "Nobody has flagged an item.",
+    "Flags": "No flags.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",
@@ -476,7 +476,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead, twenty):
 def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
     page = lead(twenty)
     tiles = page.locator("[class*=st-key-tile-]")
-    expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
+    expect(tiles.nth(1)).to_contain_text("Nobody has labelled for ")
     answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Never": "Log"}
     for answer, title in answers.items():
         leading.settled(page).get_by_role("link", name=answer).click(timeout=180_000)
