@@ -146,7 +146,7 @@ def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
         return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
     if is_optional:
-        end = written("cockpit.optional")
+        end = "Optional: the verdicts hold."
     return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
 
 
@@ -272,7 +272,7 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
     if latest(study, progress.rater_progress).empty:
         links["invites"] = PageLink("Sessions", written("lead.invite_first"))
     if hours_since_backup(study.store) is None:
-        links["backup"] = PageLink("Log", written("lead.to_do_backup"))
+        links["backup"] = PageLink("Log", "No backup yet: run evenhand backup on the server")
     if oversight(study.store).paused:
         links["paused"] = PageLink("Sessions", written("lead.paused"))
     return links
@@ -462,10 +462,10 @@ def agreement_sentences(main: pd.DataFrame, graders: Collection[str]) -> list[st
             (of_rubric["statistic"] == row["statistic"]) & of_rubric["rater_b"].isin(graders)
         ]
         listed = zip(of_graders["who"], of_graders["estimate"], strict=True)
-        row["graders"] = ", ".join(f"{who} {kappa:.2f}" for who, kappa in listed)
+        graders_too = ", ".join(f"{who} {kappa:.2f}" for who, kappa in listed)
         facts = {str(name): value for name, value in row.items()}
-        key = "lead.agreement_with" if row["graders"] else "lead.agreement"
-        sentences.append(written(key, **facts))
+        sentence = written("lead.agreement", **facts)
+        sentences.append(f"{sentence} Graders: {graders_too}." if graders_too else sentence)
     return sentences
 
 

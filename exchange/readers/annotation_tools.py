@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import (
     LONGEST_LABEL,
     RESPONSES,
@@ -28,26 +29,6 @@ from evenhand.exchange.readers.rows import (
     plain_kind,
     users_fields,
 )
-from evenhand.exchange.readers.source import (
-    MOST_BYTES,
-    TOOLS,
-    Numeral,
-    Record,
-    Source,
-    Text,
-    fields_in,
-    get_in,
-    label_cell,
-    messages_in,
-    number_as_text,
-    objects,
-    parse_json,
-    readable,
-    records_in,
-    text_in,
-    text_of,
-    unwrap,
-)
 from evenhand.lazy import pa, pd, pq
 from evenhand.study.tables.formats import FIRST_ROW, check_arrow, check_parquet, read_table
 from evenhand.texts import written
@@ -58,11 +39,11 @@ _UNNAMED_AGENT = "suggestion"
 _RECORDS = "records.json"
 
 
-def _is_argilla(source: Source) -> bool:
+def _is_argilla(source: src.Source) -> bool:
     return (source.path / _RECORDS).is_file() or has_fields("argilla")(source)
 
 
-def _read_argilla(rows: Rows, source: Source) -> Export:
+def _read_argilla(rows: Rows, source: src.Source) -> Export:
     """Read responses as people's labels and suggestions as models'; a question is a rubric."""
     records = _argilla_records(source)
     for record in records:
@@ -74,7 +55,7 @@ def _read_argilla(rows: Rows, source: Source) -> Export:
     return rows.export(how_read)
 
 
-def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
+def _argilla_items(rows: ItemRows, source: src.Source) -> ItemTable:
     """Read a record as an item, with all of its fields as texts."""
     shown: dict[str, None] = {}
     for record in _argilla_records(source):
@@ -84,46 +65,48 @@ def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
     return rows.items(written("exchange.argilla_items"), show=list(shown))
 
 
-def _argilla_records(source: Source) -> list[Record]:
-    inner = Source(source.path / _RECORDS) if source.path.is_dir() else source
-    if inner.path.stat().st_size > MOST_BYTES:
+def _argilla_records(source: src.Source) -> list[src.Record]:
+    inner = src.Source(source.path / _RECORDS) if source.path.is_dir() else source
+    if inner.path.stat().st_size > src.MOST_BYTES:
         raise InputError(f"{source.name} is too large; export fewer records")
     return inner.records()
 
 
-def _argilla_id(record: Record) -> object:
+def _argilla_id(record: src.Record) -> object:
     return record.get("id") or record.get("external_id") or record.get("_server_id")
 
 
-def _add_argilla_record(rows: Rows, record: Record) -> None:
+def _add_argilla_record(rows: Rows, record: src.Record) -> None:
     unit = _argilla_id(record)
     rows.describe(unit, record.get("metadata"))
     for question, response in _argilla_responses(record):
-        status = text_of(response.get("status")) or "submitted"
+        status = src.text_of(response.get("status")) or "submitted"
         if status == "submitted":
-            answer = unwrap(response.get("value"))
+            answer = src.unwrap(response.get("value"))
             rows.add(unit, response.get("user_id"), "human", answer, question)
         else:
             reason = "drafts" if status == "draft" else "discarded"
             rows.leave_out(written(f"left_out.{reason}"))
     suggestions = record.get("suggestions")
     if isinstance(suggestions, dict):
-        suggestions = [fields_in(suggestions[n]) | {"question_name": n} for n in suggestions]
-    for suggestion in objects(suggestions):
+        suggestions = [src.fields_in(suggestions[n]) | {"question_name": n} for n in suggestions]
+    for suggestion in src.objects(suggestions):
         if (value := suggestion.get("value")) is not None:
-            agent = text_of(suggestion.get("agent")) or _UNNAMED_AGENT
-            question = text_of(suggestion.get("question_name"))
-            rows.add(unit, agent, "model", unwrap(value), question)
+            agent = src.text_of(suggestion.get("agent")) or _UNNAMED_AGENT
+            question = src.text_of(suggestion.get("question_name"))
+            rows.add(unit, agent, "model", src.unwrap(value), question)
 
 
-def _argilla_responses(record: Record) -> list[tuple[str, Record]]:
+def _argilla_responses(record: src.Record) -> list[tuple[str, src.Record]]:
     """Return each response of a record with its question, for Argilla 1 and 2."""
     responses = record.get("responses")
     if isinstance(responses, dict):
-        return [(question, part) for question in responses for part in objects(responses[question])]
+        return [
+            (question, part) for question in responses for part in src.objects(responses[question])
+        ]
     return [
-        (question, {**response, "value": get_in(value, "value")})
-        for response in objects(responses)
+        (question, {**response, "value": src.get_in(value, "value")})
+        for response in src.objects(responses)
         if isinstance(response.get("values"), dict)
         for question, value in response["values"].items()
     ]
@@ -131,14 +114,14 @@ def _argilla_responses(record: Record) -> list[tuple[str, Record]]:
 
 # ---- Label Studio -------------------------------------------------------------------------------
 # The JSON export (labelstud.io/guide/export); others do not separate labels from a task's data.
-_LABEL_STUDIO = TOOLS["label_studio"]
+_LABEL_STUDIO = src.TOOLS["label_studio"]
 
 
-def _is_label_studio(source: Source) -> bool:
+def _is_label_studio(source: src.Source) -> bool:
     return _is_task(source.first) or source.first.keys() >= {*_LABEL_STUDIO["ratings"]}
 
 
-def _read_label_studio(rows: Rows, source: Source) -> None:
+def _read_label_studio(rows: Rows, source: src.Source) -> None:
     """Read annotations as people's labels and predictions as models'; a control is a rubric."""
     if source.header or not _is_task(source.first):
         raise InputError(
@@ -149,10 +132,10 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
     tasks = source.records()
     email_by_id, contents = {}, []
     for task in tasks:
-        for annotation in objects(task.get("annotations") or task.get("completions")):
-            person = fields_in(annotation.get("completed_by"))
+        for annotation in src.objects(task.get("annotations") or task.get("completions")):
+            person = src.fields_in(annotation.get("completed_by"))
             if person.get("email"):  # exports of one project may name a person by either
-                email_by_id[text_of(person.get("id"))] = person["email"]
+                email_by_id[src.text_of(person.get("id"))] = person["email"]
         # Tasks of several projects may share an id.
         data = task["data"]
         unit = data.get("unit_id") or task.get("id") or task.get("inner_id")
@@ -161,7 +144,7 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
         _add_task(rows, unit, task, email_by_id)
 
 
-def _has_label_studio_items(source: Source) -> bool:
+def _has_label_studio_items(source: src.Source) -> bool:
     is_export = _is_label_studio(source)
     if is_export and not _is_task(source.first):
         raise InputError(
@@ -173,34 +156,37 @@ def _has_label_studio_items(source: Source) -> bool:
     return is_import or is_export
 
 
-def _label_studio_items(rows: ItemRows, source: Source) -> None:
+def _label_studio_items(rows: ItemRows, source: src.Source) -> None:
     """Read a task as an item, with its data as texts under the same names."""
     for task in source.records():
-        data = fields_in(task.get("data"))
-        task_id = text_of(task.get("id") or task.get("inner_id"))
-        unit, ids = text_of(data.get("unit_id")) or task_id, {"task_id": task_id} if task_id else {}
+        data = src.fields_in(task.get("data"))
+        task_id = src.text_of(task.get("id") or task.get("inner_id"))
+        unit, ids = (
+            src.text_of(data.get("unit_id")) or task_id,
+            {"task_id": task_id} if task_id else {},
+        )
         rows.add(unit, users_fields(data), item_id=task_id, ids=ids)
 
 
-def _is_task(record: Record) -> bool:
+def _is_task(record: src.Record) -> bool:
     has_answers = not record.keys().isdisjoint(("annotations", "completions", "predictions"))
     return isinstance(record.get("data"), dict) and has_answers
 
 
-def _add_task(rows: Rows, unit: str, task: Record, email_by_id: Mapping[str, object]) -> None:
+def _add_task(rows: Rows, unit: str, task: src.Record, email_by_id: Mapping[str, object]) -> None:
     rows.describe(unit, task["data"])
-    for annotation in objects(task.get("annotations") or task.get("completions")):
+    for annotation in src.objects(task.get("annotations") or task.get("completions")):
         if annotation.get("was_cancelled") is True:
             rows.leave_out(written("left_out.cancelled"))
             continue
         person = annotation.get("completed_by")
         if isinstance(person, dict):
             person = person.get("email") or person.get("id")
-        person = email_by_id.get(text_of(person), person)
+        person = email_by_id.get(src.text_of(person), person)
         time = annotation.get("updated_at") or annotation.get("created_at")
         columns = {"seconds": annotation.get("lead_time"), "created_at": time}
         _add_results(rows, unit, person, "human", annotation, columns)
-    if drafts := objects(task.get("drafts")):
+    if drafts := src.objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
     predictions = task.get("predictions")
     for prediction in predictions if isinstance(predictions, list) else []:
@@ -212,48 +198,48 @@ def _add_task(rows: Rows, unit: str, task: Record, email_by_id: Mapping[str, obj
 
 
 def _add_results(
-    rows: Rows, unit: object, rater: object, kind: str, annotation: Record, columns: Record
+    rows: Rows, unit: object, rater: object, kind: str, annotation: src.Record, columns: src.Record
 ) -> None:
     answers_by_control: dict[str, list[object]] = {}
     if annotation.get("result") == []:
         rows.leave_out(written("left_out.empty"))
-    for result in objects(annotation.get("result")):
-        form = text_of(result.get("type"))
+    for result in src.objects(annotation.get("result")):
+        form = src.text_of(result.get("type"))
         if form == "textarea":
             rows.leave_out(written("left_out.free_text"))
         elif form not in _LABEL_STUDIO["answers"]:
             rows.leave_out(written("left_out.regions"))
         else:
-            answer = get_in(result, "value", _LABEL_STUDIO["answers"][form])
-            control = text_of(result.get("from_name"))
-            answers_by_control.setdefault(control, []).append(unwrap(answer))
+            answer = src.get_in(result, "value", _LABEL_STUDIO["answers"][form])
+            control = src.text_of(result.get("from_name"))
+            answers_by_control.setdefault(control, []).append(src.unwrap(answer))
     for control, answers in answers_by_control.items():
-        rows.add(unit, rater, kind, unwrap(answers), control, **columns)
+        rows.add(unit, rater, kind, src.unwrap(answers), control, **columns)
 
 
 # ---- Potato -------------------------------------------------------------------------------------
 # Its export (JSONL, CSV, TSV), by scheme, as in the columns `SCHEME.LABEL`; flat tables, as studies
 # publish them, with a column for each question; and the folder with a folder for each annotator.
 _STATE_FILE, _OLD_ANSWERS_FILE = "user_state.json", "annotated_instances.jsonl"
-_POTATO = TOOLS["potato"]
+_POTATO = src.TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
 _KINDS = {"llm": "model", "tool": "model"}
 _KEY_COLUMNS = {*_POTATO["ratings"]}
 _RECORD_FIELDS = ({*_KEY_COLUMNS, "labels"}, {"user_id", "instance_id_to_label_to_value"})
 
 
-def _is_potato(source: Source) -> bool:
+def _is_potato(source: src.Source) -> bool:
     if source.path.is_dir():
         return next(_answer_files(source.path), None) is not None
     is_table = {*source.header[:2]} == _KEY_COLUMNS
     return is_table or any(names <= source.first.keys() for names in _RECORD_FIELDS)
 
 
-def _read_potato(rows: Rows, source: Source) -> None:
+def _read_potato(rows: Rows, source: src.Source) -> None:
     """Read an instance as a unit, a scheme as a rubric, and a user as a person by default."""
     if source.path.is_dir():
         for file in _answer_files(source.path):
-            if file.stat().st_size <= MOST_BYTES:
+            if file.stat().st_size <= src.MOST_BYTES:
                 _add_answer_file(rows, file)
     elif not source.header:
         for record in source.records():
@@ -271,7 +257,7 @@ def _read_potato(rows: Rows, source: Source) -> None:
         _add_flat_table(rows, source)
 
 
-def _add_flat_table(rows: Rows, source: Source) -> None:
+def _add_flat_table(rows: Rows, source: src.Source) -> None:
     """Add a table with columns for questions. Raises InputError if there is none."""
     records = source.records()
     texts, questions = _text_and_question_columns(records)
@@ -291,7 +277,7 @@ def _add_flat_table(rows: Rows, source: Source) -> None:
     rows.notes.append(written("exchange.potato_flat", questions=", ".join(questions)))
 
 
-def _potato_items(rows: ItemRows, source: Source) -> None:
+def _potato_items(rows: ItemRows, source: src.Source) -> None:
     """Read the texts of a flat table; Potato's other files have answers without texts."""
     records = source.records() if source.header and not _is_dotted(source.header) else []
     texts, _ = _text_and_question_columns(records)
@@ -309,12 +295,12 @@ def _is_dotted(header: Sequence[str]) -> bool:
     return any("." in name.strip(".") for name in header)
 
 
-def _text_and_question_columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
+def _text_and_question_columns(records: Sequence[src.Record]) -> tuple[list[str], list[str]]:
     """Return columns that are constant by instance, and short ones that are not."""
     names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
 
     def is_constant(name: str, key: str) -> bool:
-        first: Record = {}
+        first: src.Record = {}
         return all(row[name] == first.setdefault(row[key], row[name]) for row in records)
 
     of_unit = {name for name in names if is_constant(name, "instance_id")}
@@ -323,7 +309,7 @@ def _text_and_question_columns(records: Sequence[Record]) -> tuple[list[str], li
         name
         for name in names
         if name not in of_unit | of_user
-        and all(len(text_of(record[name])) <= LONGEST_LABEL for record in records)
+        and all(len(src.text_of(record[name])) <= LONGEST_LABEL for record in records)
     ]
     return [name for name in names if name in of_unit - of_user], questions
 
@@ -338,33 +324,33 @@ def _answer_files(folder: Path) -> Iterator[Path]:
 def _add_answer_file(rows: Rows, file: Path) -> None:
     content, user = file.read_bytes(), file.parent.name
     if file.name == _STATE_FILE:
-        _add_user_state(rows, fields_in(parse_json(content, f"{user}/{file.name}")))
+        _add_user_state(rows, src.fields_in(src.parse_json(content, f"{user}/{file.name}")))
         return
-    for record in records_in(content, f"{user}/{file.name}"):
+    for record in src.records_in(content, f"{user}/{file.name}"):
         labels = record.get("label_annotations")
         _add_schemes(rows, {"instance_id": record.get("id"), "labels": labels, "user_id": user})
 
 
-def _add_user_state(rows: Rows, state: Record) -> None:
+def _add_user_state(rows: Rows, state: src.Record) -> None:
     """Add a user's labels by instance and scheme; newer files have lists of them."""
     user = state.get("user_id")
-    for unit, recorded in fields_in(state.get("instance_id_to_label_to_value")).items():
-        labels = fields_in(recorded)
+    for unit, recorded in src.fields_in(state.get("instance_id_to_label_to_value")).items():
+        labels = src.fields_in(recorded)
         for pair in recorded if isinstance(recorded, list) else ():
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
-                of_scheme = labels.setdefault(text_of(pair[0].get("schema")), {})
-                of_scheme[text_of(pair[0].get("name"))] = pair[1]
+                of_scheme = labels.setdefault(src.text_of(pair[0].get("schema")), {})
+                of_scheme[src.text_of(pair[0].get("name"))] = pair[1]
         _add_schemes(rows, {"user_id": user, "instance_id": unit, "labels": labels})
 
 
-def _add_schemes(rows: Rows, record: Record) -> None:
+def _add_schemes(rows: Rows, record: src.Record) -> None:
     """Add a user's labels on an instance, by scheme; free texts are left out."""
-    kind = _KINDS.get(text_of(get_in(record, "annotator_origin", "kind")), "human")
-    for scheme, answer in fields_in(record.get("labels")).items():
-        nested = get_in(answer, "labels")  # some keep the answer one layer down
+    kind = _KINDS.get(src.text_of(src.get_in(record, "annotator_origin", "kind")), "human")
+    for scheme, answer in src.fields_in(record.get("labels")).items():
+        nested = src.get_in(answer, "labels")  # some keep the answer one layer down
         answer = nested if isinstance(nested, (dict, list)) else answer
         if isinstance(answer, list):
-            answer = {text_of(part): True for part in answer}
+            answer = {src.text_of(part): True for part in answer}
         values = answer if isinstance(answer, dict) else {"": answer}
         chosen = {name: value for name, value in values.items() if value not in _UNCHOSEN}
         labels = [_label(name, chosen[name]) for name in chosen if name not in _POTATO["texts"]]
@@ -372,7 +358,7 @@ def _add_schemes(rows: Rows, record: Record) -> None:
             rows.leave_out(written("left_out.free_text"))
         if labels or not chosen:
             unit, user = record.get("instance_id"), record.get("user_id")
-            rows.add(unit, user, kind, unwrap(labels or None), scheme)
+            rows.add(unit, user, kind, src.unwrap(labels or None), scheme)
 
 
 def _label(name: str, value: object) -> object:
@@ -382,23 +368,23 @@ def _label(name: str, value: object) -> object:
     ('yes', '3', 'positive')
     """
     is_value = name in _POTATO["values"] or name.startswith("scale_") or not name
-    return Numeral(value) if is_value and isinstance(value, str) else name
+    return src.Numeral(value) if is_value and isinstance(value, str) else name
 
 
 # ---- Prodigy ------------------------------------------------------------------------------------
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
 
 
-def _read_prodigy(rows: Rows, source: Source) -> None:
+def _read_prodigy(rows: Rows, source: src.Source) -> None:
     """Read a choice's option as the label, or the answer on a label, then the rubric."""
     for record in source.records():
-        if (answer := text_of(record.get("answer"))) not in ("accept", "reject"):
+        if (answer := src.text_of(record.get("answer"))) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))
             continue
         value: object = record["answer"]
-        accepted, rubric = record.get("accept"), text_of(record.get("label"))
+        accepted, rubric = record.get("accept"), src.text_of(record.get("label"))
         if isinstance(accepted, list) and record.get("options"):
-            value, rubric = unwrap((accepted if answer == "accept" else []) or None), ""
+            value, rubric = src.unwrap((accepted if answer == "accept" else []) or None), ""
         elif "spans" in record and "label" not in record:
             value, rubric = [], ""
         unit, when = record.get("_input_hash"), record.get("_timestamp")
@@ -407,7 +393,7 @@ def _read_prodigy(rows: Rows, source: Source) -> None:
         rows.add(unit, rater, "human", value, rubric, created_at=when)
 
 
-def _prodigy_items(rows: ItemRows, source: Source) -> None:
+def _prodigy_items(rows: ItemRows, source: src.Source) -> None:
     """Read an input as an item, with the texts of the task under the same names."""
     for record in source.records():
         names = [name for name in record if name not in ("answer", "label") and name[:1] != "_"]
@@ -417,10 +403,10 @@ def _prodigy_items(rows: ItemRows, source: Source) -> None:
 
 # ---- doccano ------------------------------------------------------------------------------------
 # The JSONL export, a ZIP archive with a file for each annotator.
-_DOCCANO = TOOLS["doccano"]
+_DOCCANO = src.TOOLS["doccano"]
 
 
-def _is_doccano(source: Source) -> bool:
+def _is_doccano(source: src.Source) -> bool:
     if source.archive:
         names = source.archive.names
         return bool(names) and all(name.endswith(".jsonl") for name in names)
@@ -430,12 +416,12 @@ def _is_doccano(source: Source) -> bool:
         and any(name in first for name in _DOCCANO["texts"])
         and (
             isinstance(first.get("label"), list)
-            or any("user" in record for record in objects(first.get("annotations")))
+            or any("user" in record for record in src.objects(first.get("annotations")))
         )
     )
 
 
-def _read_doccano(rows: Rows, source: Source) -> Export:
+def _read_doccano(rows: Rows, source: src.Source) -> Export:
     """Read an example as a unit and an annotator's file, unless shared, as a rater."""
     for rater, record in _doccano_records(source):
         unit = record.get("id")
@@ -443,12 +429,12 @@ def _read_doccano(rows: Rows, source: Source) -> Export:
         labels_by_user: dict[str, list[object]] = {}
         if isinstance(record.get("label"), list):
             labels_by_user[rater.removesuffix(".jsonl")] = record["label"]
-        for annotation in objects(record.get("annotations")):
-            user = text_of(annotation.get("user"))
+        for annotation in src.objects(record.get("annotations")):
+            user = src.text_of(annotation.get("user"))
             labels_by_user.setdefault(user, []).append(annotation.get("label"))
         for user, labels in labels_by_user.items():
-            label = unwrap(labels or None)
-            if user in _DOCCANO["together"] and not get_in(record, "annotations"):
+            label = src.unwrap(labels or None)
+            if user in _DOCCANO["together"] and not src.get_in(record, "annotations"):
                 rows.leave_out(written("left_out.shared"))
             elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
                 rows.leave_out(written("left_out.regions"))
@@ -465,7 +451,7 @@ def _read_doccano(rows: Rows, source: Source) -> Export:
         ) from None
 
 
-def _doccano_items(rows: ItemRows, source: Source) -> None:
+def _doccano_items(rows: ItemRows, source: src.Source) -> None:
     """Read an example as an item, with its text."""
     own_fields = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
@@ -474,20 +460,20 @@ def _doccano_items(rows: ItemRows, source: Source) -> None:
         rows.add(record.get("id"), users_fields({"text": text}), about=about)
 
 
-def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
+def _doccano_records(source: src.Source) -> Iterator[tuple[str, src.Record]]:
     """Yield the annotator after whom a file is named with each of its examples."""
     if source.archive is None:
         yield from ((source.path.stem, record) for record in source.records())
         return
     for name in source.archive.names:
-        for record in records_in(source.archive.read(name), f"{source.name}, {name}"):
+        for record in src.records_in(source.archive.read(name), f"{source.name}, {name}"):
             yield PurePosixPath(name).stem, record
 
 
 # ---- votes between two models' answers ----------------------------------------------------------
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
 # et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena.
-_VOTES = TOOLS["pair_votes"]
+_VOTES = src.TOOLS["pair_votes"]
 _PERSON = re.compile(r"(author|expert|arena_user)_\w+")
 _UNNAMED_VOTER = "arena_user"
 
@@ -502,7 +488,7 @@ def have_answers(names: Collection[str]) -> bool:
     return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
 
 
-def votes(rows: Rows, source: Source, records: list[Record]) -> Export:
+def votes(rows: Rows, source: src.Source, records: list[src.Record]) -> Export:
     """Return the ratings of votes: a question, its turn and two models are a unit, the question is
     its cluster. Labels are a, b and tie, where a is the model whose name is first in alphabetical
     order (`subject_a`), whichever was shown first.
@@ -514,14 +500,14 @@ def votes(rows: Rows, source: Source, records: list[Record]) -> Export:
         )
     for vote in records:
         _add_vote(rows, vote)
-    if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
+    if bad := sum(src.text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
         rows.notes.append(written("exchange.both_bad", count=bad))
     if records and not any(_voter(vote) for vote in records):
         rows.notes.append(written("exchange.one_voter", name=_UNNAMED_VOTER))
     return rows.export(written("exchange.pair_votes"))
 
 
-def answers(rows: ItemRows, source: Source, records: list[Record]) -> ItemTable:
+def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> ItemTable:
     """Return the answers that were compared as items: a model's answer to a question at one turn is
     an item, the question its cluster. Raises InputError where the votes have no answers.
     """
@@ -533,7 +519,7 @@ def answers(rows: ItemRows, source: Source, records: list[Record]) -> ItemTable:
     return _compared_items(rows, written("exchange.pair_votes_items"), source)
 
 
-def pairs(source: Source) -> ItemTable | None:
+def pairs(source: src.Source) -> ItemTable | None:
     """Return the comparisons of votes as items, with the columns `question`, `answer_a`,
     `answer_b`, `model_a` and `model_b`, models in alphabetical order as in `votes`. A file with
     each comparison once is that table already. None for another kind of file.
@@ -553,7 +539,7 @@ def pairs(source: Source) -> ItemTable | None:
     return _compared_items(rows, written("exchange.pair_votes_pairs"), source)
 
 
-def _compared_items(rows: ItemRows, note: str, source: Source) -> ItemTable:
+def _compared_items(rows: ItemRows, note: str, source: src.Source) -> ItemTable:
     """Return the collected items. Raises InputError where there are none."""
     try:
         return rows.items(note, "question_id")
@@ -569,36 +555,39 @@ class _Comparison(NamedTuple):
 
     unit: str
     question: str
-    answers: dict[str, Text]
+    answers: dict[str, src.Text]
 
 
-def _comparisons(records: list[Record]) -> Iterator[_Comparison]:
+def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
     """Yield the comparison that each vote is about; votes without both answers have none."""
     for vote in records:
         question_id, turn = _question(vote)
         n_turns = int(turn) if turn.isdecimal() and len(turn) < 3 else 1
         conversations = {
-            text_of(vote.get(f"model_{side}")): messages_in(vote.get(f"conversation_{side}")) or []
+            src.text_of(vote.get(f"model_{side}")): src.messages_in(
+                vote.get(f"conversation_{side}")
+            )
+            or []
             for side in ("a", "b")
         }
         one, two = min(conversations), max(conversations)
-        question = text_in(conversations[one][:1], ())
+        question = src.text_in(conversations[one][:1], ())
         replies = {m: conversations[m][1 : 2 * n_turns] for m in (one, two) if conversations[m][1:]}
-        answers = {model: text_in(messages, ()) for model, messages in replies.items()}
+        answers = {model: src.text_in(messages, ()) for model, messages in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
             yield _Comparison(f"{question_id}/{turn}/{one}/{two}", question, answers)
 
 
-def _question(vote: Record) -> tuple[str, str]:
+def _question(vote: src.Record) -> tuple[str, str]:
     """Return the id of the question, and its turn."""
-    question = text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
-    return question, text_of(vote.get("turn")) or "1"
+    question = src.text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
+    return question, src.text_of(vote.get("turn")) or "1"
 
 
-def _add_vote(rows: Rows, vote: Record) -> None:
+def _add_vote(rows: Rows, vote: src.Record) -> None:
     """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
-    winner = text_of(vote.get("winner"))
-    first, second = (text_of(vote.get(f"model_{side}")) for side in "ab")
+    winner = src.text_of(vote.get("winner"))
+    first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")
     one, two = sorted((first, second))
     winning_model = {"model_a": first, "model_b": second}.get(winner, "")
     label, reason = {one: "a", two: "b"}.get(winning_model), ""
@@ -619,11 +608,11 @@ def _add_vote(rows: Rows, vote: Record) -> None:
     rows.add(unit, rater, kind, label, **columns, created_at=time)
 
 
-def _voter(vote: Record) -> str:
+def _voter(vote: src.Record) -> str:
     """Return the name of the voter, or "" if the vote has none."""
     voter = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
     parts = voter if isinstance(voter, list) else [voter]
-    return ":".join(filter(None, map(text_of, parts)))
+    return ":".join(filter(None, map(src.text_of, parts)))
 
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
@@ -635,7 +624,7 @@ _EVENHAND_RATINGS = "ratings.parquet"
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
 
-def _is_hugging_face(source: Source) -> bool:
+def _is_hugging_face(source: src.Source) -> bool:
     if source.path.is_dir():
         return bool(_data_files(source.path))
     if source.path.suffix.casefold() == ".arrow":
@@ -648,7 +637,7 @@ def _are_argilla(columns: Collection[str]) -> bool:
     return any(f"{name}.users" in columns for name in columns if name.endswith(".responses"))
 
 
-def _read_hugging_face(rows: Rows, source: Source) -> Export:
+def _read_hugging_face(rows: Rows, source: src.Source) -> Export:
     """Read the largest table, long or wide as in a CSV file, with labels by name; or votes."""
     columns, records, files = _dataset(source)
     if are_votes(columns):
@@ -656,7 +645,7 @@ def _read_hugging_face(rows: Rows, source: Source) -> Export:
     return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
 
 
-def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
+def _hugging_face_items(rows: ItemRows, source: src.Source) -> ItemTable:
     """Read a row as an item, as in a CSV file; or answers that were compared."""
     columns, records, files = _dataset(source)
     if have_answers(columns):
@@ -667,20 +656,20 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
 
 def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-    cells = {name: [label_cell(record[name]) for record in records] for name in columns}
+    cells = {name: [src.label_cell(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
 
-def _dataset(source: Source) -> tuple[list[str], list[dict[str, Any]], int]:
+def _dataset(source: src.Source) -> tuple[list[str], list[dict[str, Any]], int]:
     """Return the columns and rows of the largest table in the files, and the number of files."""
     files = _data_files(source.path) if source.path.is_dir() else [source.path]
     if not files:
         raise InputError(f"{source.name} holds no Arrow and no Parquet file")
-    if sum(file.stat().st_size for file in files) > MOST_BYTES:
+    if sum(file.stat().st_size for file in files) > src.MOST_BYTES:
         raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
     tables: dict[tuple[str, ...], list[Any]] = defaultdict(list)
     for file in files:
-        with readable(f"{source.name}: {file.name}"):
+        with src.readable(f"{source.name}: {file.name}"):
             table = _arrow_table(file)
             tables[tuple(table.column_names)].append(_records(table, file))
     columns, parts = max(tables.items(), key=lambda table: sum(map(len, table[1])))
@@ -709,7 +698,7 @@ def _arrow_table(file: Path) -> Any:
         check_parquet(file)
         return pq.read_table(file)
     with pa.memory_map(str(file)) as stream:
-        is_file = Source(file).head.startswith(_ARROW[0])
+        is_file = src.Source(file).head.startswith(_ARROW[0])
         table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream).read_all()
         check_arrow(table, file.name)
         return table
@@ -718,10 +707,10 @@ def _arrow_table(file: Path) -> Any:
 def _records(table: Any, file: Path) -> list[dict[str, Any]]:
     """Return a table's rows, with numbers as texts and class labels by name."""
     metadata = (table.schema.metadata or {}).get(b"huggingface", b"{}")
-    features = get_in(json.loads(metadata), "info", "features")
+    features = src.get_in(json.loads(metadata), "info", "features")
     info = file.parent / "dataset_info.json"
     if features is None and info.is_file():
-        features = get_in(json.loads(info.read_text("utf-8")), "features")
+        features = src.get_in(json.loads(info.read_text("utf-8")), "features")
     classes = {
         name: [str(class_name) for class_name in feature["names"]]
         for name, feature in (features or {}).items()
@@ -730,9 +719,9 @@ def _records(table: Any, file: Path) -> list[dict[str, Any]]:
 
     def cell(column: str, value: Any) -> Any:
         if column not in classes or not isinstance(value, int):
-            return number_as_text(value)
+            return src.number_as_text(value)
         names = classes[column]
-        return Numeral(names[value]) if 0 <= value < len(names) else None
+        return src.Numeral(names[value]) if 0 <= value < len(names) else None
 
     return [{name: cell(name, value) for name, value in row.items()} for row in table.to_pylist()]
 

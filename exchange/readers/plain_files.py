@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import (
     LONGEST_LABEL,
     Export,
@@ -29,24 +30,6 @@ from evenhand.exchange.readers.rows import (
     label_of,
     one_line,
     plain_kind,
-)
-from evenhand.exchange.readers.source import (
-    ASKED,
-    CONTEXT,
-    EXPECTED,
-    TOOLS,
-    Numeral,
-    Record,
-    Source,
-    fields_in,
-    get_in,
-    label_cell,
-    messages_in,
-    objects,
-    pattern,
-    readable,
-    text_of,
-    texts_of,
 )
 from evenhand.lazy import pd
 from evenhand.study.tables import formats
@@ -77,12 +60,12 @@ class _Sheet(NamedTuple):
     rows: list[_Row]
 
 
-def _is_excel(source: Source) -> bool:
+def _is_excel(source: src.Source) -> bool:
     names = source.archive.names if source.archive else []
     return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
 
 
-def _read_excel(_: Rows, source: Source) -> Export:
+def _read_excel(_: Rows, source: src.Source) -> Export:
     """Read one sheet as a table, with the same rules as for a CSV file."""
     has_formulas = False
     if source.archive:
@@ -90,7 +73,7 @@ def _read_excel(_: Rows, source: Source) -> Export:
         for name in source.archive.names:  # refused here if too large, before openpyxl unpacks it
             content = source.archive.read(name)
             has_formulas |= name.startswith("xl/worksheets/") and b"<f" in content
-    with readable(f"{source.name} is a workbook of Excel that", f"; {formats.AS_CSV}"):
+    with src.readable(f"{source.name} is a workbook of Excel that", f"; {formats.AS_CSV}"):
         sheet, *others = _sheets(source)
         if has_formulas:
             _refuse_unsaved(source, sheet)
@@ -103,13 +86,13 @@ def _read_excel(_: Rows, source: Source) -> Export:
     return Export(table, notes)
 
 
-def _excel_items(_: ItemRows, source: Source) -> ItemTable:
+def _excel_items(_: ItemRows, source: src.Source) -> ItemTable:
     """Read rows as those of a CSV file."""
     export = _read_excel(Rows(source), source)
     return ItemTable(export.table, export.notes)
 
 
-def _sheets(source: Source) -> list[_Sheet]:
+def _sheets(source: src.Source) -> list[_Sheet]:
     """Return the sheets with cells, the one to read first. Raises InputError if none is clear."""
     book = _book(source)
     filled = []
@@ -134,7 +117,7 @@ def _sheets(source: Source) -> list[_Sheet]:
     return sorted(filled, key=lambda sheet: sheet not in tables)
 
 
-def _book(source: Source, *, formulas: bool = False) -> Any:
+def _book(source: src.Source, *, formulas: bool = False) -> Any:
     """Open a workbook, with the values of cells, or with `formulas` in their place."""
     from openpyxl import load_workbook
 
@@ -144,7 +127,7 @@ def _book(source: Source, *, formulas: bool = False) -> Any:
         return load_workbook(content, read_only=True, data_only=not formulas)
 
 
-def _refuse_unsaved(source: Source, sheet: _Sheet) -> None:
+def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
     """Raise InputError where cells are formulas and the workbook holds no value of any."""
     worksheets = _book(source, formulas=True).worksheets
     worksheet = next(other for other in worksheets if str(other.title) == sheet.title)
@@ -199,7 +182,7 @@ def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
         bytes_left -= _ROW_BYTES + formats.CELL * len(row) + sum(map(len, texts))
         if bytes_left < 0:
             raise InputError(f"{name} is too large a workbook; {formats.AS_CSV}")
-        cells = [label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
+        cells = [src.label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
         dates = tuple(at for at, value in enumerate(row) if isinstance(value, (date, time)))
         yield _Row(number, cells, dates)
 
@@ -231,43 +214,47 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
 # ---- chat completions ---------------------------------------------------------------------------
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
 # conversations.
-_CHAT = TOOLS["chat"]
-_INPUT_FIELDS = {*ASKED, *CONTEXT, *EXPECTED}
+_CHAT = src.TOOLS["chat"]
+_INPUT_FIELDS = {*src.ASKED, *src.CONTEXT, *src.EXPECTED}
 
 
-def _is_chat(source: Source) -> bool:
+def _is_chat(source: src.Source) -> bool:
     first = source.first
     is_list = isinstance(source.document, list) and _conversation(first) is not None
     return is_list or bool(_request(first) or _reply(first))
 
 
-def _conversation(record: Record) -> list[Record] | None:
-    conversations = (messages_in(record.get(name)) for name in _CHAT["lists"])
+def _conversation(record: src.Record) -> list[src.Record] | None:
+    conversations = (src.messages_in(record.get(name)) for name in _CHAT["lists"])
     return next(filter(None, conversations), None)
 
 
-def _chat_items(rows: ItemRows, source: Source) -> None:
+def _chat_items(rows: ItemRows, source: src.Source) -> None:
     """Read a completion, with the prompt of its request, or a conversation as an item."""
     records = source.records()
-    requests = [(text_of(record.get("custom_id")), _request(record)) for record in records]
+    requests = [(src.text_of(record.get("custom_id")), _request(record)) for record in records]
     request_by_id = {key: request for key, request in requests if key and request}
     has_answers = False
     for record in records:
-        key = text_of(record.get("custom_id"))
+        key = src.text_of(record.get("custom_id"))
         if key in request_by_id and "response" not in record and "result" not in record:
             continue  # its answer is on another line
         has_answers = True
         reply, request = _reply(record), _request(record) or request_by_id.get(key)
         conversation = _conversation(record)
         others = {name: record[name] for name in record if name not in _CHAT["own"]}
-        output = reply or text_of(record.get("response"))
+        output = reply or src.text_of(record.get("response"))
         inputs = {name: text for name, text in others.items() if name in _INPUT_FIELDS}
-        texts = texts_of(inputs, output)
+        texts = src.texts_of(inputs, output)
         if messages := _messages_of(request) or conversation:
-            texts |= texts_of(messages, output)
+            texts |= src.texts_of(messages, output)
         if conversation and not output:
             texts = {"conversation": conversation}
-        models = (get_in(reply, "model"), get_in(reply, "modelVersion"), get_in(request, "model"))
+        models = (
+            src.get_in(reply, "model"),
+            src.get_in(reply, "modelVersion"),
+            src.get_in(request, "model"),
+        )
         subject = next(filter(None, models), record.get("model"))
         about = {name: text for name, text in others.items() if name not in inputs}
         rows.add(key or record.get("id"), texts, subject=subject, about=about)
@@ -278,28 +265,28 @@ def _chat_items(rows: ItemRows, source: Source) -> None:
         )
 
 
-def _request(record: Record) -> Record | None:
+def _request(record: src.Record) -> src.Record | None:
     """Return the request of a record, in the form of the provider's API; None if it has none."""
     paths = [("request", "body"), ("request",)] if "response" in record else []
     paths += [("body",), ("params",)] if "custom_id" in record else []
-    requests = (get_in(record, *path) for path in paths)
+    requests = (src.get_in(record, *path) for path in paths)
     return next((r for r in requests if isinstance(r, dict) and _messages_of(r)), None)
 
 
-def _messages_of(request: Record | None) -> object:
+def _messages_of(request: src.Record | None) -> object:
     """Return the messages of a request, with the system prompt that some APIs take separately."""
     names = ("messages", "input", "contents")
-    messages = next(filter(None, (get_in(request, name) for name in names)), None)
-    system = get_in(request, "system") or get_in(request, "instructions")
+    messages = next(filter(None, (src.get_in(request, name) for name in names)), None)
+    system = src.get_in(request, "system") or src.get_in(request, "instructions")
     if isinstance(messages, list) and system:
         return [{"role": "system", "content": system}, *messages]
     return messages
 
 
-def _reply(record: Record) -> Record | None:
+def _reply(record: src.Record) -> src.Record | None:
     """Return the reply of a record, such as a completion or a message of Anthropic, or None."""
-    for reply in (get_in(record, "response", "body"), record.get("response"), record,
-                  get_in(record, "result", "message")):  # fmt: skip
+    for reply in (src.get_in(record, "response", "body"), record.get("response"), record,
+                  src.get_in(record, "result", "message")):  # fmt: skip
         if isinstance(reply, dict) and (
             isinstance(reply.get("choices"), list)
             or isinstance(reply.get("candidates"), list)
@@ -319,11 +306,11 @@ _DEEPEST_WRAPPER = 4
 _DEEPEST_KEY, _QUOTED = 12, 60
 """Keys below one another in an item, and characters of them in a message."""
 _FEW_LABELS = 20
-_JSON = TOOLS["json"]
+_JSON = src.TOOLS["json"]
 _PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
 _RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["who"], _JSON["what"], _JSON["when"]
 _CERTAIN_RATER_KEYS = _RATER_KEYS[:12]
-_ANSWERS_KEY, _RATER_NAMES_KEY = pattern("json", "answers"), pattern("json", "names")
+_ANSWERS_KEY, _RATER_NAMES_KEY = src.pattern("json", "answers"), src.pattern("json", "names")
 
 
 @dataclass(frozen=True)
@@ -359,17 +346,17 @@ class _Node:
         )
 
 
-def _is_json(source: Source) -> bool:
+def _is_json(source: src.Source) -> bool:
     if source.header:
         return False
     document = source.document
     if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
         return any(map(_is_container, document.values()))
-    records = objects(document) if isinstance(document, list) else [source.first]
+    records = src.objects(document) if isinstance(document, list) else [source.first]
     return any(_answer_keys(item) or _rated_parts_key(item) for item in islice(records, _SAMPLED))
 
 
-def _read_json(rows: Rows, source: Source) -> Export | None:
+def _read_json(rows: Rows, source: src.Source) -> Export | None:
     """Read an item as a unit and the names or keys of its answers as raters, or flat items."""
     where, records = _items_in(source)
     records = [part for record in records for part in _rated_parts(record)]
@@ -393,15 +380,15 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
             value = _labels_by_rater(key, record[key], record) or record[key]
             for answer in _answers_in(_Node(item, key, key, value)):
                 kind, time = _rater_kind(answer.rater, answer.key), answer.time
-                labels.add(text_of(answer.value))
+                labels.add(src.text_of(answer.value))
                 has_positions |= answer.is_positional
                 rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=time)
     judges = [  # keys called after a model whose values are all labels
         name
         for name in records[0]
-        if pattern("json", "judge").search(name)
-        and {text_of(record.get(name)) for record in records} - {""} <= labels
-        and any(text_of(record.get(name)) for record in records)
+        if src.pattern("json", "judge").search(name)
+        and {src.text_of(record.get(name)) for record in records} - {""} <= labels
+        and any(src.text_of(record.get(name)) for record in records)
     ]
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
@@ -415,7 +402,7 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
     return None
 
 
-def _json_items(_: ItemRows, source: Source) -> ItemTable:
+def _json_items(_: ItemRows, source: src.Source) -> ItemTable:
     """Read items with their keys as columns; nested values stay JSON."""
     where, records = _items_in(source)
     return ItemTable(_item_table(records, source.name), _notes(where))
@@ -428,25 +415,25 @@ def _notes(where: str) -> list[str]:
 # ---- the list of items --------------------------------------------------------------------------
 
 
-def _items_in(source: Source) -> tuple[str, list[Record]]:
+def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
     """Return words for the items' place in a file, and the items, or raise InputError."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
         return "one list", source.records()
     return _items_below(source.document, source.name, "")
 
 
-def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[Record]]:
+def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[src.Record]]:
     """Return the same for a value at a path of keys with dots between them."""
     where = path or "one object"
     if isinstance(value, list):
-        return where, objects(value)
-    values = fields_in(value)
+        return where, src.objects(value)
+    values = src.fields_in(value)
     if len(values) > 1 and all(isinstance(part, dict) for part in values.values()):
         if items := _items_by_rater(values):
             return f"{where}, by annotator and item", items
         if set.intersection(*({*part} for part in values.values())):
             return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
-    if len(values) > 1 and all(objects(part) for part in values.values()):
+    if len(values) > 1 and all(src.objects(part) for part in values.values()):
         return f"{where}, in several lists", _merged_lists(values)
     containers = {key: part for key, part in values.items() if _is_container(part)}
     if not containers or path.count(".") >= _DEEPEST_WRAPPER:
@@ -472,10 +459,10 @@ def _is_container(value: object) -> bool:
     """Return True if there may be items in a value."""
     if isinstance(value, dict):
         return any(isinstance(part, (dict, list)) for part in value.values()) or len(value) > 1
-    return bool(objects(value))
+    return bool(src.objects(value))
 
 
-def _items_by_rater(answers_of: Mapping[str, Record]) -> list[Record]:
+def _items_by_rater(answers_of: Mapping[str, src.Record]) -> list[src.Record]:
     """Return items with annotations from answers by rater and item; [] if these are no answers."""
     ids = dict.fromkeys(item for by_item in answers_of.values() for item in by_item)
     answers = [answer for by_item in answers_of.values() for answer in by_item.values()]
@@ -483,7 +470,7 @@ def _items_by_rater(answers_of: Mapping[str, Record]) -> list[Record]:
         return []  # without overlap, or too few items to be told from the fields of an object
     are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
     are_few = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
-    if not are_few and any({*fields_in(answer)}.isdisjoint(_LABEL_KEYS) for answer in answers):
+    if not are_few and any({*src.fields_in(answer)}.isdisjoint(_LABEL_KEYS) for answer in answers):
         return []
     items = []
     for item in ids:
@@ -492,24 +479,26 @@ def _items_by_rater(answers_of: Mapping[str, Record]) -> list[Record]:
     return items
 
 
-def _merged_lists(lists: Mapping[str, Any]) -> list[Record]:
+def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
     """Return the objects of several lists with the name of theirs, a rater or a part."""
-    merged = [(name, record) for name, items in lists.items() for record in objects(items)]
+    merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
-    first, *others = ({text_of(part.get(key)) for part in objects(x)} for x in lists.values())
+    first, *others = (
+        {src.text_of(part.get(key)) for part in src.objects(x)} for x in lists.values()
+    )
     column = "annotator" if key and first & set().union(*others) else "part"
     return [{column: name, **record} for name, record in merged]
 
 
-def _rated_parts_key(record: Record) -> str:
+def _rated_parts_key(record: src.Record) -> str:
     """Return the key of an item's parts, such as sentences, if these are rated, else ""."""
     if _answer_keys(record):
         return ""
-    keys = [key for key in record if (parts := objects(record[key])) and _answer_keys(parts[0])]
+    keys = [key for key in record if (parts := src.objects(record[key])) and _answer_keys(parts[0])]
     return keys[0] if len(keys) == 1 else ""
 
 
-def _rated_parts(record: Record) -> list[Record]:
+def _rated_parts(record: src.Record) -> list[src.Record]:
     """Return an item, or its rated parts as items with the item as their cluster."""
     if not (parts_key := _rated_parts_key(record)):
         return [record]
@@ -517,20 +506,22 @@ def _rated_parts(record: Record) -> list[Record]:
     id_key = _id_key([item])
     cluster = item.get(id_key)
     return [
-        {**item, id_key or "id": f"{text_of(cluster)}/{number}", "cluster": cluster}
+        {**item, id_key or "id": f"{src.text_of(cluster)}/{number}", "cluster": cluster}
         | {name: value for name, value in part.items() if name != id_key}
-        for number, part in enumerate(objects(record[parts_key]), start=1)
+        for number, part in enumerate(src.objects(record[parts_key]), start=1)
     ]
 
 
-def _id_key(records: list[Record]) -> str:
+def _id_key(records: list[src.Record]) -> str:
     """Return the key of the items' ids, if possible one whose values differ, or ""."""
     filled = [name for name in records[0] if all(label_of(record.get(name)) for record in records)]
-    varying = [name for name in filled if len({text_of(record[name]) for record in records}) > 1]
+    varying = [
+        name for name in filled if len({src.text_of(record[name]) for record in records}) > 1
+    ]
     return likely_columns(varying or filled, ["unit_id"]).get("unit_id", "")
 
 
-def _item_table(records: list[Record], source: str) -> pd.DataFrame:
+def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
     columns = {name for record in records for name in record}
     formats.check_table(columns, len(records), source)
     cells = [
@@ -543,26 +534,26 @@ def _item_table(records: list[Record], source: str) -> pd.DataFrame:
 # ---- the answers in an item ---------------------------------------------------------------------
 
 
-def _answer_keys(record: Record) -> list[str]:
+def _answer_keys(record: src.Record) -> list[str]:
     """Return the keys of an item below which there are answers; none for a row of one rater."""
     if any(_rater_name(record.get(name)) for name in _CERTAIN_RATER_KEYS):
         return []
     return [key for key, value in record.items() if _holds_answers(key, value, record)]
 
 
-def _holds_answers(key: str, value: object, record: Record) -> bool:
+def _holds_answers(key: str, value: object, record: src.Record) -> bool:
     is_called_answers = bool(_ANSWERS_KEY.fullmatch(key))
-    if isinstance(value, list) and (records := objects(value)):
+    if isinstance(value, list) and (records := src.objects(value)):
         have_raters = all(any(_rater_name(part.get(n)) for n in _RATER_KEYS) for part in records)
         return len(records) == len(value) and (have_raters or is_called_answers)
     if isinstance(value, list):
-        is_called_list = bool(pattern("json", "list").search(key))
+        is_called_list = bool(src.pattern("json", "list").search(key))
         return is_called_answers and is_called_list and not _RATER_NAMES_KEY.fullmatch(key)
     has_labels = isinstance(value, dict) or bool(_labels_by_rater(key, value, record))
     return is_called_answers and has_labels
 
 
-def _labels_by_rater(key: str, value: object, record: Record) -> dict[str, str]:
+def _labels_by_rater(key: str, value: object, record: src.Record) -> dict[str, str]:
     """Return the labels in a list by rater, where another key of the item lists as many raters."""
     labels = _split(value)
     for name in record:
@@ -607,7 +598,7 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
                 question = child.for_question(name)
                 of_raters = [
                     replace(question.child(key, answers), key=key)
-                    for key, answers in fields_in(inner).items()
+                    for key, answers in src.fields_in(inner).items()
                     if isinstance(answers, (dict, list)) and _ANSWERS_KEY.fullmatch(key)
                 ]
                 for answer in of_raters or [question]:
@@ -616,7 +607,7 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
 
 def _names_rater(name: str, inner: object) -> bool:
     """Return True if a key is a rater's name, by its form or by the value below it."""
-    if pattern("json", "person").fullmatch(name) or plain_kind(name):
+    if src.pattern("json", "person").fullmatch(name) or plain_kind(name):
         return True
     if isinstance(inner, dict):
         return any(key in inner for key in _LABEL_KEYS)
@@ -650,12 +641,12 @@ def _answers_of_rater(node: _Node) -> Iterator[_Node]:
     value = node.value
     rater_key = next((name for name in _RATER_KEYS if _rater_name(value.get(name))), "")
     label_key = next((name for name in _LABEL_KEYS if name in value), "")
-    question_key = next((name for name in _JSON["asked"] if text_of(value.get(name))), "")
+    question_key = next((name for name in _JSON["asked"] if src.text_of(value.get(name))), "")
     node = replace(
         node,
         rater=_rater_name(value.get(rater_key)) or node.rater,
-        rubric=text_of(value.get(question_key)) or node.rubric,
-        time=next((value[name] for name in _TIME_KEYS if text_of(value.get(name))), node.time),
+        rubric=src.text_of(value.get(question_key)) or node.rubric,
+        time=next((value[name] for name in _TIME_KEYS if src.text_of(value.get(name))), node.time),
     )
     if not node.rater:
         raise node.fault
@@ -663,7 +654,7 @@ def _answers_of_rater(node: _Node) -> Iterator[_Node]:
         yield from _answers_in(node.child(label_key, value[label_key]))
         return
     for name, label in value.items():
-        is_number = isinstance(label, (bool, Numeral))
+        is_number = isinstance(label, (bool, src.Numeral))
         is_other = name in (rater_key, question_key, *_TIME_KEYS) or names_items(name)
         if is_number and not is_other:
             yield replace(node.for_question(name), value=label)
@@ -682,9 +673,9 @@ def _rater_kind(rater: str, key: str) -> str:
     """Return the kind of a rater by name, or by the key of the answers; "" if neither shows it."""
     if kind := plain_kind(rater):
         return kind
-    if pattern("json", "machine").search(key):
+    if src.pattern("json", "machine").search(key):
         return "model"
-    is_person = pattern("json", "person").fullmatch(rater)
+    is_person = src.pattern("json", "person").fullmatch(rater)
     return "human" if is_person or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""
 
 

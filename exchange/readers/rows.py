@@ -16,19 +16,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import (
-    ANSWERED,
-    TOOLS,
-    Record,
-    Source,
-    Text,
-    as_messages,
-    cell_of,
-    fields_in,
-    messages_in,
-    pattern,
-    text_of,
-)
+from evenhand.exchange.readers import source as src
 from evenhand.lazy import pd
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
@@ -74,7 +62,7 @@ class NoRatingError(InputError):
 class _Collected:
     """Counts of the records of a file that were left out, by the reason in words."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: src.Source) -> None:
         self._name = source.name
         self._left_out: Counter[str] = Counter()
 
@@ -91,7 +79,7 @@ class _Collected:
 class Rows(_Collected):
     """The ratings of a file, one for each `RATING_KEY`, and `notes` on how it was read."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: src.Source) -> None:
         super().__init__(source)
         self._several = source.several
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
@@ -111,7 +99,7 @@ class Rows(_Collected):
         row = {name: one_line(cell) for name, cell in cells.items()}
         row["label"] = label_of(value) or ""
         if self._several and isinstance(value, list):
-            labels = [label_of(text_of(part)) for part in value]
+            labels = [label_of(src.text_of(part)) for part in value]
             if all(labels):
                 value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
@@ -211,7 +199,7 @@ def one_line(value: object) -> str:
     >>> one_line("ann\\n"), one_line(None)
     ('ann', '')
     """
-    return " ".join((label_of(text_of(value)) or "").split())
+    return " ".join((label_of(src.text_of(value)) or "").split())
 
 
 def label_of(value: object) -> str | None:
@@ -225,22 +213,22 @@ def label_of(value: object) -> str | None:
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
-def rating_columns(metadata: object) -> Record:
+def rating_columns(metadata: object) -> src.Record:
     """Return the columns of a rating that evenhand's writers store in a tool's metadata.
 
     >>> rating_columns({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
     {'rater_id': 'ann'}
     """
-    metadata = fields_in(metadata)
+    metadata = src.fields_in(metadata)
     names = ("rater_id", "rubric", *_EVENHAND_COLUMNS)
-    columns = {name: text for name in names if (text := text_of(metadata.get(name)))}
-    if (kind := text_of(metadata.get("rater_kind"))) in RATER_KINDS:
+    columns = {name: text for name in names if (text := src.text_of(metadata.get(name)))}
+    if (kind := src.text_of(metadata.get("rater_kind"))) in RATER_KINDS:
         columns["rater_kind"] = kind
     if isinstance(shares := metadata.get("probabilities"), dict):
         numbers: dict[str, float | None] = dict.fromkeys(shares)
         for name, share in shares.items():
             with suppress(ValueError):
-                numbers[name] = float(text_of(share))
+                numbers[name] = float(src.text_of(share))
         columns["probabilities"] = json.dumps(numbers)
     return columns
 
@@ -251,7 +239,7 @@ def plain_kind(name: str) -> str:
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
     """
-    human, model, about = (pattern("raters", part) for part in ("human", "model", "about"))
+    human, model, about = (src.pattern("raters", part) for part in ("human", "model", "about"))
     if human.fullmatch(name):
         return "human"
     return "model" if model.fullmatch(name) and not about.search(name) else ""
@@ -261,7 +249,7 @@ def plain_kind(name: str) -> str:
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _INPUTS = {"prompt", "context", "reference"}
-RESPONSES = {*ANSWERED, "conversation", "transcript"} - {"text"}
+RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}
 """Names of fields with the text to be rated."""
 _UNKNOWN = "unknown"
 _RESERVED_FACTS = re.compile(
@@ -290,15 +278,15 @@ class ItemTable:
 class ItemRows(_Collected):
     """The items of a file by id, with texts named by `ROLES`, or with `fields` by the user."""
 
-    def __init__(self, source: Source, *, fields: bool = False) -> None:
+    def __init__(self, source: src.Source, *, fields: bool = False) -> None:
         super().__init__(source)
         self._fields = fields
-        self._items: dict[str, Record] = {}
+        self._items: dict[str, src.Record] = {}
 
     def add(
         self,
         unit: object,
-        texts: Mapping[str, Text],
+        texts: Mapping[str, src.Text],
         *,
         subject: object = "",
         cluster: object = "",
@@ -326,7 +314,7 @@ class ItemRows(_Collected):
                 )
             return
         facts = {}
-        for name, value in fields_in(about).items():
+        for name, value in src.fields_in(about).items():
             column, label = one_line(name), label_of(value)
             if column and label is not None:
                 is_reserved = _RESERVED_FACTS.fullmatch(column)
@@ -354,17 +342,17 @@ class ItemRows(_Collected):
             for text in texts:
                 if "conversation" not in text:
                     reply = {"role": "assistant", "content": text.pop("response", "")}
-                    text["conversation"] = [*as_messages(text.pop("prompt", "")), reply]
+                    text["conversation"] = [*src.as_messages(text.pop("prompt", "")), reply]
         # A column is messages for all items, or for none.
         for name in {name for text in texts for name in text if isinstance(text[name], list)}:
             role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
-            texts = [text | {name: as_messages(text.get(name, ""), role)} for text in texts]
+            texts = [text | {name: src.as_messages(text.get(name, ""), role)} for text in texts]
         names = list(dict.fromkeys(name for text in texts for name in text))
         if not self._fields:
             show = names = sorted(names, key=ROLES.index)
         elif not show and "text" in names and not RESPONSES & set(names):
             show = ["text"]
-        columns = {name: [cell_of(text.get(name, "")) for text in texts] for name in names}
+        columns = {name: [src.cell_of(text.get(name, "")) for text in texts] for name in names}
         if all(item["item_id"] for item in items):
             columns["item_id"] = [item["item_id"] for item in items]
         if any(item["subject"] for item in items):
@@ -390,26 +378,26 @@ class Reader(NamedTuple):
     items, where not every file of the kind has some.
     """
 
-    recognises: Callable[[Source], bool]
-    ratings: Callable[[Rows, Source], Export | None]
-    items: Callable[[ItemRows, Source], ItemTable | None]
-    has_items: Callable[[Source], bool] | None = None
+    recognises: Callable[[src.Source], bool]
+    ratings: Callable[[Rows, src.Source], Export | None]
+    items: Callable[[ItemRows, src.Source], ItemTable | None]
+    has_items: Callable[[src.Source], bool] | None = None
 
 
 def has_fields(
     tool: str, kind: str = "ratings", *, in_tables: bool = False
-) -> Callable[[Source], bool]:
+) -> Callable[[src.Source], bool]:
     """Return a function that recognises files by the fields of their first record."""
-    names = {*TOOLS[tool][kind]}
+    names = {*src.TOOLS[tool][kind]}
     return lambda source: names <= {*((in_tables and source.columns) or source.first)}
 
 
-def users_fields(fields: object) -> dict[str, Text]:
+def users_fields(fields: object) -> dict[str, src.Text]:
     """Return the fields of a task, which a user of the tool named, as texts or messages by name."""
-    texts: dict[str, Text] = {}
-    for name, value in fields_in(fields).items():
+    texts: dict[str, src.Text] = {}
+    for name, value in src.fields_in(fields).items():
         field_name = one_line(name)
         if field_name and field_name not in ("unit_id", "cluster_id", "side", "item_id"):
-            messages = messages_in(value) if isinstance(value, list) else None
-            texts[field_name] = messages if messages else cell_of(value)
+            messages = src.messages_in(value) if isinstance(value, list) else None
+            texts[field_name] = messages if messages else src.cell_of(value)
     return texts

@@ -18,28 +18,8 @@ from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people import disagreements
 from evenhand.analysis.report import charts
+from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
-from evenhand.analysis.report.source import (
-    ALL,
-    ALL_BINARY,
-    SUBSET_NAMES,
-    Column,
-    Figure,
-    Key,
-    ReportContext,
-    RowSpec,
-    RubricFigures,
-    Source,
-    format_number,
-    join_listed,
-    join_sentences,
-    largest_first,
-    lines_of,
-    rater_title,
-    reference_title,
-    rows_of,
-    subject_title,
-)
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import tuning
@@ -49,65 +29,71 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 
-def clarity_part(figures: RubricFigures) -> Part:
+def clarity_part(figures: src.RubricFigures) -> Part:
     """Make the part on a rubric that calls a category unclear: how people and graders use it."""
     answer: list[object] = []
     tables: list[Table] = []
-    if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
+    if clear := figures.get("clear_share", "humans", "", src.ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
-        tables = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
-        agreement = figures.select(disagreements.CLEAR_AGREEMENT, ALL + COLLAPSED)
-        for best in largest_first(agreement)[:1]:
+        tables = figures.table("clarity.annotators", [(src.rater_title("humans"), ("humans", ""))])
+        agreement = figures.select(disagreements.CLEAR_AGREEMENT, src.ALL + COLLAPSED)
+        for best in src.largest_first(agreement)[:1]:
             best_grader = in_pieces("report.clear_best", grader=best.grader, share=best)
-            answer = join_sentences(answer, best_grader)
+            answer = src.join_sentences(answer, best_grader)
     return Part(answers=[answer], folded=[*tables, *figures.table("clarity.graders")])
 
 
-def distribution_part(figures: RubricFigures) -> Part:
+def distribution_part(figures: src.RubricFigures) -> Part:
     """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
-    for subset, name in SUBSET_NAMES.items():
+    for subset, name in src.SUBSET_NAMES.items():
         squared = figures.select(distributions.SQUARED, subset)
         rows = [(written("distributions.others"), ("humans", ""))]
-        rows += [(rater_title(row.grader), ("humans", row.grader)) for row in squared if row.grader]
+        rows += [
+            (src.rater_title(row.grader), ("humans", row.grader)) for row in squared if row.grader
+        ]
         tables += figures.table("distributions.distances", rows, on=subset, reading=name)
     distances = figures.select(distributions.TOTAL_VARIATION)
-    grader_distances = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
+    grader_distances = src.largest_first(
+        row for row in distances if row.grader not in ("", *BASELINES)
+    )
     answers = []
     for nearest in grader_distances[-1:]:
         # The grader's distance minus that of other people.
         excess = figures.get(distributions.EXCESS, *nearest.raters)
         excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=nearest.grader, distance=nearest)
-        answers.append(join_sentences(shares, excess_sentence))
+        answers.append(src.join_sentences(shares, excess_sentence))
     return Part(answers=answers, folded=tables)
 
 
-def confidence_part(figures: RubricFigures) -> Part:
+def confidence_part(figures: src.RubricFigures) -> Part:
     """Make the part on agreement above cuts of graders' confidence, declared or guaranteed."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
     cut = _cut_title(declared[0]) if declared else ""
     columns = [(written("confidence.kept_at", cut=cut), tuning.COVERAGE)]
     columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
-    at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
+    at_cut = figures.table(
+        "confidence.caption", src.rows_of(declared, attrgetter("grader")), columns
+    )
     sentences = []
     for guaranteed, text in _cut_sentences(figures):
         sentence = written("naming.about", whom=guaranteed.grader, what=text)
-        lines = lines_of([guaranteed, *_above_cut(figures, guaranteed)])
+        lines = src.lines_of([guaranteed, *_above_cut(figures, guaranteed)])
         sentences.append(with_lines(sentence, lines))
     guarantees = items(figures.caption(written("confidence.what")), sentences)
-    rows = rows_of(coverage, _cut_title, attrgetter("grader"))
+    rows = src.rows_of(coverage, _cut_title, attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
     return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantees, *every_cut])
 
 
-def _cut_title(figure: Figure) -> str:
+def _cut_title(figure: src.Figure) -> str:
     """Round the cut of a figure, its `at`."""
-    return format_number(float(figure.at), tuning.CUT)
+    return src.format_number(float(figure.at), tuning.CUT)
 
 
-def _cut_answers(figures: RubricFigures) -> list[list[object]]:
+def _cut_answers(figures: src.RubricFigures) -> list[list[object]]:
     """State the cuts that guarantee an agreement, and the graders that have none."""
     answers, without_cut = [], []
     for cut in figures.select_all(tuning.CUT):
@@ -117,14 +103,14 @@ def _cut_answers(figures: RubricFigures) -> list[list[object]]:
         else:
             without_cut.append([cut.grader])
     if without_cut:
-        answers.append(in_pieces("report.cut_none", graders=join_listed(without_cut)))
-    return [join_sentences(*answers)]
+        answers.append(in_pieces("report.cut_none", graders=src.join_listed(without_cut)))
+    return [src.join_sentences(*answers)]
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
     """Return sentences on which labels to trust, for every grader with a confidence."""
     lines = []
-    for figures in Source(analysis, ReportContext("")).rubrics:
+    for figures in src.Source(analysis, src.ReportContext("")).rubrics:
         for cut, text in _cut_sentences(figures):
             fields = {"grader": cut.grader, "rubric": figures.rubric, "sentences": text}
             key = "routing_on" if figures.rubric else "routing"
@@ -132,13 +118,13 @@ def render_routing_text(analysis: Analysis) -> list[str]:
     return lines
 
 
-def _above_cut(figures: RubricFigures, cut: Figure) -> list[Figure]:
+def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> list[src.Figure]:
     """Return share and agreement of the labels above the cut; empty without a cut."""
     names = (tuning.SHARE, tuning.ROUTED_AGREEMENT)
     return list(filter(None, figures.row(names, cut.raters, cut.subset, cut.at)))
 
 
-def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
+def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str]]:
     """Yield every grader's cut that guarantees an agreement, with its explanation."""
     for cut in figures.select_all(tuning.CUT):
         target = f"{100 * float(cut.at):g}%"
@@ -157,12 +143,12 @@ def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
             yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **fields)
 
 
-def stability_part(figures: RubricFigures) -> Part:
+def stability_part(figures: src.RubricFigures) -> Part:
     """Make the part on kappa across variants: of subjects' answers as labelled by each rater, in a
     table for each varying column; then of every rater's labels across wordings of the rubric.
     """
     label = entry_for(STABILITY).label
-    columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
+    columns: list[str | tuple[str, src.Column]] = [STABILITY, SPREAD]
     on_binary = written("stability.binary", statistic=label)
     columns += [(on_binary, lambda key: figures.by_key(key._replace(subset=key.subset + BINARY)))]
     kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
@@ -170,36 +156,38 @@ def stability_part(figures: RubricFigures) -> Part:
     subsets = dict.fromkeys(row.subset for row in kappas)
     tables: list[Table] = []
     for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
-        rows: list[RowSpec] = []
+        rows: list[src.RowSpec] = []
         for row in on_all:
             if row.at == column and row.interval:
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
-                rows += [(subject_title(name), row.key._replace(subset=name)) for name in subsets]
+                rows += [
+                    (src.subject_title(name), row.key._replace(subset=name)) for name in subsets
+                ]
         tables += figures.table("stability.answers", rows, columns, column=column)
     rubric_kappas = [row for row in on_all if row.at == REWORDED]
-    reworded = rows_of(rubric_kappas, lambda row: rater_title(row.rater))
+    reworded = src.rows_of(rubric_kappas, lambda row: src.rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
     return Part(answers=_stability_answer(kappas), folded=tables)
 
 
-def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
+def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    by_size = [row for row in largest_first(kappas) if row.interval]
+    by_size = [row for row in src.largest_first(kappas) if row.interval]
     rubric_kappas = [row for row in by_size if row.at == REWORDED]
-    subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != ALL]
+    subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != src.ALL]
     prompt_kappas = [row for row in subject_kappas if row.rater == "humans"] or subject_kappas
     answers = []
     for least in rubric_kappas[-1:]:
-        rater = rater_title(least.rater)
+        rater = src.rater_title(least.rater)
         answers.append(in_pieces("report.reworded", rater=rater, kappa=least))
     for least in prompt_kappas[-1:]:
-        subject = subject_title(least.subset)
+        subject = src.subject_title(least.subset)
         answers.append(in_pieces("report.answers_vary", at=least.at, subject=subject, kappa=least))
-    return [join_sentences(*answers)]
+    return [src.join_sentences(*answers)]
 
 
-def rewording_part(figures: RubricFigures) -> Part:
+def rewording_part(figures: src.RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
     alphas, differences, filled = (
         {row.at: row for row in figures.select(name)}
@@ -213,7 +201,7 @@ def rewording_part(figures: RubricFigures) -> Part:
         n_clusters = min(old.n_clusters, new.n_clusters)
         outcome = disagreements.trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
         numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(join_sentences([outcome.sentence(name, noun)], numbers))
+        answers.append(src.join_sentences([outcome.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
@@ -234,13 +222,13 @@ _BEST, _DEFAULT = "best", "default"
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def threshold_part(figures: RubricFigures) -> Part:
+def threshold_part(figures: src.RubricFigures) -> Part:
     """Make the part on tuned thresholds of a rubric that has graders with probabilities."""
     recommended, lines = _recommended(figures, MAIN), []
     for threshold in recommended:
-        evidence = lines_of([threshold, *_tuned_and_gain(figures, threshold)])
+        evidence = src.lines_of([threshold, *_tuned_and_gain(figures, threshold)])
         lines.append(with_lines(_threshold_sentence(figures, threshold), evidence))
-    briers = figures.select("brier", ALL_BINARY)
+    briers = figures.select("brier", src.ALL_BINARY)
     rows = [(_matched_title(*row.raters), row.raters) for row in briers]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
     folded += [*_tuned_table(figures, [MAIN]), *figures.table("thresholds.errors", rows)]
@@ -250,11 +238,13 @@ def threshold_part(figures: RubricFigures) -> Part:
     return Part(_threshold_answers(figures, recommended), folded=folded, appendix=appendix)
 
 
-def _threshold_answers(figures: RubricFigures, thresholds: Sequence[Figure]) -> list[list[object]]:
+def _threshold_answers(
+    figures: src.RubricFigures, thresholds: Sequence[src.Figure]
+) -> list[list[object]]:
     """State the threshold to use for each grader, preferably the one tuned to people's labels."""
     to_people = [threshold for threshold in thresholds if threshold.rater == "humans"]
     answers: list[list[object]] = []
-    not_tuned: dict[str, list[Figure]] = {}
+    not_tuned: dict[str, list[src.Figure]] = {}
     for threshold in to_people or thresholds:
         _, gain = _tuned_and_gain(figures, threshold)
         if threshold.has_remark("tuned") and gain:
@@ -263,17 +253,17 @@ def _threshold_answers(figures: RubricFigures, thresholds: Sequence[Figure]) -> 
         else:
             not_tuned.setdefault(threshold.estimate, []).append(threshold)
     for same in not_tuned.values():
-        graders = join_listed([[row.grader] for row in same])
+        graders = src.join_listed([[row.grader] for row in same])
         default = replace(same[0], interval="")  # the interval is that of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
-    return [join_sentences(*answers)]
+    return [src.join_sentences(*answers)]
 
 
 def render_thresholds_text(
-    analysis: Analysis, context: ReportContext, objective: str = MAIN
+    analysis: Analysis, context: src.ReportContext, objective: str = MAIN
 ) -> list[tuple[list[Table], list[str]]]:
     """Return for every rubric the table of one objective and its sentences, for a terminal."""
-    source, by_rubric = Source(analysis, context), []
+    source, by_rubric = src.Source(analysis, context), []
     for figures in source.rubrics:
         tables = _tuned_table(figures, [objective])
         tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
@@ -282,31 +272,31 @@ def render_thresholds_text(
     return by_rubric
 
 
-def _recommended(figures: RubricFigures, objective: str) -> list[Figure]:
+def _recommended(figures: src.RubricFigures, objective: str) -> list[src.Figure]:
     """Return the recommended thresholds by one objective."""
-    thresholds = figures.select("threshold_recommended", ALL_BINARY)
+    thresholds = figures.select("threshold_recommended", src.ALL_BINARY)
     return [figure for figure in thresholds if figure.at == objective]
 
 
 def _tuned_table(
-    figures: RubricFigures, objectives: Sequence[str], name: str = "caption"
+    figures: src.RubricFigures, objectives: Sequence[str], name: str = "caption"
 ) -> list[Table]:
     """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
 
-    def value_at(key: Key, at: str) -> Figure | None:
+    def value_at(key: src.Key, at: str) -> src.Figure | None:
         return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
 
-    def at_default(key: Key) -> Figure | None:
+    def at_default(key: src.Key) -> src.Figure | None:
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
 
-    def at_tuned(key: Key) -> Figure | None:
+    def at_tuned(key: src.Key) -> src.Figure | None:
         return value_at(key, repr(tuned[key].bounds[1]))
 
-    cells: list[Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]
+    cells: list[src.Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]
     heads = (written(f"thresholds.{column}") for column in _COLUMNS)
-    thresholds = figures.select("threshold", ALL_BINARY)
+    thresholds = figures.select("threshold", src.ALL_BINARY)
     tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
-    rows = rows_of(
+    rows = src.rows_of(
         tuned.values(), lambda row: _OBJECTIVES[row.at], lambda row: _matched_title(*row.raters)
     )
     return figures.table(f"thresholds.{name}", rows, zip(heads, cells, strict=True))
@@ -314,20 +304,20 @@ def _tuned_table(
 
 def _matched_title(reference: str, grader: str) -> str:
     """Name a grader and the rater that its threshold is to match."""
-    return written("thresholds.matched_to", grader=grader, reference=reference_title(reference))
+    return written("thresholds.matched_to", grader=grader, reference=src.reference_title(reference))
 
 
-def _tuned_and_gain(figures: RubricFigures, recommended: Figure) -> list[Figure | None]:
+def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
     """Return the tuned threshold behind a recommended one, and its held-out gain."""
     names = ("threshold", "threshold_held_out_gain")
-    return figures.row(names, recommended.raters, ALL_BINARY, recommended.at)
+    return figures.row(names, recommended.raters, src.ALL_BINARY, recommended.at)
 
 
-def _threshold_sentence(figures: RubricFigures, recommended: Figure) -> str:
+def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
     kind, reason, *others = recommended.remarks
     at = figures.default_threshold(recommended.raters)
-    default = format_number(float(at), "threshold") if at else written("thresholds.default")
+    default = src.format_number(float(at), "threshold") if at else written("thresholds.default")
     tuned, gain = _tuned_and_gain(figures, recommended)
     best, why = tuned.text if tuned else "", reason.words
     if kind.code == "tuned":
@@ -341,31 +331,31 @@ def _threshold_sentence(figures: RubricFigures, recommended: Figure) -> str:
     else:
         answer = "not_won"
     reference, grader = recommended.raters
-    fields = {"grader": grader, "reference": reference_title(reference), "default": default}
+    fields = {"grader": grader, "reference": src.reference_title(reference), "default": default}
     fields |= {"objective": _OBJECTIVES[recommended.at], "best": best, "why": why}
     lines = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
     coarse = [other.words for other in others if other.code == "coarse_draws"]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
-    if active := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
+    if active := figures.get(tuning.IN_FORCE, "", grader, src.ALL_BINARY):
         origin = active.remarks[0].words
         lines.append(written("thresholds.in_force", threshold=active.estimate, why=origin))
     return " ".join(lines)
 
 
-def threshold_curves(figures: RubricFigures) -> list[Chart]:
+def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
     """Draw kappa over the thresholds, a panel for each grader, with the best threshold, its
     interval and the one to use; nothing without probabilities on units with reference labels.
     """
-    pairs = figures.rater_pairs(figures.select(tuning.CURVE, ALL_BINARY))
+    pairs = figures.rater_pairs(figures.select(tuning.CURVE, src.ALL_BINARY))
     values: list[charts.Datum] = []
-    curves: list[Figure] = []
+    curves: list[src.Figure] = []
     advice: dict[str, str] = {}
     for raters in pairs[: charts.MAX_LISTED]:
-        best, recommended = figures.row(_THRESHOLDS, raters, ALL_BINARY, MAIN)
+        best, recommended = figures.row(_THRESHOLDS, raters, src.ALL_BINARY, MAIN)
         if best is None or recommended is None:
             continue
         grader = raters[1]
-        curve = figures.select(tuning.CURVE, ALL_BINARY, raters)
+        curve = figures.select(tuning.CURVE, src.ALL_BINARY, raters)
         default = figures.default_threshold(raters)
         kind = next(code for code in _KINDS if recommended.has_remark(code))
         numbers = {"estimate": recommended.estimate, "interval": recommended.interval}
@@ -383,17 +373,17 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     if not values:
         return []
 
-    def if_at(key: Key, *, name: str) -> Figure | None:
+    def if_at(key: src.Key, *, name: str) -> src.Figure | None:
         """Return the threshold of this statistic if it is that of the row of the curve."""
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.bounds[1] else None
 
-    columns: list[str | tuple[str, Column]] = [tuning.CURVE]
+    columns: list[str | tuple[str, src.Column]] = [tuning.CURVE]
     columns += [(entry_for(name).label, partial(if_at, name=name)) for name in _THRESHOLDS]
-    rows = rows_of(
-        curves, lambda row: format_number(float(row.at), "threshold"), lambda row: row.grader
+    rows = src.rows_of(
+        curves, lambda row: src.format_number(float(row.at), "threshold"), lambda row: row.grader
     )
-    reference = reference_title(pairs[0][0])
+    reference = src.reference_title(pairs[0][0])
     names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
     notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
     return figures.chart(
@@ -418,17 +408,17 @@ def _marks_note(values: Sequence[charts.Datum]) -> str:
     return " ".join(marks)
 
 
-def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
+def reliability_diagrams(figures: src.RubricFigures) -> list[Chart]:
     """Draw the affirmative share at each stated probability by the isotonic curve, with the band of
     a calibrated grader, a panel for each grader; nothing without probabilities and a reference.
     """
-    pairs = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
+    pairs = figures.rater_pairs(figures.select(_SHARE, src.ALL_BINARY))
     if not pairs:
         return []
     values: list[charts.Datum] = []
-    shares: list[Figure] = []
+    shares: list[src.Figure] = []
     for raters in pairs[: charts.MAX_LISTED]:
-        for share in figures.select(_SHARE, ALL_BINARY, raters):
+        for share in figures.select(_SHARE, src.ALL_BINARY, raters):
             if stated := figures.by_key(share.key._replace(statistic=_STATED)):
                 shares.append(share)
                 low, probability, high = stated.bounds
@@ -436,13 +426,13 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
                 fields |= {"stated": probability, "stated_row": stated.line}
                 values.append(share.datum(**fields, stated_low=low, stated_high=high))
 
-    def probability_title(share: Figure) -> str:
+    def probability_title(share: src.Figure) -> str:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
-        return format_number(stated.bounds[1], "threshold") if stated else ""
+        return src.format_number(stated.bounds[1], "threshold") if stated else ""
 
-    rows = rows_of(shares, probability_title, lambda share: share.grader)
+    rows = src.rows_of(shares, probability_title, lambda share: share.grader)
     return figures.chart(
         "reliability", values, figures.table("chart.reliability_table", rows),
         charts.omitted_note([grader for _, grader in pairs], {row.grader for row in shares}),
-        reference=reference_title(pairs[0][0]), graders=charts.unique_values(values, "grader"),
+        reference=src.reference_title(pairs[0][0]), graders=charts.unique_values(values, "grader"),
     )  # fmt: skip

@@ -24,29 +24,8 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Chart, Items, Part, Table, items, with_lines
-from evenhand.analysis.report.source import (
-    ALL,
-    ALL_BINARY,
-    GROUPS,
-    SUBSET_NAMES,
-    Column,
-    Figure,
-    Key,
-    ReportContext,
-    RowSpec,
-    RubricFigures,
-    Source,
-    distinct_rows,
-    group_by,
-    join_listed,
-    join_sentences,
-    largest_first,
-    lines_of,
-    pair_title,
-    rater_title,
-    rows_of,
-)
 from evenhand.analysis.results import BASELINES, sample_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.judge import Candidate, best_first, limits_of, recommendations
@@ -63,7 +42,7 @@ TextTable = tuple[str, list[str], list[list[str]]]
 _PEOPLE = "people"
 
 
-def verdicts_section(source: Source) -> blocks.ReportSection:
+def verdicts_section(source: src.Source) -> blocks.ReportSection:
     """Make the section with advice on each rubric, an overview of verdicts, and all verdicts."""
     verdicts = source.analysis.verdicts
     page = _first_page(source) if verdicts else blocks.Paragraph(written("first.no_verdict"))
@@ -71,13 +50,15 @@ def verdicts_section(source: Source) -> blocks.ReportSection:
     return blocks.ReportSection("verdicts", written("first.title"), (page, *limits))
 
 
-def _first_page(source: Source) -> blocks.FirstPage:
+def _first_page(source: src.Source) -> blocks.FirstPage:
     """Make the block with advice, human agreement, facts about the labels, and the verdicts."""
     advice = []
     for recommendation in recommendations(source.ranking):
         rubric, sample = recommendation.rubric, ""
         figures = source.rubric(rubric)
-        kappas = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
+        kappas = (
+            figures.get(figures.kappa(on), "humans", "", on) for on in (src.ALL, src.ALL_BINARY)
+        )
         people = next((kappa for kappa in kappas if kappa and not kappa.reason), None)
         if people:
             noun = source.analysis.cluster_nouns.get(rubric, "cluster")
@@ -103,7 +84,7 @@ def _first_page(source: Source) -> blocks.FirstPage:
     return blocks.FirstPage(tuple(advice), tuple(sentences), legend, rubrics, rows, cards)
 
 
-def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
+def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
     """Return a card for every verdict, in the order of the analysis."""
     cards = []
     for verdict in source.analysis.verdicts:
@@ -118,15 +99,15 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
     return tuple(cards)
 
 
-def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
+def _evidence(figure: src.Figure) -> tuple[str, blocks.Cell]:
     """Return the title and the cell of a figure that a verdict rests on."""
-    baseline = rater_title(figure.grader) if figure.grader in BASELINES else ""
-    binary = written("naming.binary_verdict") if figure.subset == ALL_BINARY else ""
+    baseline = src.rater_title(figure.grader) if figure.grader in BASELINES else ""
+    binary = written("naming.binary_verdict") if figure.subset == src.ALL_BINARY else ""
     parts = (baseline, entry_for(figure.statistic).label, binary)
     return ", ".join(filter(None, parts)), figure.cell
 
 
-def ceiling_part(figures: RubricFigures) -> Part:
+def ceiling_part(figures: src.RubricFigures) -> Part:
     """Make the part that compares graders and baselines with annotators."""
     tables = figures.table("ceiling.caption")
     chart, prices = forest(figures, tables), price_front(figures)
@@ -135,10 +116,10 @@ def ceiling_part(figures: RubricFigures) -> Part:
     return Part(answers, [*chart, *rates_table(figures)], folded)
 
 
-def _ceiling_answer(figures: RubricFigures) -> list[object]:
+def _ceiling_answer(figures: src.RubricFigures) -> list[object]:
     """State human-human kappa, and the graders with the highest and the lowest kappa."""
     # Graders that give probabilities alone are compared on the binary label.
-    subset = ALL if figures.graders() else ALL_BINARY
+    subset = src.ALL if figures.graders() else src.ALL_BINARY
     kappa = figures.kappa(subset)
     people, sentence = figures.get(kappa, "humans", "", subset), []
     if people and people.reason:
@@ -146,18 +127,20 @@ def _ceiling_answer(figures: RubricFigures) -> list[object]:
     elif people:
         sentence = in_pieces("report.ceiling", people=people)
     kappas = (figures.get(kappa, "humans", name, subset) for name in figures.graders(subset))
-    if not (graders := largest_first(kappas)):
-        return join_sentences(sentence, in_pieces("report.ceiling_no_grader"))
+    if not (graders := src.largest_first(kappas)):
+        return src.join_sentences(sentence, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
     if best is worst:
         only = in_pieces("report.ceiling_grader", name=best.grader, best=best)
-        return join_sentences(sentence, only)
+        return src.join_sentences(sentence, only)
     fields = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
-    return join_sentences(sentence, in_pieces("report.ceiling_graders", **fields))
+    return src.join_sentences(sentence, in_pieces("report.ceiling_graders", **fields))
 
 
 def forest(
-    figures: RubricFigures, data: Iterable[Table] = (), subsets: Collection[str] = (ALL, ALL_BINARY)
+    figures: src.RubricFigures,
+    data: Iterable[Table] = (),
+    subsets: Collection[str] = (src.ALL, src.ALL_BINARY),
 ) -> list[Chart]:
     """Draw each grader's and baseline's kappa with annotators, the largest first, on the `subsets`
     (categories and binary label); nothing where no grader shares items with annotators.
@@ -165,10 +148,10 @@ def forest(
     The band behind each row is human-human kappa on all items. Where both plots would be the same,
     as for a yes/no rubric, only the one on the categories is drawn.
     """
-    plots = {subset: _forest_data(figures, subset) for subset in SUBSET_NAMES}
+    plots = {subset: _forest_data(figures, subset) for subset in src.SUBSET_NAMES}
     shown = itemgetter("kind", "rater", "low", "estimate", "high")
-    if [*map(shown, plots[ALL])] == [*map(shown, plots[ALL_BINARY])]:
-        plots[ALL_BINARY] = []
+    if [*map(shown, plots[src.ALL])] == [*map(shown, plots[src.ALL_BINARY])]:
+        plots[src.ALL_BINARY] = []
     values = [datum for subset in subsets for datum in plots[subset]]
     human_kappas = [datum for datum in values if datum["kind"] == _PEOPLE]
     if len(human_kappas) == len(values):
@@ -179,7 +162,7 @@ def forest(
     bounds = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     x = charts.axis_through_zero(datum[name] for datum in values for name in bounds)
     panels = []
-    for title, plot_values in group_by(values, lambda datum: datum["reading"]).items():
+    for title, plot_values in src.group_by(values, lambda datum: datum["reading"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
         names = [datum["who"] for datum in plot_values if datum["kind"] != _PEOPLE]
         panel = charts.fill_template("forest_panel", reading=title, x=x, names=names)
@@ -195,7 +178,7 @@ def forest(
     )  # fmt: skip
 
 
-def _forest_data(figures: RubricFigures, subset: str) -> list[charts.Datum]:
+def _forest_data(figures: src.RubricFigures, subset: str) -> list[charts.Datum]:
     """Return the data of one plot: human-human kappa, then kappas of graders and baselines."""
     kappa = figures.kappa(subset)
     people = figures.get(kappa, "humans", "", subset)
@@ -204,11 +187,11 @@ def _forest_data(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     kinds |= dict.fromkeys(BASELINES, "baseline")
     rows = [(_PEOPLE, people, "")]
     rows += [(kinds[name], figures.get(kappa, "humans", name, subset), name) for name in kinds]
-    title = f"{entry_for(kappa).label} {SUBSET_NAMES[subset]}"
+    title = f"{entry_for(kappa).label} {src.SUBSET_NAMES[subset]}"
     values: list[charts.Datum] = []
     for kind, figure, name in rows:
         if figure is not None:
-            short_name = charts.shorten(rater_title(name)) if name else None
+            short_name = charts.shorten(src.rater_title(name)) if name else None
             datum = figure.datum(label=figure.text, kind=kind, rater=name, who=short_name)
             ends = people.bounds if people and name else [math.nan] * 3
             for field, end in zip(("ceiling_low", "ceiling", "ceiling_high"), ends, strict=True):
@@ -217,7 +200,7 @@ def _forest_data(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     return values
 
 
-def price_front(figures: RubricFigures) -> list[Chart]:
+def price_front(figures: src.RubricFigures) -> list[Chart]:
     """Draw every grader with a known price, by price and by the ceiling difference in its verdict,
     and the Pareto front of both; nothing with fewer than two such graders.
     """
@@ -237,12 +220,12 @@ def price_front(figures: RubricFigures) -> list[Chart]:
             datum = difference.datum(grader=charts.shorten(grader), price=price.bounds[1], **fields)
             values.append(datum)
 
-    def figure_on(key: Key, *, subset: str) -> Figure | None:
+    def figure_on(key: src.Key, *, subset: str) -> src.Figure | None:
         return figures.by_key(key) if key.subset == subset else None
 
     columns = [
         (written("chart.price_difference_on", reading=name), partial(figure_on, subset=subset))
-        for subset, name in SUBSET_NAMES.items()
+        for subset, name in src.SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])
     margin = -figures.analysis.settings.margin
@@ -267,15 +250,15 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
 # The panel of a terminal
 
 
-def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
+def render_table_text(analysis: Analysis, context: src.ReportContext) -> list[TextTable]:
     """Return the tables of each rubric, on the categories and on the binary label: agreement of
     groups, pairs of raters, graders with people, and baselines; then graders' rates against the
     majority. The first column names the raters. Undefined cells have a dash, the title a reason.
     """
-    source = Source(analysis, context)
+    source = src.Source(analysis, context)
     tables: list[Table] = []
     for figures in source.rubrics:
-        categories, binary = (_panel(figures, subset) for subset in SUBSET_NAMES)
+        categories, binary = (_panel(figures, subset) for subset in src.SUBSET_NAMES)
         tables += categories
         # With two options the binary label equals the label: the tables differ in the title alone.
         if [_as_text(table)[1:] for table in categories] != [_as_text(tab)[1:] for tab in binary]:
@@ -284,20 +267,20 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     return [_as_text(replace(table, caption=source.marked(table.caption))) for table in tables]
 
 
-def _panel(figures: RubricFigures, subset: str) -> list[Table]:
+def _panel(figures: src.RubricFigures, subset: str) -> list[Table]:
     """Tabulate groups, pairs of raters, graders with people and baselines on one subset."""
-    rows = [(GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
+    rows = [(src.GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
     pairs = figures.pairs(figures.general_statistic(subset), subset)
     pairs += [("humans", name) for name in (*figures.graders(subset), *BASELINES)]
-    rows += [(pair_title(pair), pair) for pair in pairs]
-    return figures.table("naming.categories", rows, on=subset, caption=SUBSET_NAMES[subset])
+    rows += [(src.pair_title(pair), pair) for pair in pairs]
+    return figures.table("naming.categories", rows, on=subset, caption=src.SUBSET_NAMES[subset])
 
 
-def rates_table(figures: RubricFigures) -> list[Table]:
+def rates_table(figures: src.RubricFigures) -> list[Table]:
     """Tabulate graders' true positive and true negative rates, if there is a binary label."""
     reference = figures.analysis.decision.reference
     statistics = list(REFERENCE if reference else MAJORITY)
-    graders = (figure.grader for figure in figures.select(statistics[0], ALL_BINARY))
+    graders = (figure.grader for figure in figures.select(statistics[0], src.ALL_BINARY))
     rows = [(grader, (reference or "humans", grader)) for grader in graders]
     compared_with = reference or written("ceiling.majority")
     return figures.table("ceiling.rates", rows, statistics, whom=compared_with)
@@ -326,22 +309,24 @@ _STATUSES |= {"inconclusive": "open"}
 """Answer for every status of the injection audit, by its key in the texts."""
 
 
-def bias_part(figures: RubricFigures) -> Part:
+def bias_part(figures: src.RubricFigures) -> Part:
     """Make the part on bias: sentences, figures of every question, then parts of the sample."""
     audited = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
-    def p_value(key: Key) -> Figure | None:
+    def p_value(key: src.Key) -> src.Figure | None:
         row = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
         return row and row.without("uncorrected_p")  # which is in results.csv
 
-    def questions(statistics: Sequence[str]) -> list[RowSpec]:
+    def questions(statistics: Sequence[str]) -> list[src.RowSpec]:
         rows = figures.select_all(*statistics)
-        return rows_of(rows, _heading, lambda row: entry_for(row.statistic).name, by="statistic")
+        return src.rows_of(
+            rows, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
+        )
 
-    columns: list[tuple[str, Column]] = [(written("bias_section.shift"), {})]
+    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]
     columns.append((written("bias_section.p"), p_value))
     screened = figures.select_all(*SCREENED)
-    by_part = distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))
+    by_part = src.distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     grader_columns = [(grader, {"rater_b": grader}) for grader in graders]
     planned = figures.table("bias_section.caption", questions(PLANNED), columns)
@@ -352,7 +337,7 @@ def bias_part(figures: RubricFigures) -> Part:
     return Part(answers, folded=folded, appendix=[*details, *parts])
 
 
-def _bias_answer(figures: RubricFigures, audited: list[Finding]) -> list[object]:
+def _bias_answer(figures: src.RubricFigures, audited: list[Finding]) -> list[object]:
     """State the biases that were found, those beyond the bound first; or the widest interval."""
     biases = [bias for bias in audited if bias.status == "found"]
     large = [figures.of_row(bias.row) for bias in biases if bias.beyond(BOUND)]
@@ -360,7 +345,7 @@ def _bias_answer(figures: RubricFigures, audited: list[Finding]) -> list[object]
     if biases:
         beyond = in_pieces("report.bias", found=_list_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_list_shifts(small)) if small else []
-        return join_sentences(beyond, within)
+        return src.join_sentences(beyond, within)
     tested = [bias for bias in audited if bias.p and bias.row["statistic"] in PLANNED]
     if not tested:
         return in_pieces("report.bias_unknown")
@@ -368,37 +353,37 @@ def _bias_answer(figures: RubricFigures, audited: list[Finding]) -> list[object]
     return in_pieces("report.bias_none", shift=shift, asked=_question(shift))
 
 
-def _list_shifts(figures: list[Figure]) -> list[object]:
+def _list_shifts(figures: list[src.Figure]) -> list[object]:
     """List figures, each after its grader and question, in pieces of a sentence."""
-    return join_listed([[f"{_question(figure)} ", figure] for figure in figures], "; ")
+    return src.join_listed([[f"{_question(figure)} ", figure] for figure in figures], "; ")
 
 
-def _question(figure: Figure) -> str:
+def _question(figure: src.Figure) -> str:
     """Name the grader and the question of a figure of the audit."""
     return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
-def _finding_lists(figures: RubricFigures, audited: list[Finding]) -> list[Items]:
+def _finding_lists(figures: src.RubricFigures, audited: list[Finding]) -> list[Items]:
     """List the biases found, then planned questions and parts of the sample without any."""
     found = [_finding_sentence(figures, bias) for bias in audited if bias.status == "found"]
     planned = (bias for bias in audited if bias.row["statistic"] in PLANNED)
     others = [_finding_sentence(figures, bias) for bias in planned if bias.status != "found"]
     screened = (bias for bias in audited if bias.row["statistic"] in SCREENED)
-    by_grader = group_by(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
+    by_grader = src.group_by(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
     others += filter(None, map(screening_sentence, by_grader.values()))
     found_items = items(written("bias_section.found"), found)
     return [*found_items, *items(written("bias_section.rest"), others)]
 
 
-def _finding_sentence(figures: RubricFigures, finding: Finding) -> str:
+def _finding_sentence(figures: src.RubricFigures, finding: Finding) -> str:
     """Return the sentence of a finding with its rows; it states if the bound is exceeded."""
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
-    return with_lines(sentence, lines_of(map(figures.of_row, finding.rows)))
+    return with_lines(sentence, src.lines_of(map(figures.of_row, finding.rows)))
 
 
-def _heading(figure: Figure) -> str:
+def _heading(figure: src.Figure) -> str:
     """Name the grader of a row, the part of the sample and the sides."""
     first, second = figure.sides
     sides = written("direction.sides", first=first, second=second) if second else first
@@ -406,14 +391,14 @@ def _heading(figure: Figure) -> str:
     return ", ".join(filter(None, [figure.grader or figure.rater, part, sides]))
 
 
-def injection_part(figures: RubricFigures) -> Part:
+def injection_part(figures: src.RubricFigures) -> Part:
     """Make the part on prompt injection: sentences on every audited grader, then all attacks."""
     bounds = figures.analysis.decision.injection
     audited = [audit for audit in audits(figures.analysis.rows) if audit.rubric == figures.rubric]
     if not audited:
         return Part()
 
-    def title(figure: Figure) -> str:
+    def title(figure: src.Figure) -> str:
         attack = _PLACEBOS.get(figure.at) or name_in_words(figure.at)
         return written("injection.row", grader=figure.rater, attack=attack)
 
@@ -423,7 +408,7 @@ def injection_part(figures: RubricFigures) -> Part:
         worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
         fields = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
         answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **fields))
-        rows = lines_of(map(figures.of_row, audit.rows(bounds)))
+        rows = src.lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(with_lines(audit.sentence(bounds), rows))
-    attacks = figures.table("injection.caption", rows_of(figures.select_all(UNSCORED), title))
+    attacks = figures.table("injection.caption", src.rows_of(figures.select_all(UNSCORED), title))
     return Part(answers=answers, folded=[*items(written("bias_section.found"), lines), *attacks])

@@ -17,17 +17,8 @@ from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.raters import COST
 from evenhand.analysis.report import blocks
+from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import tex
-from evenhand.analysis.report.source import (
-    ALL,
-    ALL_BINARY,
-    Figure,
-    FigureRow,
-    RubricFigures,
-    Source,
-    TableSpec,
-    make_table,
-)
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.verdicts.judge import Verdict
@@ -36,7 +27,7 @@ from evenhand.rubrics.loading import own_prompt_raters
 from evenhand.texts import number_of, written
 
 
-def section(source: Source) -> blocks.ReportSection:
+def section(source: src.Source) -> blocks.ReportSection:
     """Make the section: provenance, conventions and a glossary of the statistics in use."""
     facts = [
         (name, f"{value:g}" if isinstance(value, float) else str(value))
@@ -68,17 +59,17 @@ def section(source: Source) -> blocks.ReportSection:
     return blocks.ReportSection("methods", title, (), answers, parts, about, appendix)
 
 
-def _usage(source: Source) -> list[blocks.Table]:
+def _usage(source: src.Source) -> list[blocks.Table]:
     """Tabulate the cost of graders, with the number of their attempts."""
-    rows: list[FigureRow] = []
+    rows: list[src.FigureRow] = []
     for figures in source.rubrics:
         rows.append((figures.title, None))
         rows += [(figure.grader, [figure]) for figure in figures.select(COST)]
-    spec = TableSpec(count=written("methods.attempts"))
-    return make_table(written("methods.usage"), "Grader", [entry_for(COST).label], rows, spec)
+    spec = src.TableSpec(count=written("methods.attempts"))
+    return src.make_table(written("methods.usage"), "Grader", [entry_for(COST).label], rows, spec)
 
 
-def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
+def _statistics(source: src.Source) -> tuple[tuple[str, str], ...]:
     """Explain the statistics in use: those of statistics.toml in its order, then variants."""
     used = dict.fromkeys(figure.statistic for figure in source.figures.values())
     names = dict.fromkeys(name for name in statistics() if name in used) | used
@@ -104,7 +95,7 @@ _SENTENCES = {
 """Sentence on a statistic, by the beginning of its name; used if raters have an estimate of it."""
 
 
-def paragraphs(source: Source) -> blocks.Quotable:
+def paragraphs(source: src.Source) -> blocks.Quotable:
     """Return the paragraphs on methods and results, with authors, years and references."""
 
     def with_authors(citation: re.Match[str]) -> str:
@@ -149,7 +140,7 @@ def _uncited(text: str) -> str:
     return text.replace("[", "(").replace("]", ")")
 
 
-def _methods(source: Source) -> Iterator[str]:
+def _methods(source: src.Source) -> Iterator[str]:
     """Yield the sentences on methods."""
     if source.context.synthetic:
         yield written("methods_text.synthetic")
@@ -160,7 +151,7 @@ def _methods(source: Source) -> Iterator[str]:
     yield written(f"methods_text.{key}", version=version)
 
 
-def _on_rubric(source: Source, rubric: str, text: str) -> str:
+def _on_rubric(source: src.Source, rubric: str, text: str) -> str:
     """Return a sentence on one rubric, with the rubric's title if it has a name."""
     if not rubric:
         return _uncited(text[0].upper() + text[1:])
@@ -168,7 +159,7 @@ def _on_rubric(source: Source, rubric: str, text: str) -> str:
     return _uncited(written("methods_text.on", rubric=title, sentence=text))
 
 
-def _labels(source: Source) -> Iterator[str]:
+def _labels(source: src.Source) -> Iterator[str]:
     """Yield the numbers of annotators and of items that they labelled, rubric by rubric."""
     for rubric, counts in source.analysis.counts.items():
         if not counts.annotators:
@@ -190,7 +181,7 @@ def _labels(source: Source) -> Iterator[str]:
             yield _uncited(counts.selection)
 
 
-def _grading(source: Source) -> Iterator[str]:
+def _grading(source: src.Source) -> Iterator[str]:
     """Yield the graders, with their orders, prompts and thresholds."""
     for rubric, counts in source.analysis.counts.items():
         if names := counts.graders:
@@ -216,7 +207,7 @@ def _grading(source: Source) -> Iterator[str]:
         yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
 
-def _agreement(source: Source) -> Iterator[str]:
+def _agreement(source: src.Source) -> Iterator[str]:
     """Yield the measure of agreement, and what graders are compared with."""
     estimated = _estimated(source)
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
@@ -232,7 +223,7 @@ def _agreement(source: Source) -> Iterator[str]:
         yield written(f"methods_text.{key}", share=share, margin=margin)
 
 
-def _decisions(source: Source) -> Iterator[str]:
+def _decisions(source: src.Source) -> Iterator[str]:
     """Yield the levels at which verdicts were given."""
     levels: dict[str, Deciding] = {}
     for row in source.analysis.rows:
@@ -249,7 +240,7 @@ def _decisions(source: Source) -> Iterator[str]:
         yield written("methods_text.chance")
 
 
-def _computed(source: Source) -> Iterator[str]:
+def _computed(source: src.Source) -> Iterator[str]:
     """Yield the method of intervals, and further statistics."""
     analysis, settings = source.analysis, source.analysis.settings
     estimated = _estimated(source)
@@ -265,7 +256,7 @@ def _computed(source: Source) -> Iterator[str]:
         yield written("methods_text.verified")
 
 
-def _resampled(source: Source) -> str:
+def _resampled(source: src.Source) -> str:
     """Name the clusters that are resampled."""
     cluster, rows = source.analysis.settings.cluster, source.analysis.rows
     if cluster == "unit" or all(row["n_clusters"] in (0, row["n_units"]) for row in rows):
@@ -276,7 +267,7 @@ def _resampled(source: Source) -> str:
     return written("methods_text.pairs" if is_study else "methods_text.clusters_of_items")
 
 
-def _results(source: Source) -> Iterator[str]:
+def _results(source: src.Source) -> Iterator[str]:
     """Yield the sentences on results: on each rubric human agreement, then each grader."""
     for figures in source.rubrics:
         people = figures.get(figures.kappa(), "humans")
@@ -288,12 +279,12 @@ def _results(source: Source) -> Iterator[str]:
                 yield _result(figures, verdict)
 
 
-def _result(figures: RubricFigures, verdict: Verdict) -> str:
+def _result(figures: src.RubricFigures, verdict: Verdict) -> str:
     """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
     kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
     if reference:  # the verdict rests on one-sided bounds, but the plain row has the 95% interval
-        subset = kappas[0].subset if kappas and kappas[0] else ALL
+        subset = kappas[0].subset if kappas and kappas[0] else src.ALL
         kappas = [figures.get(figures.kappa(subset), reference, verdict["grader"], subset)]
     estimated = [figure for figure in kappas if figure and not figure.reason]
     title = TITLES[verdict["verdict"]].words.lower()
@@ -304,14 +295,14 @@ def _result(figures: RubricFigures, verdict: Verdict) -> str:
         text = written("results_text.no_comparison", reason=verdict["reason"], **fields)
     else:
         grader, key = estimated[0], "reference" if reference else "grader"
-        binary = f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else ""
+        binary = f"{written('results_text.binary')} " if grader.subset == src.ALL_BINARY else ""
         fields |= {"kappa": _interval(grader), "items": number_of(grader.n_units, "item")}
         fields |= {"people": estimated[-1].estimate, "reference": reference, "binary": binary}
         text = written(f"results_text.{key}", **fields)
     return _on_rubric(source, figures.rubric, text)
 
 
-def _interval(figure: Figure) -> str:
+def _interval(figure: src.Figure) -> str:
     """Return an estimate with its 95% interval in round brackets, as in papers."""
     if not figure.interval:
         return figure.estimate
@@ -319,7 +310,7 @@ def _interval(figure: Figure) -> str:
     return f"{figure.estimate} (95% CI {low} to {high})"
 
 
-def _estimated(source: Source) -> set[str]:
+def _estimated(source: src.Source) -> set[str]:
     """Return the statistics with an estimate, without those of baselines and people's own rates."""
     figures = (figure for figure in source.figures.values() if not figure.reason)
     rater_figures = (figure for figure in figures if not {*BASELINES} & {*figure.raters})

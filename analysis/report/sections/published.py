@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.bias.audit import family_of
 from evenhand.analysis.report import blocks
+from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Cell, ReportSection, Row, Table
-from evenhand.analysis.report.source import (
-    ALL,
-    Figure,
-    Source,
-    footnote_mark,
-    pair_title,
-    rater_title,
-    subject_title,
-)
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
@@ -32,11 +24,11 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import PublishedFigure
 
 _REPEATED = "repeat"
-Match = tuple["PublishedFigure", Figure | None]
+Match = tuple["PublishedFigure", src.Figure | None]
 """A published figure and one of the study's own; None where the study has none yet."""
 
 
-def section(source: Source) -> ReportSection | None:
+def section(source: src.Source) -> ReportSection | None:
     """Make the section from the figures that the study declares; None where it declares none."""
     if (declared := source.context.replication) is None:
         return None
@@ -53,14 +45,14 @@ def section(source: Source) -> ReportSection | None:
     return ReportSection("published-figures", title, content, answers, about=about)
 
 
-def _matches(source: Source, declared: Replication) -> Iterator[Match]:
+def _matches(source: src.Source, declared: Replication) -> Iterator[Match]:
     """Yield every published figure once for each of the study's figures of the same quantity."""
     for quoted in declared.published.figure:
-        figures: Sequence[Figure | None] = _study_figures(source, declared, quoted) or [None]
+        figures: Sequence[src.Figure | None] = _study_figures(source, declared, quoted) or [None]
         yield from ((quoted, figure) for figure in figures)
 
 
-def published_rows(source: Source, declared: Replication) -> list[Mapping[str, object]]:
+def published_rows(source: src.Source, declared: Replication) -> list[Mapping[str, object]]:
     """Return the rows of published.csv, one for each match, numbers as in results.csv."""
     names, undefined = ("low", "estimate", "high"), (None, None, None)
     return [
@@ -83,7 +75,7 @@ def published_rows(source: Source, declared: Replication) -> list[Mapping[str, o
     ]  # fmt: skip
 
 
-def _table(source: Source, declared: Replication, matches: Sequence[Match]) -> Table:
+def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) -> Table:
     """Tabulate each match: the published figure, the study's own, and the raters of this."""
     citation = declared.published.citation
     rows: list[Row] = []
@@ -95,7 +87,7 @@ def _table(source: Source, declared: Replication, matches: Sequence[Match]) -> T
         if name != heading:
             rows.append(Row(heading := name))
         differs = quoted.differs
-        mark = notes.setdefault(differs, footnote_mark(len(notes))) if differs else ""
+        mark = notes.setdefault(differs, src.footnote_mark(len(notes))) if differs else ""
         published = Cell(quoted.as_result_text, marks=mark, published=citation)
         if figure:
             study_cell, raters = figure.cell, Cell(_raters_title(quoted, figure))
@@ -111,7 +103,9 @@ def _table(source: Source, declared: Replication, matches: Sequence[Match]) -> T
     return Table(caption, stub, tuple(heads), tuple(rows), footnotes)
 
 
-def _study_figures(source: Source, declared: Replication, quoted: PublishedFigure) -> list[Figure]:
+def _study_figures(
+    source: src.Source, declared: Replication, quoted: PublishedFigure
+) -> list[src.Figure]:
     """Return the study's figures of the same quantity as a published figure."""
     figures = source.rubric(quoted.rubric)
     if quoted.between == "subjects":
@@ -120,7 +114,7 @@ def _study_figures(source: Source, declared: Replication, quoted: PublishedFigur
             return [row for row in rows if (row.subset, row.at) == (quoted.subset, quoted.at)]
         # Rewording of the rubric and repeated answers to the same prompt are other quantities.
         rows = [row for row in rows if row.at not in (REWORDED, _REPEATED) and not row.is_binary]
-        return [row for row in rows if row.subset != ALL] or rows
+        return [row for row in rows if row.subset != src.ALL] or rows
     raters: list[tuple[str, str]] = [("humans", "")]
     if quoted.between == "people and graders":
         raters = [("humans", grader) for grader in declared.graders]
@@ -142,7 +136,7 @@ def _study_figures(source: Source, declared: Replication, quoted: PublishedFigur
 
 
 def _grader_pairs(
-    source: Source, declared: Replication, quoted: PublishedFigure
+    source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[tuple[str, str]]:
     """Return the pairs of the study's graders, from the families of the published pair if named."""
     families, published = source.analysis.settings.families, sorted(quoted.graders)
@@ -158,13 +152,13 @@ def _is_of_one_subject(quoted: PublishedFigure) -> bool:
     return quoted.between == "subjects" and quoted.statistic not in (STABILITY, SPREAD)
 
 
-def _raters_title(quoted: PublishedFigure, figure: Figure) -> str:
+def _raters_title(quoted: PublishedFigure, figure: src.Figure) -> str:
     """Name the raters of the study's own figure, and its subject or threshold if it has one."""
-    rater = rater_title(figure.rater)
+    rater = src.rater_title(figure.rater)
     if figure.statistic in (STABILITY, SPREAD):
-        fields = {"subject": subject_title(figure.subset), "column": figure.at}
+        fields = {"subject": src.subject_title(figure.subset), "column": figure.at}
         return written("reproduction.answers_of", rater=rater, **fields)
-    raters = pair_title(figure.raters) if figure.grader else rater
+    raters = src.pair_title(figure.raters) if figure.grader else rater
     if _is_of_one_subject(quoted):
         return written("reproduction.of_subject", subject=figure.at, whose=raters)
     if figure.statistic.endswith("_at_threshold"):
@@ -173,7 +167,7 @@ def _raters_title(quoted: PublishedFigure, figure: Figure) -> str:
 
 
 def _missing_reason(
-    source: Source, figure: Figure | None, quoted: PublishedFigure, declared: Replication
+    source: src.Source, figure: src.Figure | None, quoted: PublishedFigure, declared: Replication
 ) -> str:
     """State why the study has no estimate of its own; empty where it has one."""
     if figure is not None:

@@ -14,31 +14,14 @@ from operator import attrgetter
 from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Chart, Part, Table, items
-from evenhand.analysis.report.source import (
-    ALL,
-    ALL_BINARY,
-    Column,
-    Figure,
-    Key,
-    RowSpec,
-    RubricFigures,
-    Source,
-    distinct_rows,
-    format_number,
-    group_by,
-    join_listed,
-    join_sentences,
-    largest_first,
-    rater_title,
-    rows_of,
-)
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.subjects.scores import MEANS, RATES, Measure
 from evenhand.texts import DASH, in_pieces, written
 
-_PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
+_PEOPLE, _GRADER = src.rater_title("humans"), written("chart.scores_grader")
 _CORRECTED, _SIDES, _SHARE = "win_rate_ppi", "rate_side_difference_ppi", "prevalence_ppi"
 _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 """Steps of shading of rates."""
@@ -46,45 +29,45 @@ _MAX_PARTS = 40
 """Values of a column that a chart of parts shows."""
 
 
-def overall_part(figures: RubricFigures) -> Part:
+def overall_part(figures: src.RubricFigures) -> Part:
     """Make the part on subjects' scores and the correlations between raters' scores."""
-    scores = figures.select("subject_score", ALL_BINARY)
+    scores = figures.select("subject_score", src.ALL_BINARY)
     columns = _rater_columns(figure.rater for figure in scores)
-    table = figures.table("overall.caption", sorted(distinct_rows(scores, "at")), columns)
+    table = figures.table("overall.caption", sorted(src.distinct_rows(scores, "at")), columns)
     blocks_of_scores = _score_chart(figures, table) or table
     answers = [_correlation_answer(figures)] if blocks_of_scores else []
     return Part(answers, folded=[*blocks_of_scores, *figures.table("overall.correlations")])
 
 
-def _rater_columns(raters: Iterable[str]) -> list[tuple[str, Column]]:
+def _rater_columns(raters: Iterable[str]) -> list[tuple[str, src.Column]]:
     """Return a column for each rater, with its figure of the row's statistic."""
-    return [(rater_title(rater), {"rater_a": rater}) for rater in dict.fromkeys(raters)]
+    return [(src.rater_title(rater), {"rater_a": rater}) for rater in dict.fromkeys(raters)]
 
 
-def _correlation_answer(figures: RubricFigures) -> list[object]:
+def _correlation_answer(figures: src.RubricFigures) -> list[object]:
     """Name the graders whose subject scores correlate best and worst with people's."""
-    correlations = figures.select("spearman", ALL_BINARY)
-    with_people = largest_first(figure for figure in correlations if figure.rater == "humans")
+    correlations = figures.select("spearman", src.ALL_BINARY)
+    with_people = src.largest_first(figure for figure in correlations if figure.rater == "humans")
     if not with_people:
-        scored = {row.rater for row in figures.select("subject_score", ALL_BINARY)}
-        if "humans" in scored or not (others := largest_first(correlations)):
+        scored = {row.rater for row in figures.select("subject_score", src.ALL_BINARY)}
+        if "humans" in scored or not (others := src.largest_first(correlations)):
             return in_pieces("report.scores_unknown")
         first, second = others[0].raters
         return in_pieces("report.scores_of_graders", first=first, second=second, rho=others[0])
     best, worst = with_people[0], with_people[-1]
     highest = in_pieces("report.scores", grader=best.grader, rho=best)
     lowest = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
-    return highest if worst is best else join_sentences(highest, lowest)
+    return highest if worst is best else src.join_sentences(highest, lowest)
 
 
-def _score_chart(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
+def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """Draw every subject's score by people and by the grader, a panel for each grader, in the order
     of people's scores; nothing where people or graders scored no subject.
     """
-    scores = figures.select("subject_score", ALL_BINARY)
+    scores = figures.select("subject_score", src.ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
-    graders = figures.by_agreement(names, ALL_BINARY)
+    graders = figures.by_agreement(names, src.ALL_BINARY)
     subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
     values: list[charts.Datum] = []
     drawn = set()
@@ -109,52 +92,52 @@ def _score_chart(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     )  # fmt: skip
 
 
-def preference_part(figures: RubricFigures) -> Part:
+def preference_part(figures: src.RubricFigures) -> Part:
     """Make the part on subjects' win rates and strengths, by annotators and by every grader."""
     names = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in names if name != "humans"])
     raters = ["humans", *graders]
-    rows: list[RowSpec] = []
+    rows: list[src.RowSpec] = []
     for statistic in ("win_rate", "strength"):
         by_raters = (row for row in figures.select(statistic) if row.rater in raters)
-        rows += [(entry_for(statistic).name, None), *sorted(distinct_rows(by_raters, "at"))]
+        rows += [(entry_for(statistic).name, None), *sorted(src.distinct_rows(by_raters, "at"))]
     table = figures.table("preference.caption", rows, _rater_columns(raters))
     folded = [*table, *_corrected_win_rates(figures, graders)]
     about = [written("preference.strength")]
     return Part(_preference_answers(figures, raters), folded=folded, about=about)
 
 
-def _preference_answers(figures: RubricFigures, raters: list[str]) -> list[list[object]]:
+def _preference_answers(figures: src.RubricFigures, raters: list[str]) -> list[list[object]]:
     """Name the subject that each rater prefers."""
     answers: list[list[object]] = []
     for rater in raters:
-        for best in largest_first(figures.select("win_rate", raters=(rater, "")))[:1]:
+        for best in src.largest_first(figures.select("win_rate", raters=(rater, "")))[:1]:
             key = "preference_people" if rater == "humans" else "preference_grader"
             answers.append(in_pieces(f"report.{key}", grader=rater, subject=best.at, rate=best))
     return answers
 
 
-def _corrected_win_rates(figures: RubricFigures, graders: list[str]) -> list[Table]:
+def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list[Table]:
     """Tabulate corrected win rates on the pairs of answers that only a grader compared."""
-    rows: list[RowSpec] = []
+    rows: list[src.RowSpec] = []
     for grader in graders:
-        if largest_first(figures.select(_CORRECTED, raters=("humans", grader))):
+        if src.largest_first(figures.select(_CORRECTED, raters=("humans", grader))):
             rates = figures.select("win_rate", raters=(grader, ""))
-            rows += [(grader, None), *rows_of(rates, lambda row: row.at)]
+            rows += [(grader, None), *src.rows_of(rates, lambda row: row.at)]
 
-    def corrected(key: Key) -> Figure | None:
+    def corrected(key: src.Key) -> src.Figure | None:
         return figures.get(_CORRECTED, "humans", key.rater_a, key.subset, key.at)
 
     return figures.table("preference.corrected", rows, [(entry_for(_CORRECTED).label, corrected)])
 
 
-def direction_part(figures: RubricFigures) -> Part:
+def direction_part(figures: src.RubricFigures) -> Part:
     """Make the part on net direction by rater, subject and group; empty without sides of pairs."""
     net = figures.select_all("direction_net")
     others = [figure for figure in net if figure.column not in ("subject", "group")]
     titles = {figure.subset: _sides_title(figure, figure.value) for figure in others}
-    rows = rows_of(
-        others, lambda row: rater_title(row.rater), lambda row: titles[row.subset], by="subset"
+    rows = src.rows_of(
+        others, lambda row: src.rater_title(row.rater), lambda row: titles[row.subset], by="subset"
     )
     has_unnamed_sides = any(figure.at == "side a>side b" for figure in net)
     folded = _direction_table(figures, net, "subject", lambda row: row.value)
@@ -164,7 +147,7 @@ def direction_part(figures: RubricFigures) -> Part:
     return Part(_direction_answer(net), folded=folded, appendix=appendix, about=about)
 
 
-def _direction_answer(net: list[Figure]) -> list[list[object]]:
+def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
     """State on which subjects people, or else a grader, favour a side; or the widest interval."""
     intervals = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in intervals]
@@ -173,7 +156,7 @@ def _direction_answer(net: list[Figure]) -> list[list[object]]:
     candidates = [figure for figure in rater_figures if figure.column == "subject"] or rater_figures
     if not candidates:
         return [in_pieces("report.direction_unknown")] if net else []
-    title, everywhere = rater_title(rater), written("direction.everywhere")
+    title, everywhere = src.rater_title(rater), written("direction.everywhere")
     favoured = []
     for figure in candidates:
         if figure.is_clear:
@@ -182,26 +165,29 @@ def _direction_answer(net: list[Figure]) -> list[list[object]]:
             favoured.append(in_pieces("direction.on", favoured=side, place=place, net=figure))
     if favoured:
         key = "direction" if rater == "humans" else "direction_by_one"
-        return [in_pieces(f"report.{key}", who=title, favoured=join_listed(favoured))]
+        return [in_pieces(f"report.{key}", who=title, favoured=src.join_listed(favoured))]
     widest = max(candidates, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
     key = "direction_even" if rater == "humans" else "direction_even_by_one"
     return [in_pieces(f"report.{key}", who=title, place=widest.value or everywhere, net=widest)]
 
 
 def _direction_table(
-    figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
+    figures: src.RubricFigures,
+    net: list[src.Figure],
+    column: str,
+    title: Callable[[src.Figure], str],
 ) -> list[Table]:
     """Tabulate net direction: every subject or group in a row, every rater in a column."""
     column_figures = [figure for figure in net if figure.column == column]
-    rows: list[RowSpec] = []
+    rows: list[src.RowSpec] = []
     if column == "subject" and column_figures:
         rows.append((_sides_title(column_figures[0]), None))
-    rows += rows_of({figure.subset: figure for figure in column_figures}.values(), title)
+    rows += src.rows_of({figure.subset: figure for figure in column_figures}.values(), title)
     columns = _rater_columns(figure.rater for figure in column_figures)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
-def _sides_title(figure: Figure, value: str = "") -> str:
+def _sides_title(figure: src.Figure, value: str = "") -> str:
     """Name the two sides of a figure, and the `value` of its column, if there is one."""
     first, second = figure.sides
     if not value:
@@ -217,13 +203,13 @@ def _sides_title(figure: Figure, value: str = "") -> str:
 class _SubjectFigures:
     """The rates, or the means, of subjects on one rubric. Figures of all units have no subject."""
 
-    figures: RubricFigures
+    figures: src.RubricFigures
     statistics: Measure
 
     @property
     def subset(self) -> str:
         """The subset of the figures: rates are of the binary label, means of the categories."""
-        return ALL_BINARY if self.statistics.is_rate else ALL
+        return src.ALL_BINARY if self.statistics.is_rate else src.ALL
 
     @property
     def label(self) -> str:
@@ -249,13 +235,13 @@ class _SubjectFigures:
         with_own = [name for name in self.graders if self.kind(name) == "own"]
         return [name for name in self.graders if name not in with_own[1:]]
 
-    def raw(self, grader: str) -> dict[str, Figure]:
+    def raw(self, grader: str) -> dict[str, src.Figure]:
         """Return a grader's raw figures by subject."""
         raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
         rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
 
-    def by_subject(self, statistic: str, grader: str) -> dict[str, Figure]:
+    def by_subject(self, statistic: str, grader: str) -> dict[str, src.Figure]:
         """Return the figures of one statistic of people and a grader by subject."""
         rows = self.figures.select(statistic, self.subset, ("humans", grader))
         return {row.at: row for row in rows}
@@ -264,17 +250,19 @@ class _SubjectFigures:
         """Return the kind of a grader's figures; "own" is people's, who labelled all its units."""
         if self.statistic == self.statistics.raw:
             return "raw"
-        rows = largest_first(self.by_subject(self.statistics.powered, grader).values())
+        rows = src.largest_first(self.by_subject(self.statistics.powered, grader).values())
         return "own" if rows and all(row.has_remark("peoples_own") for row in rows) else "corrected"
 
     def heading(self, grader: str) -> str:
         """Return the heading over a grader's rows."""
         return written("rates.own") if self.kind(grader) == "own" else grader
 
-    def rows(self, figures: Iterable[Figure]) -> list[RowSpec]:
+    def rows(self, figures: Iterable[src.Figure]) -> list[src.RowSpec]:
         """Return a row for each figure, titled by its subject, under the grader."""
         whole = written("rates.all_units")
-        return rows_of(figures, lambda row: row.at or whole, lambda row: self.heading(row.grader))
+        return src.rows_of(
+            figures, lambda row: row.at or whole, lambda row: self.heading(row.grader)
+        )
 
     def label_source(self, grader: str) -> str:
         """State whose labels the figures of a grader rest on."""
@@ -282,30 +270,30 @@ class _SubjectFigures:
         is_mean = kind == "corrected" and not self.statistics.is_rate
         return written(f"rates.by_{'labels' if is_mean else kind}", grader=grader)
 
-    def differences(self, grader: str) -> list[tuple[str, str, Figure]]:
+    def differences(self, grader: str) -> list[tuple[str, str, src.Figure]]:
         """Return every two subjects whose difference is known, in the order of the rows."""
         differences = self.by_subject(self.statistics.difference, grader)
         subjects = self.by_subject(self.statistics.powered, grader)
         pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
         return [(first, second, figure) for first, second, figure in pairs if figure]
 
-    def side_differences(self, grader: str) -> list[Figure]:
+    def side_differences(self, grader: str) -> list[src.Figure]:
         """Return a grader's differences between the two sides of pairs."""
         rows = self.figures.select_all(self.statistics.sides)
         return [row for row in rows if row.column == "side" and row.raters == ("humans", grader)]
 
 
-def rate_part(figures: RubricFigures) -> Part:
+def rate_part(figures: src.RubricFigures) -> Part:
     """Make the part on rates and means of subjects, and their order."""
     rates, means = measures = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
     graders = list(dict.fromkeys([*rates.graders, *means.graders]))
     shares, all_units = figures.select_all(_SHARE), written("rates.all_units")
     if not (graders or shares):
         return Part()
-    rows: list[RowSpec] = []
+    rows: list[src.RowSpec] = []
     for grader in graders:
         subjects = {**rates.raw(grader), **means.raw(grader)}
-        keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, name) for name in subjects)
+        keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
     label = entry_for(MEANS.raw).label
     columns = [(label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))]
@@ -314,16 +302,16 @@ def rate_part(figures: RubricFigures) -> Part:
         folded += [*_difference_tables(measure), *_annotator_side_tables(measure)]
     folded += _rates_by_part(rates)
     by_subset = figures.by_subset(MEANS.powered).items()
-    means_of_parts = chain.from_iterable(rows for subset, rows in by_subset if subset != ALL)
+    means_of_parts = chain.from_iterable(rows for subset, rows in by_subset if subset != src.ALL)
     title = written("rates.parts", what=written("rates.means"))
     folded += _part_table(means, [*means_of_parts], title)
     folded += _share_table(figures, shares)
     folded += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
     folded += items(written("rates.what"), _rate_sentences(rates, means))
-    ranks: list[RowSpec] = []
+    ranks: list[src.RowSpec] = []
     for measure in measures:
         rank_sets = figures.select("rate_rank_set", measure.subset)
-        ranks += rows_of(rank_sets, lambda row: row.at, lambda row: row.grader)
+        ranks += src.rows_of(rank_sets, lambda row: row.at, lambda row: row.grader)
     answers = [_rate_answer(measure) for measure in measures if measure.graders]
     if not rates.graders and answers == [in_pieces("report.rates_nothing")]:
         return Part()
@@ -331,14 +319,14 @@ def rate_part(figures: RubricFigures) -> Part:
     return Part(answers=answers, folded=folded, appendix=figures.table("rates.ranks", ranks))
 
 
-def _share_table(figures: RubricFigures, shares: list[Figure]) -> list[Table]:
+def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:
     """Tabulate the corrected share of each category, for each grader and part of the sample."""
     places = {row.key[:-1]: row for row in shares}.values()
 
-    def title(figure: Figure) -> str:
-        return written("rates.all_units") if figure.part == ALL else figure.part
+    def title(figure: src.Figure) -> str:
+        return written("rates.all_units") if figure.part == src.ALL else figure.part
 
-    rows = rows_of(places, title, attrgetter("grader"))
+    rows = src.rows_of(places, title, attrgetter("grader"))
     columns = [(category, {"at": category}) for category in dict.fromkeys(row.at for row in shares)]
     return figures.table("rates.shares", rows, columns)
 
@@ -346,7 +334,7 @@ def _share_table(figures: RubricFigures, shares: list[Figure]) -> list[Table]:
 def _difference_tables(measure: _SubjectFigures) -> list[Table]:
     """Tabulate differences between subjects, then those between the sides of pairs."""
     figures, graders = measure.figures, measure.distinct_graders
-    rows: list[RowSpec] = []
+    rows: list[src.RowSpec] = []
     for grader in graders:
         rows.append((measure.heading(grader), None))
         for first, second, figure in measure.differences(grader):
@@ -354,7 +342,7 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
     first, second = figures.analysis.settings.sides
     by_side = [row for grader in graders for row in measure.side_differences(grader)]
     side_rows = measure.rows(by_side)
-    column: list[tuple[str, Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
+    column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": measure.label}
     return [
         *figures.table("rates.differences", rows, column, what=measure.label),
@@ -366,7 +354,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     """Tabulate subjects' figures by side of annotators, a table for each column of annotators."""
     figures, statistics = measure.figures, measure.statistics
     graders, folded = measure.distinct_graders, []
-    by_column = group_by(figures.select_all(statistics.least), attrgetter("column"))
+    by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
         titles = {
@@ -374,7 +362,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
             for row in side_figures
             if row.column == column
         }
-        columns: list[str | tuple[str, Column]] = [
+        columns: list[str | tuple[str, src.Column]] = [
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in titles.items()
         ]
@@ -384,7 +372,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     return folded
 
 
-def _annotator_side_title(figure: Figure) -> str:
+def _annotator_side_title(figure: src.Figure) -> str:
     """Name the side of annotators that a figure is on, or the two of a difference."""
     first, _, second = figure.value.partition(">")
     return written("rates.difference", first=first, second=second) if second else first
@@ -395,7 +383,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
     figures, statistics = measure.figures, measure.statistics
     columns = {row.column for row in figures.select_all(statistics.least)}
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
-    for column, rows in group_by(differences, attrgetter("column")).items():
+    for column, rows in src.group_by(differences, attrgetter("column")).items():
         gap = max(rows, key=lambda row: abs(row.bounds[1]))
         first, second = gap.value.split(">")[:2]
         part = gap.subset.replace(f"={gap.value}", "={}")
@@ -410,7 +398,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
             yield in_pieces("report.publics", subject=subject, **fields)
 
 
-def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
+def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
     """Add a table of subjects' rates on all rubrics, each by the grader that agrees most with
     people, with published rates that the study declares: none for one subject, folded for many.
     """
@@ -420,9 +408,9 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     titles = [figures.title for figures in source.rubrics]
     for figures in source.rubrics:
         rates = _SubjectFigures(figures, RATES)
-        rows = figures.select(rates.statistic, ALL_BINARY)
+        rows = figures.select(rates.statistic, src.ALL_BINARY)
         graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
-        for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
+        for grader in figures.by_agreement(graders, src.ALL_BINARY)[:1]:
             title = figures.title
             if titles.count(title) > 1:
                 title = f"{title} ({figures.rubric})"
@@ -455,7 +443,9 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     return replace(section, blocks=(table,))
 
 
-def _published_cells(source: Source, rubric: str, names: Collection[str]) -> dict[str, blocks.Cell]:
+def _published_cells(
+    source: src.Source, rubric: str, names: Collection[str]
+) -> dict[str, blocks.Cell]:
     """Return the published rates that the study declares, of subjects with these names."""
     if source.context.replication is None:
         return {}
@@ -482,8 +472,8 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
         if raw and shown and not (shown.reason or shown.has_remark("peoples_own")):
             both = in_pieces("report.rates", raw=raw, corrected=shown, **fields)
             people_sentence = in_pieces("report.rates_people", rate=people) if people else []
-            return join_sentences(both, people_sentence)
-        if len(by_size := largest_first(rows.values())) > 1:
+            return src.join_sentences(both, people_sentence)
+        if len(by_size := src.largest_first(rows.values())) > 1:
             highest, lowest = by_size[0], by_size[-1]
             ends = {"first": highest.at, "highest": highest, "last": lowest.at, "lowest": lowest}
             labels = measure.label_source(grader)
@@ -508,13 +498,13 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
         caption = written(f"chart.rates_by_{key}")
         drawn = (
             _part_chart(rates, grader, part_rows, tables, caption)
-            for grader in figures.by_agreement(graders, ALL_BINARY)
+            for grader in figures.by_agreement(graders, src.ALL_BINARY)
         )
         folded += next(filter(None, drawn), tables)
     return folded
 
 
-def _columns_of_single_answers(figures: RubricFigures) -> set[str]:
+def _columns_of_single_answers(figures: src.RubricFigures) -> set[str]:
     """Return the columns whose rates are of single answers instead of pairs of answers."""
     columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
     if "side" not in columns:
@@ -522,19 +512,19 @@ def _columns_of_single_answers(figures: RubricFigures) -> set[str]:
     return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
 
 
-def _part_table(measure: _SubjectFigures, rows: Sequence[Figure], caption: str) -> list[Table]:
+def _part_table(measure: _SubjectFigures, rows: Sequence[src.Figure], caption: str) -> list[Table]:
     """Tabulate each grader and part in a row, each subject in a column."""
     by_key = {row.key: row for row in rows}
     subjects = dict.fromkeys(row.at for row in rows)
     if len(subjects) > charts.MAX_LISTED:  # they are in results.csv
         return []
 
-    def cell_of(key: Key, *, at: str) -> Figure | None:
+    def cell_of(key: src.Key, *, at: str) -> src.Figure | None:
         return by_key.get(key._replace(at=at))
 
     columns = [(at or written("rates.all_units"), partial(cell_of, at=at)) for at in subjects]
     parts = {row.part: row.key for row in rows}
-    table_rows: list[RowSpec] = []
+    table_rows: list[src.RowSpec] = []
     for grader in measure.distinct_graders:
         grader_rows = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
         table_rows += [(measure.heading(grader), None), *grader_rows]
@@ -542,11 +532,11 @@ def _part_table(measure: _SubjectFigures, rows: Sequence[Figure], caption: str) 
 
 
 def _part_chart(
-    rates: _SubjectFigures, grader: str, rows: Sequence[Figure], data: list[Table], caption: str
+    rates: _SubjectFigures, grader: str, rows: Sequence[src.Figure], data: list[Table], caption: str
 ) -> list[Chart]:
     """Draw a grader's rates of subjects by part, a panel for each column; nothing without rates."""
     figures, parts = rates.figures, dict.fromkeys(row.part for row in rows)
-    by_column = group_by(parts, lambda part: part.partition("=")[0])
+    by_column = src.group_by(parts, lambda part: part.partition("=")[0])
     by_cell = {(row.part, row.at): row for row in rows if row.grader == grader}
     all_subjects = list(dict.fromkeys(subject for _, subject in by_cell))
     subjects = all_subjects[: charts.MAX_LISTED]
@@ -565,7 +555,7 @@ def _part_chart(
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = []
-    for column, entries in group_by(values, lambda datum: datum["column"]).items():
+    for column, entries in src.group_by(values, lambda datum: datum["column"]).items():
         order = [*heads, *charts.unique_values(entries, "b")]
         grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
         panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
@@ -625,7 +615,7 @@ def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
     for figure in clear:
         sign, (toward, other) = (1, sides) if figure.bounds[1] > 0 else (-1, sides[::-1])
         bounds = sorted(sign * bound for bound in figure.bounds)
-        low, more, high = (format_number(bound, _SIDES) for bound in bounds)
+        low, more, high = (src.format_number(bound, _SIDES) for bound in bounds)
         fields = {"by": labels, "subject": figure.at, "toward": toward, "other": other}
         fields |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
         yield written("rates.side" if figure.at else "rates.side_of_all", **fields)
