@@ -23,18 +23,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement import pairs as pairwise
 from evenhand.analysis.agreement.numbers import AGREEMENT
-from evenhand.analysis.agreement.pairs import (
-    MAX_LISTED_RATERS,
-    KappaMeans,
-    MeanOverTables,
-    data_table,
-    deciding_kappa,
-    listed_raters,
-    mean_over_pairs,
-    measurement_of,
-    pairs_that_meet,
-)
 from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, encode_labels
 from evenhand.analysis.labels.matrix import WEIGHT, Coded, LabelMatrix, UnitColumn, UnitFacts
@@ -80,7 +70,7 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     }
     if coded.level != "nominal":
         panel["gwet_ac2"] = c.chance_corrected(weighted, c.gwet_chance(shares, quadratic))
-    for level in measurement_of(coded).alpha_levels:
+    for level in pairwise.measurement_of(coded).alpha_levels:
         panel[f"krippendorff_alpha_{level}"] = c.alpha(coincidences, level, coded.values)
     if coded.is_binary:
         panel["prevalence_index"] = shares[:, 0] - shares[:, 1]
@@ -102,7 +92,7 @@ def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> A
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
     """Add the panel and the means over tables of raters for every group, or those in `names`."""
-    coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
+    coded, resamples, kappas = view.coded, view.resamples, view.once(pairwise.KappaMeans)
     by_members: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
     for group, members in groups(coded).items():
         if group not in names:
@@ -125,7 +115,7 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
 def add_prevalence_rows(view: View) -> None:
     """Add the share of each category, for every group and rater; of many raters, for graders."""
     coded, raters_by_name = view.coded, groups(view.coded)
-    is_listed = len(coded.raters) <= MAX_LISTED_RATERS
+    is_listed = len(coded.raters) <= pairwise.MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
     raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
     categories = coded.categories[:1] if coded.is_binary else coded.categories
@@ -145,14 +135,14 @@ def add_category_rows(view: View) -> None:
     coded, resamples = view.coded, view.resamples
     humans = coded.members("human")
     for grader in coded.members("model") if humans else ():
-        human_tables = [data_table(coded, human, grader, resamples) for human in humans]
+        human_tables = [pairwise.data_table(coded, human, grader, resamples) for human in humans]
         both = coded.labelled_by_any(humans) & coded.labelled[:, grader]
         names = ("humans", coded.raters[grader])
         _add_confusion(view, np.sum(human_tables, axis=0), both, names)
-    for a, b in pairs_that_meet(coded, listed_raters(coded)):
+    for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
         both = coded.labelled[:, a] & coded.labelled[:, b]
         names = (coded.raters[a], coded.raters[b])
-        _add_confusion(view, data_table(coded, a, b, resamples), both, names)
+        _add_confusion(view, pairwise.data_table(coded, a, b, resamples), both, names)
 
 
 def _add_confusion(view: View, table: Array, shared: Mask, raters: tuple[str, str]) -> None:
@@ -256,16 +246,20 @@ def add_set_rows(view: View, sets: Mask) -> None:
         counts = c.label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
-    for a, b in pairs_that_meet(coded, listed_raters(coded)):
+    for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
         alphas, units = alphas_of([a, b])
         for name, values in alphas.items():
             view.add(name, values, units, a=coded.raters[a], b=coded.raters[b])
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
-        pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
+        pairs = [
+            pair for human in people for pair in pairwise.pairs_that_meet(coded, (human, grader))
+        ]
         if not pairs:
             continue
-        means = {name: MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)}
+        means = {
+            name: pairwise.MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)
+        }
         units = np.zeros(len(coded.codes), dtype=bool)
         for pair in pairs:
             alphas, shared = alphas_of(pair)
@@ -349,13 +343,15 @@ def add_repeat_rows(view: RatedView) -> None:
     matrices = repeats_of(view.ratings, scale, request.units, request.settings.cluster)
     for name, draw_view in _rater_views(view, matrices):
         draws = draw_view.coded
-        panel, kappa = measurement_of(draws).statistics(), deciding_kappa(draws)
+        panel, kappa = pairwise.measurement_of(draws).statistics(), pairwise.deciding_kappa(draws)
         statistics = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         pairs = list(combinations(range(len(draws.raters)), 2))
         units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
         reason = "no_variation" if units[0] else "no_pairable_units"
         kappa_note = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-        for key, mean in mean_over_pairs(draws, pairs, draw_view.resamples, statistics).items():
+        for key, mean in pairwise.mean_over_pairs(
+            draws, pairs, draw_view.resamples, statistics
+        ).items():
             pairs_note = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
             statistic, note = "intra_rater_kappa", join_notes(kappa_note, pairs_note)
             if key == "observed_agreement":

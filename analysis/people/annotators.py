@@ -28,17 +28,8 @@ from typing import Literal
 
 import numpy as np
 
+from evenhand.analysis.agreement import pairs as pairwise
 from evenhand.analysis.agreement.coefficients import label_counts
-from evenhand.analysis.agreement.pairs import (
-    MIN_SHARED_UNITS,
-    OWN_TABLE_SHARE,
-    KappaMeans,
-    compared_units,
-    data_table,
-    deciding_kappa,
-    label_pairs,
-    measurement_of,
-)
 from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
@@ -117,7 +108,9 @@ def selection_of(
     unit, person = np.nonzero(is_labelled)
     labels_by_person = np.bincount(person, frequency[unit], len(people))
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
-    has_few_units = resamples.count(coded.clusters, is_shared)[0] < MIN_SHARED_UNITS  # no verdict
+    has_few_units = (
+        resamples.count(coded.clusters, is_shared)[0] < pairwise.MIN_SHARED_UNITS
+    )  # no verdict
     is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
     if is_random or labels.weight is not None or has_few_units or is_uniform:
         return Selection()
@@ -239,7 +232,7 @@ def _distance_of(coded: Coded) -> Distance:
     if coded.is_number:
         values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
         return lambda first, second: np.abs(values[first] - values[second])
-    distances = measurement_of(coded).distances
+    distances = pairwise.measurement_of(coded).distances
     return lambda first, second: distances[first, second]
 
 
@@ -298,7 +291,7 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
     unit, person = np.nonzero(codes >= 0)
     label_codes = codes[unit, person].astype(np.intp)
     labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
-    has_own_group = labels_by_person >= OWN_TABLE_SHARE * frequency[units].sum()
+    has_own_group = labels_by_person >= pairwise.OWN_TABLE_SHARE * frequency[units].sum()
     group = np.where(has_own_group, np.cumsum(has_own_group), 0)[person]
     distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # an indicator of each category
@@ -341,7 +334,7 @@ def _scores_of_pairs(
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
         """Yield the group pair, unit, distance and weight of all pairs of labels of one unit."""
-        for first, second in label_pairs(unit):
+        for first, second in pairwise.label_pairs(unit):
             groups = group[first], group[second]
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
             m = labels_of_unit[unit[first]]
@@ -392,7 +385,7 @@ def add_recoded_rows(view: View) -> None:
     rows have no interval: they are hints, on which no verdict rests.
     """
     coded, data = view.coded, _without_resamples(view)
-    kappas = KappaMeans(coded, data, [deciding_kappa(coded)])
+    kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean = with_and_among_humans(kappas, coded, grader).with_humans
         if mean is None:
@@ -434,7 +427,9 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
         yield HIGHER, np.minimum(codes + 1, coded.q - 1)
         return
     people = coded.people_beside(grader)
-    table = sum((data_table(coded, grader, person, data) for person in people), np.zeros(()))
+    table = sum(
+        (pairwise.data_table(coded, grader, person, data) for person in people), np.zeros(())
+    )
     if table.ndim == 2:
         best = best_match(table.T)
         if (best != codes).any():
@@ -499,8 +494,8 @@ def add_annotator_rows(view: View) -> None:
             return
     elif not _has_direction(coded):
         return  # an exchange can make two annotators agree by chance
-    name = deciding_kappa(coded)
-    before, after = (KappaMeans(labels, data, [name]) for labels in (coded, recoded))
+    name = pairwise.deciding_kappa(coded)
+    before, after = (pairwise.KappaMeans(labels, data, [name]) for labels in (coded, recoded))
     min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
     names = ", ".join(coded.raters[person] for person in others)
     for annotator in opposed:
@@ -569,7 +564,7 @@ def _shared_with_others(
         n_shared[column] = 0
         with_others = n_shared.sum() - n_shared.max(initial=0)
         shares_with_one = len(people) > 2 and with_others < MIN_SHARED_WITH_OTHERS
-        if shares_with_one or data.count(coded.clusters, units)[1] < MIN_SHARED_UNITS:
+        if shares_with_one or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
         others = (total[units] - category_scores[codes]) / (n_labels[units] - 1)[:, None]
@@ -634,7 +629,7 @@ def add_gross_error_rows(view: View) -> None:
     values = np.asarray(coded.values, dtype=float)
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
-        units, has_two = compared_units(coded, resamples, people, grader)
+        units, has_two = pairwise.compared_units(coded, resamples, people, grader)
         if not has_two:
             continue
         unit, person = np.nonzero(coded.labelled[:, list(people)] & units[:, None])
@@ -654,7 +649,7 @@ def _distance_quantile(unit: Codes, codes: Codes, values: Array, mass: Array) ->
     """Return the 99% quantile of distances of labels of one unit, each unit counting once."""
     q, n_labels = len(values), np.bincount(unit, minlength=len(mass)).astype(float)
     weights = np.zeros(q * q)
-    for first, second in label_pairs(unit):
+    for first, second in pairwise.label_pairs(unit):
         n = n_labels[unit[first]]
         weight = mass[unit[first]] / (n * (n - 1.0))
         weights += np.bincount(codes[first] * q + codes[second], weight, q * q)

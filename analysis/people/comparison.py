@@ -28,19 +28,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from evenhand.analysis.agreement import coefficients
-from evenhand.analysis.agreement.pairs import (
-    MAX_LISTED_RATERS,
-    MIN_SHARED_UNITS,
-    KappaMeans,
-    MeanOverTables,
-    Overlap,
-    compared_units,
-    deciding_kappa,
-    listed_raters,
-    means_of,
-    means_with,
-    measurement_of,
-)
+from evenhand.analysis.agreement import pairs as pairwise
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
 from evenhand.analysis.bootstrap.significance import (
@@ -65,8 +53,8 @@ from evenhand.analysis.writer import About, RubricView, View, Writer
 from evenhand.errors import InputError
 
 CEILING = "human_ceiling_difference"
-TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
-TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
+TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (pairwise.MIN_SHARED_UNITS,))
+TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (pairwise.MIN_SHARED_UNITS,))
 
 
 class CeilingMeans(NamedTuple):
@@ -75,8 +63,8 @@ class CeilingMeans(NamedTuple):
     """
 
     units: Mask
-    with_humans: MeanOverTables | None
-    among_humans: MeanOverTables | None
+    with_humans: pairwise.MeanOverTables | None
+    among_humans: pairwise.MeanOverTables | None
 
 
 def add_ceiling_rows(view: View) -> None:
@@ -84,7 +72,7 @@ def add_ceiling_rows(view: View) -> None:
     humans minus the humans' kappa with one another, both on the units with labels of the grader and
     two humans, with the same weights (`analysis.agreement.pairs`) and in the same resamples.
     """
-    coded, kappas = view.coded, view.once(KappaMeans)
+    coded, kappas = view.coded, view.once(pairwise.KappaMeans)
     for grader in coded.members("model"):
         if coded.people_beside(grader):
             means = with_and_among_humans(kappas, coded, grader)
@@ -93,13 +81,17 @@ def add_ceiling_rows(view: View) -> None:
 
 def add_baseline_ceiling_rows(view: View) -> None:
     """Add `human_ceiling_difference` of the baselines, on all units with labels of two humans."""
-    coded, humans, kappa = view.coded, view.coded.members("human"), deciding_kappa(view.coded)
+    coded, humans, kappa = (
+        view.coded,
+        view.coded.members("human"),
+        pairwise.deciding_kappa(view.coded),
+    )
     if not humans:
         return
     units = np.asarray(coded.labelled[:, list(humans)].sum(axis=1) >= 2)
-    has_enough = view.count(units)[0] >= MIN_SHARED_UNITS
-    among = view.once(KappaMeans).among(humans)[kappa] if has_enough else None
-    statistics = {kappa: measurement_of(coded).statistics()[kappa]}
+    has_enough = view.count(units)[0] >= pairwise.MIN_SHARED_UNITS
+    among = view.once(pairwise.KappaMeans).among(humans)[kappa] if has_enough else None
+    statistics = {kappa: pairwise.measurement_of(coded).statistics()[kappa]}
     for name, shares in view.once(baselines).items():
         mean = _baseline_means(view, units, shares, statistics)[kappa] if has_enough else None
         _add_difference(view, name, CeilingMeans(units, mean, among))
@@ -113,10 +105,10 @@ def add_baseline_rows(view: View) -> None:
     coded, humans = view.coded, view.coded.members("human")
     n_humans = coded.labelled[:, list(humans)].sum(axis=1)
     has_two = np.asarray(n_humans >= 2)
-    has_enough = view.count(has_two)[0] >= MIN_SHARED_UNITS
+    has_enough = view.count(has_two)[0] >= pairwise.MIN_SHARED_UNITS
     units = has_two if has_enough else np.asarray(n_humans >= 1)
-    panel = measurement_of(coded).statistics()
-    names = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
+    panel = pairwise.measurement_of(coded).statistics()
+    names = dict.fromkeys(["observed_agreement", "cohen_kappa", pairwise.deciding_kappa(coded)])
     statistics = {name: panel[name] for name in names if name in panel}
     for baseline, shares in view.once(baselines).items():
         means = _baseline_means(view, units, shares, statistics)
@@ -138,7 +130,7 @@ def add_baseline_rows(view: View) -> None:
 
 
 def with_and_among_humans(
-    kappas: KappaMeans, coded: Coded, grader: int, min_people: int = 2
+    kappas: pairwise.KappaMeans, coded: Coded, grader: int, min_people: int = 2
 ) -> CeilingMeans:
     """Return a grader's mean kappa with humans, and the humans' with one another, on the units with
     labels of the grader and `min_people` humans.
@@ -147,14 +139,14 @@ def with_and_among_humans(
     humans' mean is taken from `kappas`, where it may be cached. Both means are None on fewer than
     30 units; the humans' is also None where few units have two humans' labels.
     """
-    resamples, kappa = kappas.resamples, deciding_kappa(coded)
+    resamples, kappa = kappas.resamples, pairwise.deciding_kappa(coded)
     people = coded.people_beside(grader)
-    units, has_two = compared_units(coded, resamples, people, grader, min_people)
-    if resamples.count(coded.clusters, units)[0] < MIN_SHARED_UNITS:
+    units, has_two = pairwise.compared_units(coded, resamples, people, grader, min_people)
+    if resamples.count(coded.clusters, units)[0] < pairwise.MIN_SHARED_UNITS:
         return CeilingMeans(units, None, None)
-    overlap = Overlap.of(coded, resamples, people, units)
-    statistics = {kappa: measurement_of(coded).statistics()[kappa]}
-    mean = means_with(overlap, coded.codes[:, grader], resamples, statistics)[kappa]
+    overlap = pairwise.Overlap.of(coded, resamples, people, units)
+    statistics = {kappa: pairwise.measurement_of(coded).statistics()[kappa]}
+    mean = pairwise.means_with(overlap, coded.codes[:, grader], resamples, statistics)[kappa]
     return CeilingMeans(units, mean, kappas.among(people, units)[kappa] if has_two else None)
 
 
@@ -178,14 +170,14 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
 
 def _baseline_means(
     view: View, units: Mask, shares: Array, statistics: dict[str, coefficients.PairStatistic]
-) -> dict[str, MeanOverTables]:
+) -> dict[str, pairwise.MeanOverTables]:
     """Return means over the humans of statistics of the tables expected with a baseline."""
-    coded, resamples, measurement = view.coded, view.resamples, measurement_of(view.coded)
-    overlap = Overlap.of(coded, resamples, coded.members("human"), units)
+    coded, resamples, measurement = view.coded, view.resamples, pairwise.measurement_of(view.coded)
+    overlap = pairwise.Overlap.of(coded, resamples, coded.members("human"), units)
     any_codes = np.zeros(len(units), dtype=np.intp)
     chunks = overlap.tables_with_rater(any_codes, len(resamples))
     expected = (measurement.expected_cells(features, shares) for features in chunks)
-    return means_of(overlap, expected, resamples, statistics)
+    return pairwise.means_of(overlap, expected, resamples, statistics)
 
 
 def _add_difference(view: View, grader: str, means: CeilingMeans) -> None:
@@ -245,7 +237,9 @@ def human_ceiling(
     rows = ResultRows("")
     rows.record_chance(coded, resamples)
     view = View.of(rows, coded, resamples)
-    view.cache[KappaMeans] = KappaMeans(coded, resamples, [deciding_kappa(coded)])
+    view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(
+        coded, resamples, [pairwise.deciding_kappa(coded)]
+    )
     add_ceiling_rows(view)
     row = rows.get(CEILING, "humans", coded.raters[-1])
     if row is None:
@@ -259,15 +253,15 @@ def add_grader_comparison_rows(view: View) -> None:
     best one with each other. The difference is the first's mean kappa with humans minus the
     second's, on the units that both labelled and in the same resamples, so that it is paired.
     """
-    coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
+    coded, resamples, kappas = view.coded, view.resamples, view.once(pairwise.KappaMeans)
     graders = coded.members("model")
-    pairs, name = list(combinations(graders, 2)), deciding_kappa(coded)
+    pairs, name = list(combinations(graders, 2)), pairwise.deciding_kappa(coded)
 
     def estimated_kappa(grader: int) -> float:
         row = view.rows.get(name, "humans", coded.raters[grader], coded.subset)
         return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
 
-    if len(graders) > MAX_LISTED_RATERS:
+    if len(graders) > pairwise.MAX_LISTED_RATERS:
         best = max(graders, key=estimated_kappa)
         pairs = [(min(best, other), max(best, other)) for other in graders if other != best]
     humans = coded.members("human")
@@ -275,7 +269,7 @@ def add_grader_comparison_rows(view: View) -> None:
     for first, second in pairs:
         both = coded.labelled[:, first] & coded.labelled[:, second]
         units = both & coded.labelled_by_any(humans)
-        if view.count(units)[0] < MIN_SHARED_UNITS:
+        if view.count(units)[0] < pairwise.MIN_SHARED_UNITS:
             continue
         mean, other_mean = (kappas.with_rater(humans, k, units)[name] for k in (first, second))
         difference = mean.values - other_mean.values
@@ -305,7 +299,7 @@ def add_leniency_rows(view: View) -> None:
     """
     coded, humans = view.coded, view.coded.members("human")
     members_by_name = {"humans": humans}
-    if len(listed_raters(coded)) == len(coded.raters):
+    if len(pairwise.listed_raters(coded)) == len(coded.raters):
         members_by_name = {coded.raters[human]: (human,) for human in humans}
     tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
@@ -461,7 +455,7 @@ def add_alt_test_rows(view: RubricView) -> None:
     frequency = view.resamples.frequency[coded.clusters].astype(float)
     for name, labels in graders.items():
         comparisons = _compare(humans, labels, values)
-        test = _alt_test(comparisons, len(members), frequency, epsilon, MIN_SHARED_UNITS)
+        test = _alt_test(comparisons, len(members), frequency, epsilon, pairwise.MIN_SHARED_UNITS)
         comparisons, n = comparisons.with_humans(test.annotators), len(test.annotators)
         is_compared = np.bincount(comparisons.unit, minlength=len(humans)) > 0
         n_flat = int(test.zero_variance.sum())
@@ -470,7 +464,7 @@ def add_alt_test_rows(view: RubricView) -> None:
         note = join_notes(
             Remark("zero_variance", (n_flat, n)) if n_flat else "",
             f"epsilon {epsilon:g}",
-            f"{n} of {len(members)} humans with {MIN_SHARED_UNITS} items",
+            f"{n} of {len(members)} humans with {pairwise.MIN_SHARED_UNITS} items",
         )
         units = view.count(is_compared)
         add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
@@ -558,7 +552,7 @@ def alt_test(
     categories: Column[Hashable],
     level: Level = "nominal",
     epsilon: float = EPSILON,
-    min_units: int = MIN_SHARED_UNITS,
+    min_units: int = pairwise.MIN_SHARED_UNITS,
 ) -> AltTest:
     """Run the alternative annotator test (Calderon, Reichart & Dror 2025); see `AltTest`.
 

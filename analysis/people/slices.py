@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.analysis.agreement import pairs as pairwise
 from evenhand.analysis.agreement.coefficients import (
     agreement_weights,
     balanced_accuracy,
@@ -27,13 +28,6 @@ from evenhand.analysis.agreement.coefficients import (
     majority_codes,
 )
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.pairs import (
-    KappaMeans,
-    add_humans_rows,
-    deciding_kappa,
-    few_units_note,
-    measurement_of,
-)
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
@@ -61,21 +55,21 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     """Add agreement of humans, of graders with them, and the ceiling differences. The statistics
     are `observed_agreement`, the deciding kappa and alpha at the scale's level.
     """
-    coded, kappa = view.coded, deciding_kappa(view.coded)
-    levels = measurement_of(coded).alpha_levels
+    coded, kappa = view.coded, pairwise.deciding_kappa(view.coded)
+    levels = pairwise.measurement_of(coded).alpha_levels
     metric = "ordinal" if "ordinal" in levels else levels[0]
     main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
     rows = ResultRows(view.rows.rubric, chance=view.rows.chance)
     main_view = View.of(rows, coded, view.resamples)
-    main_view.cache[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
+    main_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
-    add_humans_rows(main_view, names=main_names[:2])
+    pairwise.add_humans_rows(main_view, names=main_names[:2])
     add_ceiling_rows(main_view)
     for row in rows.rows.values():
         if row["statistic"] in main_names:
             interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
             counts = row["n_units"], row["n_clusters"]
-            notes = join_notes(few_units_note(counts), note)
+            notes = join_notes(pairwise.few_units_note(counts), note)
             about = About(a=row["rater_a"], b=row["rater_b"], at=at, note=notes)
             view.add(row["statistic"], interval, counts, **about)
 
@@ -109,7 +103,7 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
             difference = ratio(agreed, size) - ratio(*others)
             for code, value in enumerate(column.values):
                 units = view.count(inside[:, code] & (is_compared[:, k] > 0))
-                note = join_notes(few_units_note(units), column_notes[code][k])
+                note = join_notes(pairwise.few_units_note(units), column_notes[code][k])
                 about = About(a="humans", b=coded.raters[grader], note=note)
                 out, reason = view.on(coded.part(f"{column.name}={value}")), NO_UNITS
                 out.add("slice_difference", difference[:, code], units, reason=reason, **about)
@@ -253,7 +247,7 @@ def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, floa
 
     unit, person = np.nonzero(codes >= 0)
     m = (codes >= 0).sum(axis=1).astype(float)
-    code, distances = codes[unit, person].astype(np.intp), measurement_of(coded).distances
+    code, distances = codes[unit, person].astype(np.intp), pairwise.measurement_of(coded).distances
     if coded.is_number:  # rounded to steps of the range: many points would need much memory
         points, point_values = coded.grid
         code = np.rint(_STEPS * point_values[points[code]]).astype(np.intp)
@@ -352,7 +346,10 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                 if (units := both & inside).any():
                     tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
-                about["note"], out = few_units_note(view.count(units)), view.on(coded.part(part))
+                about["note"], out = (
+                    pairwise.few_units_note(view.count(units)),
+                    view.on(coded.part(part)),
+                )
                 out.add(BALANCED, balanced_accuracy(table), units, reason=NO_UNITS, **about)
             if len(tables) < 2:
                 continue
