@@ -15,7 +15,9 @@ adds pages, stores and requests. What it writes is the same from run to run, to 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
+import io
 import json
 import os
 import re
@@ -26,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -435,6 +437,26 @@ def _run(case: Case, folder: Path) -> None:
     print(f"{case.name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
+def transcript(case: Case, folder: Path, chosen: Collection[str] = ()) -> str:
+    """Run a case's commands in this process, or the chosen ones; return what each prints and its
+    exit code, without what differs between runs.
+    """
+    from evenhand.cli.main import main as evenhand
+
+    case.make(folder)
+    (folder / KEPT).mkdir()
+    texts = []
+    with contextlib.chdir(folder):
+        for name, words in case.steps():
+            if chosen and name not in chosen:
+                continue
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                code = evenhand(words)
+            texts.append(f"$ {shlex.join(words)}\n{printed.getvalue()}exit {code}\n")
+    return normalised("\n".join(texts), str(folder), ["no day"])
+
+
 def _library(out: Path) -> None:
     """Write what a notebook shows of `evenhand.check` and `analyse`."""
     import evenhand as eh
@@ -479,6 +501,12 @@ def _library(out: Path) -> None:
     analysed = analyse(rated, units, [scale], slices=["topic"], margin=0.05, verify=True, why=True)
     analysed.results.to_csv(out / "analyse.csv", index=False)
     _write_facts(out / "analyse.json", analysed.verdicts, analysed.notes)
+
+    from harness.every_kind import analysed_study
+
+    every_kind = analysed_study()
+    every_kind.results.to_csv(out / "every-kind.csv", index=False)
+    _write_facts(out / "every-kind.json", every_kind.verdicts, every_kind.notes)
 
 
 def _write_facts(path: Path, verdicts: Sequence[object], notes: Sequence[str]) -> None:

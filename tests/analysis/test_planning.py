@@ -8,26 +8,8 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale, ppi_plus_plus
+from evenhand.analysis import planning as plans
 from evenhand.analysis.bootstrap.bounds import level_of_look
-from evenhand.analysis.planning import (
-    KappaTest,
-    ScaleScenario,
-    Scenario,
-    cantor,
-    complete_block,
-    d_study,
-    design_effect,
-    donner_eliasziw,
-    g_study,
-    half_width,
-    kappa_half_width,
-    panels,
-    pass_chance,
-    pass_chances,
-    study_precision,
-    two_rater_table,
-    units_needed,
-)
 from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
 from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
@@ -43,42 +25,44 @@ def test_published_sample_sizes():
     expected = known_values("sample_size")["expected"]
     found = {
         "cantor_k1_085_k0_07_p_05_05": {
-            "one_sided": cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5),
-            "two_sided": cantor(KappaTest(0.85, 0.7), 0.5, 0.5),
+            "one_sided": plans.cantor(plans.KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5),
+            "two_sided": plans.cantor(plans.KappaTest(0.85, 0.7), 0.5, 0.5),
         },
-        "cantor_k1_07_k0_085": cantor(KappaTest(0.7, 0.85, two_sided=False), 0.5, 0.5),
-        "donner_eliasziw_k0_04_k1_06_p_03_80pct": donner_eliasziw(KappaTest(0.6, 0.4), 0.3),
+        "cantor_k1_07_k0_085": plans.cantor(plans.KappaTest(0.7, 0.85, two_sided=False), 0.5, 0.5),
+        "donner_eliasziw_k0_04_k1_06_p_03_80pct": plans.donner_eliasziw(
+            plans.KappaTest(0.6, 0.4), 0.3
+        ),
     }
     assert found == expected
 
 
 def test_the_variance_of_kappa_is_that_of_statsmodels():
-    table = two_rater_table(0.85, 0.8)
+    table = plans.two_rater_table(0.85, 0.8)
     width = 1.959963984540054 * inter_rater.cohens_kappa(250 * table).std_kappa
-    assert kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
+    assert plans.kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["kappa", "alpha", "rate", "threshold"])
 def test_units_needed_give_the_width_and_fewer_do_not(statistic):
-    scenario = Scenario(0.85, 0.6)
-    units = units_needed(statistic, 0.12, scenario)
-    assert half_width(statistic, units, scenario) <= 0.12
-    assert half_width(statistic, units * 0.8, scenario) > 0.12
+    scenario = plans.Scenario(0.85, 0.6)
+    units = plans.units_needed(statistic, 0.12, scenario)
+    assert plans.half_width(statistic, units, scenario) <= 0.12
+    assert plans.half_width(statistic, units * 0.8, scenario) > 0.12
 
 
 def test_impossible_scenarios_have_no_width():
-    assert np.isnan(half_width("kappa", 250, Scenario(0.85, 0.05)))
+    assert np.isnan(plans.half_width("kappa", 250, plans.Scenario(0.85, 0.05)))
     with pytest.raises(InputError, match="out of reach"):
-        cantor(KappaTest(0.9, 0.4), 0.9, 0.2)
+        plans.cantor(plans.KappaTest(0.9, 0.4), 0.9, 0.2)
     with pytest.raises(InputError, match="differ"):
-        KappaTest(0.5, 0.5)
+        plans.KappaTest(0.5, 0.5)
 
 
 def test_design_effect():
-    assert design_effect(1, 1.0) == 1
-    assert design_effect(4, 1.0) == 4
-    assert design_effect(4, 0.0) == 1
+    assert plans.design_effect(1, 1.0) == 1
+    assert plans.design_effect(4, 1.0) == 4
+    assert plans.design_effect(4, 0.0) == 1
 
 
 def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
@@ -137,7 +121,7 @@ SCALE = Scale("r", ("no", "yes"))
 
 
 def test_the_bounds_come_back_from_the_variances():
-    scenario = Scenario(0.85, 0.5, strictness=0.25)
+    scenario = plans.Scenario(0.85, 0.5, strictness=0.25)
     drawn = scenario.draw(np.random.default_rng(1), (1, 200), 5, graders=1)[:, 0]
     names = ["h0", "h1", "h2", "h3", "h4", "g"]
     labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
@@ -156,28 +140,28 @@ def test_the_bounds_come_back_from_the_variances():
 
 def test_published_components_and_correlations():
     example = known_values("shrout_fleiss1979")
-    found = g_study(example["data"]["items_x_raters"])
+    found = plans.g_study(example["data"]["items_x_raters"])
     components, icc = example["expected"]["variance_components"], example["expected"]["icc"]
     assert found.unit == pytest.approx(components["person"], abs=1e-9)
     assert found.rater == pytest.approx(components["rater"], abs=1e-9)
     assert found.residual == pytest.approx(components["residual"], abs=1e-9)
-    one, four = d_study(found, 1), d_study(found, 4)
+    one, four = plans.d_study(found, 1), plans.d_study(found, 4)
     assert (one.relative, one.absolute) == pytest.approx((icc["ICC(C,1)"], icc["ICC(A,1)"]))
     assert (four.relative, four.absolute) == pytest.approx((icc["ICC(C,k)"], icc["ICC(A,k)"]))
 
 
 def test_no_negative_variance_and_no_variation():
-    crossed = g_study([[0, 1], [1, 0], [0, 1], [1, 0]])
+    crossed = plans.g_study([[0, 1], [1, 0], [0, 1], [1, 0]])
     assert crossed.unit == 0
-    flat = g_study(np.ones((5, 3)))
+    flat = plans.g_study(np.ones((5, 3)))
     assert np.isnan(flat.shares).all()
-    assert np.isnan(d_study(flat, 2).relative)
+    assert np.isnan(plans.d_study(flat, 2).relative)
 
 
 @pytest.mark.parametrize("values", [[[1, 2]], [[1], [2]], [[1, np.nan], [2, 3]], [1, 2, 3]])
 def test_incomplete_tables_are_refused(values):
     with pytest.raises(InputError, match="every rater on every unit"):
-        g_study(values)
+        plans.g_study(values)
 
 
 def test_the_largest_complete_part():
@@ -185,10 +169,10 @@ def test_the_largest_complete_part():
     codes[:, 0] = 0
     codes[:30, 1] = 1
     codes[28:, 2] = 0
-    raters, units = complete_block(codes)
+    raters, units = plans.complete_block(codes)
     assert raters == (0, 1)
     assert units.tolist() == list(range(30))
-    assert complete_block(np.full((40, 3), -1, dtype=np.int8))[0] == ()
+    assert plans.complete_block(np.full((40, 3), -1, dtype=np.int8))[0] == ()
 
 
 @pytest.mark.slow
@@ -223,15 +207,15 @@ def _verdict(codes, scale, scope):
 
 
 SCALED = [
-    ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
-    ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
-    ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
-    ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
-    ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
+    ("these", 3, 120, plans.ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
+    ("these", 2, 90, plans.ScaleScenario(1, 5, 0.8, 4.4)),
+    ("like_these", 5, 80, plans.ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
+    ("these", 3, 400, plans.ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
+    ("these", 3, 100, plans.ScaleScenario(0, 20, 0.7, 10.0)),
 ]
 OF_TWO = [
-    ("these", 3, 250, Scenario(0.88, 0.5, strictness=0.1)),
-    ("like_these", 6, 250, Scenario(0.88, 0.5, strictness=0.1)),
+    ("these", 3, 250, plans.Scenario(0.88, 0.5, strictness=0.1)),
+    ("like_these", 6, 250, plans.Scenario(0.88, 0.5, strictness=0.1)),
 ]
 
 
@@ -242,20 +226,20 @@ OF_TWO = [
 )
 def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
     """The same simulated studies through the whole analysis, one by one."""
-    scale, least, is_ordered = YES_NO, 0.2, isinstance(scenario, ScaleScenario)
+    scale, least, is_ordered = YES_NO, 0.2, isinstance(scenario, plans.ScaleScenario)
     if is_ordered:
         labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
         scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
         least = scenario.least_kappa(0.2)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
-    *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
+    *_, panel = plans.panels(drawn, scenario.distance, is_ordered=is_ordered)
     shown = [_verdict(drawn[:, n], scale, scope) == "can_replace" for n in range(8)]
     assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
     assert len(set(shown)) == 2
 
 
 def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():
-    scenario = Scenario(0.85, 0.3, strictness=0.2)
+    scenario = plans.Scenario(0.85, 0.3, strictness=0.2)
     drawn = scenario.draw(np.random.default_rng(3), (1000, 200), 3, graders=1)
     agree = {(a, b): (drawn[a] == drawn[b]).mean() for a, b in combinations(range(4), 2)}
     assert list(agree.values()) == pytest.approx([0.85] * 6, abs=0.004)
@@ -266,43 +250,49 @@ def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():
 
 @pytest.mark.slow
 def test_what_the_rule_asks_moves_the_chance():
-    scenario = Scenario(0.85, 0.5)
-    usual = pass_chance(250, scenario)
+    scenario = plans.Scenario(0.85, 0.5)
+    usual = plans.pass_chance(250, scenario)
     assert 0.58 < usual < 0.72
-    assert pass_chance(250, scenario, rule=DecisionSettings(looks=5)) < usual - 0.05
-    assert pass_chance(250, scenario, margin=0.2) >= 0.99
-    assert pass_chance(250, scenario, rule=DecisionSettings(margin_share=0.05)) < 0.2
+    assert plans.pass_chance(250, scenario, rule=DecisionSettings(looks=5)) < usual - 0.05
+    assert plans.pass_chance(250, scenario, margin=0.2) >= 0.99
+    assert plans.pass_chance(250, scenario, rule=DecisionSettings(margin_share=0.05)) < 0.2
     # Where nine in ten are affirmative annotators' kappa is .17: nobody is judged beside them.
-    lopsided = Scenario(0.85, 0.9)
-    assert pass_chance(1000, lopsided) == 0
+    lopsided = plans.Scenario(0.85, 0.9)
+    assert plans.pass_chance(1000, lopsided) == 0
     # With no floor the margin is a quarter of that, .04, which few studies can show.
-    assert 0.05 < pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
-    assert pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
-    assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
+    assert (
+        0.05 < plans.pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
+    )
+    assert (
+        plans.pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
+    )
+    assert (
+        plans.pass_chance(50, plans.Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01
+    )  # five rare units
 
 
 @pytest.mark.slow
 def test_what_a_study_decides_is_said_at_its_own_rule():
-    _, balanced, lopsided = study_precision(pairs=250, subjects=1, humans=3, margin=0.1)
+    _, balanced, lopsided = plans.study_precision(pairs=250, subjects=1, humans=3, margin=0.1)
     assert "in about" in balanced
     assert "No grader can be evaluated, because that kappa is only 0.17" in lopsided
     rule = DecisionSettings(min_people_kappa=0.1)
-    *_, judged = study_precision(pairs=250, subjects=1, humans=3, margin=0.1, rule=rule)
+    *_, judged = plans.study_precision(pairs=250, subjects=1, humans=3, margin=0.1, rule=rule)
     assert "in about" in judged
 
 
 @pytest.mark.journey
 def test_more_than_ten_people_count_as_ten():
-    scenario = Scenario(0.85, 0.5)
-    few, many = (pass_chances(40, scenario, [people]) for people in (10, 60))
+    scenario = plans.Scenario(0.85, 0.5)
+    few, many = (plans.pass_chances(40, scenario, [people]) for people in (10, 60))
     assert many["these"][60] == few["these"][10]
     assert many["like_these"][60] == few["like_these"][10]
 
 
-STRICT = [ScaleScenario(1, 5, *of, strictness=0.2) for of in ((0.7, 3.0), (0.5, 4.5))]
+STRICT = [plans.ScaleScenario(1, 5, *of, strictness=0.2) for of in ((0.7, 3.0), (0.5, 4.5))]
 
 
-@pytest.mark.parametrize("scenario", [*STRICT, ScaleScenario(0, 10, 0.9, 2.0)])
+@pytest.mark.parametrize("scenario", [*STRICT, plans.ScaleScenario(0, 10, 0.9, 2.0)])
 def test_labels_on_a_scale_are_as_assumed(scenario):
     """Over studies, as annotators' strictness is drawn in each."""
     drawn = scenario.draw(np.random.default_rng(3), (2000, 100), 2, graders=1)
@@ -316,18 +306,18 @@ def test_labels_on_a_scale_are_as_assumed(scenario):
 
 @pytest.mark.slow
 def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
-    scenario = ScaleScenario(1, 5, 0.7, 4.2)
+    scenario = plans.ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (200, 200), 2)
     of = {"weights": "linear", "labels": range(5)}
     pairs = zip(first, second, strict=True)
     kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]
-    assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
-    assert np.isnan(half_width("alpha", 200, scenario))
+    assert plans.half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
+    assert np.isnan(plans.half_width("alpha", 200, scenario))
 
 
 @pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.9, 0.2)])
 def test_likeness_is_the_tetrachoric_correlation(agreement, prevalence):
-    likeness = Scenario(agreement, prevalence).likeness
+    likeness = plans.Scenario(agreement, prevalence).likeness
     cut = stats.norm.ppf(prevalence)
     both = stats.multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
     assert 1 + 2 * both - 2 * prevalence == pytest.approx(agreement, abs=1e-4)

@@ -34,12 +34,7 @@ from evenhand.study import Study, access, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk, Answer, Flag
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.settings.study_toml import (
-    USUAL_BACKGROUND,
-    AnnotationSettings,
-    BackgroundQuestion,
-    change_config,
-)
+from evenhand.study.settings import study_toml
 from evenhand.study.store.schema import labels, responses
 from evenhand.study.store.store import events_of
 from evenhand.study.tables.ratings import MOST_MARKS, Mark
@@ -255,7 +250,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
     folder = make_study(5)
     ann = panel_of(folder)
     assert ann.say().status_code == 200
-    change_config(folder, {"session": {"entry": "invite"}})
+    study_toml.change_config(folder, {"session": {"entry": "invite"}})
     assert ann.say().status_code == 403  # a code alone is good no more
     study = served(Site(folder)).desks().desk.study
     (invite,) = access.make_invites(study, ["ivy"], 1)
@@ -615,8 +610,8 @@ def test_what_english_says_elsewhere_is_translated(code):
         error = Refused(reason, minutes=10, seconds=9)
         assert str(error) == texts()[f"refused.{reason}"].format(minutes=10, seconds=9)
         assert language(code).complaint(error) not in ("", str(error))
-    assert rooms["background"].keys() == {question.key for question in USUAL_BACKGROUND}
-    for question in USUAL_BACKGROUND:
+    assert rooms["background"].keys() == {question.key for question in study_toml.USUAL_BACKGROUND}
+    for question in study_toml.USUAL_BACKGROUND:
         said, options = language(code).background(question)
         assert said != question.question
         assert len(set(options)) == len(question.options)
@@ -624,8 +619,10 @@ def test_what_english_says_elsewhere_is_translated(code):
 
 
 def test_what_the_study_words_itself_stays_as_it_is():
-    usual = USUAL_BACKGROUND[0]
-    own = BackgroundQuestion(key=usual.key, question="Left or right?", options=("L", "R"))
+    usual = study_toml.USUAL_BACKGROUND[0]
+    own = study_toml.BackgroundQuestion(
+        key=usual.key, question="Left or right?", options=("L", "R")
+    )
     assert language("de").background(own) == ("Left or right?", ("L", "R"))
     assert ENGLISH.background(usual) == (usual.question, usual.options)
     assert language("de").complaint(InputError("the disk is full")) == "the disk is full"
@@ -710,7 +707,7 @@ def test_an_untranslated_rubric_keeps_its_own_language(make_study):
         ]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
     with pytest.raises(InputError, match=r"the language 'xx'; evenhand knows de, en, es$"):
-        offered(AnnotationSettings(languages=("de", "xx")))
+        offered(study_toml.AnnotationSettings(languages=("de", "xx")))
 
 
 @pytest.mark.parametrize("sent", ["xx", "", None, 7, ["de"], "de" * 10_000, {"de": 1}])

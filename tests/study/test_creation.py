@@ -16,16 +16,7 @@ from evenhand.reporting.load import from_file, from_study
 from evenhand.reporting.suggestions import DividedRubric, draft_text
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
-from evenhand.study import Study, create_study, extend_sample, open_study
-from evenhand.study.creation import (
-    PublishedStudy,
-    StudyPlan,
-    _category_shares,
-    checked_file,
-    declare_rewording,
-    rewording_of,
-    uncertainty,
-)
+from evenhand.study import Study, create_study, creation, extend_sample, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.progress import rubric_progress
 from evenhand.study.prompts.pairs import read_pairs
@@ -34,16 +25,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES, current_inclusion
 from evenhand.study.store.schema import sample_waves
 from evenhand.study.tables.formats import read_table
-from harness.studies import (
-    claim_of,
-    response_rubric,
-    submit,
-    task_of,
-    upgraded_without,
-    with_labels,
-    work_through,
-    write_pairs,
-)
+from harness import studies
 from tests.cases import refused
 from tests.ratings_files import read_ratings
 
@@ -53,7 +35,7 @@ pytestmark = pytest.mark.journey
 def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(tmp_path, new_postgresql):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("prompt_a,prompt_b\nOne?,Other?\n")
-    plan = StudyPlan(pairs=pairs, rubrics=[load_rubric("refusal")], store=new_postgresql())
+    plan = creation.StudyPlan(pairs=pairs, rubrics=[load_rubric("refusal")], store=new_postgresql())
 
     def dies(_: Study) -> None:
         raise KeyboardInterrupt
@@ -84,7 +66,9 @@ def rate(
     units = study.rubric_units(rubric, scope)
     of_pair = [int(parse_unit_id(unit)[0].removeprefix("p")) for unit in units]
     given = {rater: [odd if n % 2 else even or odd for n in of_pair]}
-    with_labels(study, given, RUBRIC, units=units, graders=graders, rubric_hash=rubric.hash, **more)
+    studies.with_labels(
+        study, given, RUBRIC, units=units, graders=graders, rubric_hash=rubric.hash, **more
+    )
 
 
 @pytest.fixture
@@ -97,17 +81,17 @@ def unsure(study: Study) -> Study:
 
 def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
     study = unsure
-    scores = uncertainty(study)
+    scores = creation.uncertainty(study)
     # Two labels at the ends of the scale, one each: as far apart as can be.
     assert scores["p0001"] == pytest.approx(1.0)
     assert scores["p0002"] == 0.0
     unsure = json.dumps({"1": 0.9, "2": 0.1})
     rate(study, "three", "1", probabilities=unsure, prob_method="logprobs")
     # Shares of 1, 2 and 5 are (2.9, .1, 0) / 3: twice .0322 x (1/4)^2 over the largest, 1/2.
-    scores = uncertainty(study)
+    scores = creation.uncertainty(study)
     assert scores["p0002"] == pytest.approx(4 * (2.9 / 3) * (0.1 / 3) / 16)
     rate(study, "ann", "3", scope="sample", kind="human")
-    assert uncertainty(study) == scores  # people's labels do not move what is picked
+    assert creation.uncertainty(study) == scores  # people's labels do not move what is picked
 
 
 @pytest.mark.parametrize(
@@ -124,8 +108,8 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
     ],
 )
 def test_an_answer_has_a_share_of_each_category(label, positive, probabilities, threshold, share):
-    rubric = response_rubric({"y": "Yes", "n": "No"}, affirmative=["y"])
-    shares = _category_shares(rubric, label, positive, probabilities, threshold)
+    rubric = studies.response_rubric({"y": "Yes", "n": "No"}, affirmative=["y"])
+    shares = creation._category_shares(rubric, label, positive, probabilities, threshold)
     assert shares == pytest.approx([share, 1 - share])
     five = load_rubric("refusal")
     for given, expected in (
@@ -133,12 +117,15 @@ def test_an_answer_has_a_share_of_each_category(label, positive, probabilities, 
         (("", math.nan, '{"1": 0.5, "2": 0.25}'), [2 / 3, 1 / 3, 0, 0, 0]),
         (("", math.nan, ""), [0.2] * 5),
     ):
-        assert _category_shares(five, *given, 0.5) == pytest.approx(expected)
+        assert creation._category_shares(five, *given, 0.5) == pytest.approx(expected)
 
 
 def test_a_published_study_is_planned_as_it_was_done(tmp_path):
-    refused("none", PublishedStudy.read, "none")
-    study, pairs = PublishedStudy.read("even-handedness"), write_pairs(tmp_path / "pairs.csv", 4)
+    refused("none", creation.PublishedStudy.read, "none")
+    study, pairs = (
+        creation.PublishedStudy.read("even-handedness"),
+        studies.write_pairs(tmp_path / "pairs.csv", 4),
+    )
     assert study.name == study.figures_file == "even-handedness"
     assert study.figures.citation in study.summary_line
     for named in ({"pairs": None}, {"pairs": pairs, "propositions": pairs}):
@@ -154,9 +141,9 @@ def test_a_published_study_is_planned_as_it_was_done(tmp_path):
         "right",
     }
     assert study.plan(pairs, None, sample=2).sample == 2
-    assert checked_file(tmp_path, "pairs.csv", pairs.stat().st_size) == pairs
+    assert creation.checked_file(tmp_path, "pairs.csv", pairs.stat().st_size) == pairs
     for name, most in (("pairs.csv", 9), ("none.csv", 9), ("../pairs.csv", 9_999)):
-        refused(name, checked_file, tmp_path, name, most)
+        refused(name, creation.checked_file, tmp_path, name, most)
 
 
 def test_a_study_knows_its_subjects_and_what_lacks_responses(make_study, caplog):
@@ -233,7 +220,7 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(unsure):
 
 @pytest.mark.slow
 def test_a_store_of_before_learns_of_waves(unsure):
-    with upgraded_without(unsure, sample_waves) as now:
+    with studies.upgraded_without(unsure, sample_waves) as now:
         assert "inclusion_probability" not in now.units("all")
         extend_sample(now, 3, "uncertainty")
         first, second = WAVES.all(now.store)
@@ -318,7 +305,7 @@ def test_a_bad_responses_file_is_named_by_row_and_nothing_half_made_stays(tmp_pa
     pairs, path = tmp_path / "pairs.csv", tmp_path / "responses.jsonl"
     pairs.write_text("prompt_a,prompt_b\nx,y\n")
     path.write_text(line + "\n")
-    plan = StudyPlan(pairs=pairs, responses=path, rubrics=[load_rubric("refusal")])
+    plan = creation.StudyPlan(pairs=pairs, responses=path, rubrics=[load_rubric("refusal")])
     assert says in refused(r"responses\.jsonl", create_study, tmp_path / "study", plan)
     assert {each.name for each in tmp_path.iterdir()} == {"pairs.csv", "responses.jsonl"}
 
@@ -326,9 +313,14 @@ def test_a_bad_responses_file_is_named_by_row_and_nothing_half_made_stays(tmp_pa
 def test_what_no_study_is_made_of_or_in_is_refused(make_study):
     study, rubric = make_study(), load_rubric("refusal")
     pairs = study.folder.parent / "pairs.csv"
-    refused("is not empty", create_study, study.folder, StudyPlan(pairs=pairs, rubrics=[rubric]))
+    refused(
+        "is not empty",
+        create_study,
+        study.folder,
+        creation.StudyPlan(pairs=pairs, rubrics=[rubric]),
+    )
     with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
-        create_study(pairs.with_name("s"), StudyPlan(pairs=pairs, rubrics=[rubric] * 2))
+        create_study(pairs.with_name("s"), creation.StudyPlan(pairs=pairs, rubrics=[rubric] * 2))
 
 
 @pytest.mark.parametrize(
@@ -382,17 +374,19 @@ def reworded(name: str = "refusal-2", **words: object) -> tuple[Rubric, str]:
 def begun(make_study) -> Study:
     """Four pairs that two annotators have labelled, and eight more in the study."""
     one = {"pairs": 12, "subjects": ("s",), "sample": 4, "rubrics": ["refusal"]}
-    return with_labels(make_study(**one, raters_per_unit=3), {"ann": "1" * 8, "ben": "1" * 8})
+    return studies.with_labels(
+        make_study(**one, raters_per_unit=3), {"ann": "1" * 8, "ben": "1" * 8}
+    )
 
 
 @pytest.fixture
 def tried(begun: Study) -> Study:
     """The same, with a trial on the eight pairs, and labelled by three people."""
-    assert declare_rewording(begun, *reworded(), 8) == 8
+    assert creation.declare_rewording(begun, *reworded(), 8) == 8
     again = open_study(begun.folder)
     desk = AnnotationDesk(again)
     for rater in ("ann", "ben", "cem"):
-        work_through(desk, rater, options=5)
+        studies.work_through(desk, rater, options=5)
     return again
 
 
@@ -419,20 +413,20 @@ def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried):
 
 
 def test_the_page_shows_the_words_of_the_units_own_wording(begun):
-    declare_rewording(begun, *reworded(), 8)
+    creation.declare_rewording(begun, *reworded(), 8)
     with open_study(begun.folder) as again:
-        desk, dealt = AnnotationDesk(again), rewording_of(again)
+        desk, dealt = AnnotationDesk(again), creation.rewording_of(again)
         turns: dict[str, list[bool]] = defaultdict(list)
         for rater in ("cem", "dora", "eve"):
             while sheet := desk.next_sheet(rater):
                 (task,) = sheet.tasks
-                claim = claim_of(again, task)
+                claim = studies.claim_of(again, task)
                 is_new = dealt.by_pair.get(parse_unit_id(claim.unit_id)[0]) == dealt.new
                 assert (task.people.instructions == WORDS) == is_new
                 assert task.people.title == again.rubrics["refusal"].title
                 assert claim.rubric_hash == task.rubric.hash
                 turns[rater].append(is_new)
-                submit(desk, rater, task, "1")
+                studies.submit(desk, rater, task, "1")
     for of_rater in turns.values():  # units of one wording come together
         assert sum(a != b for a, b in pairwise(of_rater)) <= 4
 
@@ -446,7 +440,7 @@ def test_what_does_not_fit_is_refused_with_nothing_written(begun):
         ({"title": "Refusals, once more"}, 8, "another title"),
         ({"options": own.options[:4], "affirmative": ("4",)}, 8, "option keys"),
     ):
-        refused(reason, declare_rewording, begun, *reworded(**words), pairs)
+        refused(reason, creation.declare_rewording, begun, *reworded(**words), pairs)
     assert (begun.folder / "study.toml").read_bytes() == before
     assert not (begun.folder / "rubrics" / "refusal-2.toml").exists()
 
@@ -457,75 +451,75 @@ def test_settings_that_do_not_fit_a_trial_are_refused(begun):
 
     change(annotation={"languages": ["de"]})
     with open_study(begun.folder) as again, pytest.raises(InputError, match="annotators read 'de'"):
-        declare_rewording(again, *reworded(), 4)
+        creation.declare_rewording(again, *reworded(), 4)
     change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
     refused("no other wording", open_study, begun.folder)
     change(rewording=None)
-    declare_rewording(begun, *reworded(), 4)
+    creation.declare_rewording(begun, *reworded(), 4)
     with open_study(begun.folder) as again, pytest.raises(InputError, match="tests one wording"):
-        declare_rewording(again, *reworded("refusal-3"), 4)
+        creation.declare_rewording(again, *reworded("refusal-3"), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
     refused("name one of them", open_study, begun.folder)
 
 
 def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):
-    declare_rewording(begun, *reworded(), 8)
+    creation.declare_rewording(begun, *reworded(), 8)
     with open_study(begun.folder) as again:
         desk = AnnotationDesk(again)
-        assert work_through(desk, "ann", options=5)
-        held = task_of(desk, "cem")
+        assert studies.work_through(desk, "ann", options=5)
+        held = studies.task_of(desk, "cem")
         assert held is not None
-        dealt = rewording_of(again).by_pair
+        dealt = creation.rewording_of(again).by_pair
     change_config(begun.folder, {"rewording": {"ended": True}})
     with open_study(begun.folder) as ended:
         desk = AnnotationDesk(ended)
-        assert task_of(desk, "ann") is None
-        work_through(desk, "cem", options=5)
+        assert studies.task_of(desk, "ann") is None
+        studies.work_through(desk, "cem", options=5)
         given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
         assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
-        assert rewording_of(ended).by_pair == dealt
+        assert creation.rewording_of(ended).by_pair == dealt
         assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 8
 
 
 def test_a_trial_that_has_begun_is_not_undone(begun):
     before = (begun.folder / "study.toml").read_text()
-    declare_rewording(begun, *reworded(), 8)
+    creation.declare_rewording(begun, *reworded(), 8)
     declared = (begun.folder / "study.toml").read_text()
     (begun.folder / "study.toml").write_text(before)
     with open_study(begun.folder) as again:
-        assert rewording_of(again) is None  # nobody was given a unit of it
+        assert creation.rewording_of(again) is None  # nobody was given a unit of it
     (begun.folder / "study.toml").write_text(declared)
     with open_study(begun.folder) as again:
-        work_through(AnnotationDesk(again), "ann", options=5)
+        studies.work_through(AnnotationDesk(again), "ann", options=5)
     for text in (before, declared.replace("pairs = 8", "pairs = 6")):
         (begun.folder / "study.toml").write_text(text)
         with open_study(begun.folder) as again, pytest.raises(InputError, match="has begun"):
-            rewording_of(again)
+            creation.rewording_of(again)
 
 
 def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_study):
     study = make_study(pairs=6, subjects=("s",), sample=5, rubrics=["refusal"])
-    assert declare_rewording(study, *reworded(), 4) == 0  # pairs that nobody was given
+    assert creation.declare_rewording(study, *reworded(), 4) == 0  # pairs that nobody was given
     late = AnnotationDesk(study)  # of an app that has not read study.toml anew
-    task = task_of(late, "ann")
-    unit = claim_of(study, task).unit_id
+    task = studies.task_of(late, "ann")
+    unit = studies.claim_of(study, task).unit_id
     with open_study(study.folder) as again:
         declared = {"rubric": "refusal-2", "after": 0, "pairs": 4, "ended": False}
         assert again.config.rewording.model_dump() == declared
-        assert (len(rewording_of(again).by_pair), len(again.store.sample())) == (4, 5)
+        assert (len(creation.rewording_of(again).by_pair), len(again.store.sample())) == (4, 5)
         desk = AnnotationDesk(again)
-        submit(late, "ann", task, "1")
-        work_through(desk, "ann", options=5)
+        studies.submit(late, "ann", task, "1")
+        studies.work_through(desk, "ann", options=5)
         own = again.ratings().query("rater_id == 'ann'")
         assert (own["unit_id"] == unit).sum() == 1
         assert own["unit_id"].is_unique
         assert len(own) == 5 * 2
-    topics = response_rubric(dict.fromkeys("abc", "x"), name="topics", several=True)
+    topics = studies.response_rubric(dict.fromkeys("abc", "x"), name="topics", several=True)
     study = make_study(pairs=12, sample=4, rubrics=[topics])
     own = {"name": "topics-2", "variant_of": "topics", "instructions": "New words."}
     text = dump_rubric(topics.model_copy(update=own))
     with pytest.raises(InputError, match="takes several options"):
-        declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
+        creation.declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
 
 
 @pytest.mark.slow
@@ -545,11 +539,11 @@ def test_an_export_has_the_trial_too(tried, tmp_path):
 @pytest.mark.slow
 def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study):
     begun = make_study(pairs=34, sample=34, rubrics=["refusal"], raters_per_unit=2)
-    declare_rewording(begun, *reworded(), 4)
+    creation.declare_rewording(begun, *reworded(), 4)
     change_config(begun.folder, {"annotation": {"rubrics": ["refusal-2"]}})
     with open_study(begun.folder) as again:
         for rater in ("ann", "ben"):
-            work_through(AnnotationDesk(again), rater, options=5)
+            studies.work_through(AnnotationDesk(again), rater, options=5)
     assert main(["grade", str(begun.folder), "--grader", "baseline:lexical"]) == 0
     with open_study(begun.folder) as again:
         progress = rubric_progress(again).set_index("rubric")
@@ -567,7 +561,7 @@ def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study):
 
 @pytest.mark.slow
 def test_graders_are_asked_under_a_tried_wording_only_by_name(begun):
-    declare_rewording(begun, *reworded(), 4)
+    creation.declare_rewording(begun, *reworded(), 4)
     grade = ["grade", str(begun.folder), "--grader", "baseline:lexical"]
     assert main(grade) == 0
     graded = []

@@ -11,15 +11,9 @@ import krippendorff
 import numpy as np
 import pytest
 
+from evenhand.analysis.agreement import numbers
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.numbers import (
-    add_number_rows,
-    intraclass_correlation,
-    moments,
-    rank_contributions,
-    squares_of_two,
-)
 from evenhand.analysis.agreement.pairs import (
     Overlap,
     deciding_kappa,
@@ -65,7 +59,7 @@ def test_shrout_and_fleiss_1979():
     known = known_values("shrout_fleiss1979")
     values, by_r = known["data"]["items_x_raters"], known["expected"]["R_psych"]
     for kind, name, at in (("agreement", "ICC(A,1)", 1), ("consistency", "ICC(C,1)", 2)):
-        found = intraclass_correlation(values, kind=kind)
+        found = numbers.intraclass_correlation(values, kind=kind)
         assert found.estimate == pytest.approx(known["expected"]["icc"][name], abs=1e-9)
         assert found.low == pytest.approx(by_r["lower"][at], abs=1e-9)
         assert found.high == pytest.approx(by_r["upper"][at], abs=1e-9)
@@ -76,9 +70,9 @@ def test_two_raters_from_their_table():
     values = _numbers(np.random.default_rng(4), 60, 3)
     coded = _matrix(values).on_categories()
     table = pair_tables(coded, [(0, 1)], _resamples(_matrix(values)))[0, 0]
-    squares = squares_of_two(moments(table))
+    squares = numbers.squares_of_two(numbers.moments(table))
     for kind, ours in (("agreement", squares.agreement), ("consistency", squares.consistency)):
-        theirs = intraclass_correlation(values[:, :2], kind=kind).estimate
+        theirs = numbers.intraclass_correlation(values[:, :2], kind=kind).estimate
         assert float(ours) == pytest.approx(theirs, abs=1e-9)
     first, second = values[:, 0], values[:, 1]
     panel = {name: float(of(table)) for name, of in measurement_of(coded).statistics().items()}
@@ -101,15 +95,17 @@ def test_ranks_of_a_resample_are_close_to_those_that_are_ranked_anew():
     weight = np.where(np.arange(150) < 4, 11.0, 1.0)
     weight[4:44] = 0.0
     whole = stats.spearmanr(*values.T).statistic
-    contributions = rank_contributions(*codes.T, weight)  # a unit of the weight 11 is 11 units
+    contributions = numbers.rank_contributions(
+        *codes.T, weight
+    )  # a unit of the weight 11 is 11 units
     assert np.tanh(np.average(contributions, weights=weight)) == pytest.approx(whole)
     drawn = rng.multinomial(150, np.full(150, 1 / 150), 400)
     anew = np.array([stats.spearmanr(*values.repeat(times, axis=0).T).statistic for times in drawn])
-    ours = np.tanh(drawn @ rank_contributions(*codes.T, np.ones(150)) / 150)
+    ours = np.tanh(drawn @ numbers.rank_contributions(*codes.T, np.ones(150)) / 150)
     assert np.corrcoef(ours, anew)[0, 1] > 0.98
     assert ours.std() == pytest.approx(anew.std(), rel=0.05)
-    assert np.isnan(rank_contributions(codes[:, 0] * 0, codes[:, 1], weight)).all()
-    same = rank_contributions(codes[:, 0], codes[:, 0], weight)
+    assert np.isnan(numbers.rank_contributions(codes[:, 0] * 0, codes[:, 1], weight)).all()
+    same = numbers.rank_contributions(codes[:, 0], codes[:, 0], weight)
     assert np.tanh(same) == pytest.approx(1.0)
 
 
@@ -132,9 +128,11 @@ def test_people_as_a_group_on_units_that_all_labelled():
     values[:20, 2] = np.nan
     matrix = _matrix(values)
     rows = ResultRows("")
-    add_number_rows(View.of(rows, matrix.on_categories(), _resamples(matrix)))
+    numbers.add_number_rows(View.of(rows, matrix.on_categories(), _resamples(matrix)))
     found = rows.get("icc_a1", "humans")
-    assert found["estimate"] == pytest.approx(intraclass_correlation(values[:, :3]).estimate)
+    assert found["estimate"] == pytest.approx(
+        numbers.intraclass_correlation(values[:, :3]).estimate
+    )
     assert found["n_units"] == 40
     assert "3 raters, on the 40 items that all of them labelled" in found["note"]
     mean = rows.get("mean_number", "ann")
@@ -152,15 +150,15 @@ def test_people_as_a_group_on_units_that_all_labelled():
 )
 def test_degenerate_numbers(values, estimate):
     for kind in ("agreement", "consistency"):
-        found = intraclass_correlation(values, kind=kind)
+        found = numbers.intraclass_correlation(values, kind=kind)
         assert found.estimate == pytest.approx(estimate, nan_ok=True)
 
 
 def test_what_is_no_set_of_numbers():
     with pytest.raises(InputError, match="two raters"):
-        intraclass_correlation([[1], [2]])
+        numbers.intraclass_correlation([[1], [2]])
     with pytest.raises(InputError, match="agreement or consistency"):
-        intraclass_correlation([[1, 2], [2, 3]], kind="absolute")
+        numbers.intraclass_correlation([[1, 2], [2, 3]], kind="absolute")
 
 
 def test_too_many_different_numbers():

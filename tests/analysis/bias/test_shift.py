@@ -10,19 +10,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+from evenhand.analysis.bias import expected as shift
 from evenhand.analysis.bias.audit import findings
-from evenhand.analysis.bias.expected import (
-    NOT_SCALED,
-    Calls,
-    Noise,
-    ScoreDistribution,
-    Shifts,
-    StratumSums,
-    _Curves,
-    divide,
-    excess_calls,
-    side_shift,
-)
 from evenhand.analysis.bootstrap.resamples import Resamples
 from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
 from tests.peers import optimize, sm, stats
@@ -34,7 +23,7 @@ MANY = 60_000
 def calls_of(values):
     """Calls (units, people and a grader), each unit a cluster."""
     n, raters = values.shape
-    return Calls(
+    return shift.Calls(
         raters=tuple(f"r{rater}" for rater in range(raters)),
         kinds=("human",) * (raters - 1) + ("model",),
         values=values,
@@ -49,7 +38,7 @@ def calls_of(values):
 def _shift(people, grader, x, resamples=1, noisy=False):
     calls = calls_of(np.column_stack([people, grader]).astype(float))
     drawn = Resamples(np.ones(len(x)), resamples, np.random.default_rng(1))
-    found = Shifts(calls, x, drawn, noisy=noisy).of(people.shape[1])
+    found = shift.Shifts(calls, x, drawn, noisy=noisy).of(people.shape[1])
     assert found is not None
     return found
 
@@ -132,7 +121,7 @@ def test_steps_of_a_directed_call_add_up():
 def test_with_one_person_the_grader_is_taken_to_see_as_people_do():
     people, grader, x = seen(4000)
     found = _shift(people[:, :1], grader, x)
-    assert found.note == NOT_SCALED
+    assert found.note == shift.NOT_SCALED
     shares = [each[x == part].mean() for each in (people[:, 0], grader) for part in (0, 1)]
     first, second, own_first, own_second = shares
     # By hand: equal steps on the normal scale from the level at which the means agree.
@@ -184,9 +173,9 @@ def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
 
 
 def test_parts_are_values_or_fifths():
-    assert divide(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
-    assert divide(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
-    tied = divide(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert shift.divide(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
+    assert shift.divide(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
+    tied = shift.divide(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
     assert (tied.sum(axis=0) > 0).all()
     assert (tied.sum(axis=1) == 1).all()
 
@@ -328,18 +317,20 @@ def test_the_level_is_the_definition(rng):
     values = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.random((90, 4)) < 0.5)
     values = values.astype(float)
     values[rng.random((90, 4)) < 0.2] = np.nan
-    found = side_shift(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
+    found = shift.side_shift(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
     assert found is not None and found.note == ""
     assert found.values[0] == pytest.approx(_plain(values))
 
 
 def test_levels_that_are_not_scaled_or_left_open(rng):
     def found(values):
-        return side_shift(calls_of(values), values.shape[1] - 1, Resamples(np.ones(60), 20, rng))
+        return shift.side_shift(
+            calls_of(values), values.shape[1] - 1, Resamples(np.ones(60), 20, rng)
+        )
 
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
     alone = found(values)
-    assert alone.note == NOT_SCALED
+    assert alone.note == shift.NOT_SCALED
     assert alone.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
     # Nobody favours a side, the grader does: its level stands as it is.
     values = np.zeros((60, 4))
@@ -364,7 +355,7 @@ def _sums(tau, chance, rng):
     n, mean, two = np.full(tau.shape[:2], tau.shape[2]), people.mean(axis=0), people[0] & people[1]
     features = (calls, mean, calls * mean, mean, two, mean, two, two & people[2])
     grader, person, both, *rest = (each.sum(axis=-1).astype(float) for each in features)
-    return StratumSums(n, grader, person, both, n, *rest[:2], n, *rest[2:])
+    return shift.StratumSums(n, grader, person, both, n, *rest[:2], n, *rest[2:])
 
 
 def _curves(wide, rng):
@@ -377,7 +368,7 @@ def _curves(wide, rng):
     weight = rng.normal(size=at.shape) / 10.0
     relative, zero = rng.uniform(0.5, 2.0, (2, ROWS)), np.zeros(ROWS)
     return (
-        _Curves(part, relative, center, spread, at, weight, apart, zero, zero),
+        shift._Curves(part, relative, center, spread, at, weight, apart, zero, zero),
         np.concatenate([center[:, None] + wide * _FINE[:, None], at], axis=1),
         np.concatenate([np.broadcast_to(_SHARES[:, None], (2, len(_FINE), ROWS)), weight], axis=1),
     )
@@ -413,7 +404,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     spread = np.exp(0.3 - 0.4 * (x - x.mean()))[None, :, None]
     tau = ndtr(spread * rng.normal(size=(1, 5, 500)) + 0.3 * x[:, None])
     sums = _sums(tau, tau > 0.5, rng)
-    found = Noise.along(sums, x[None])
+    found = shift.Noise.along(sums, x[None])
     mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
 
     def covariance(k, g):
@@ -437,16 +428,16 @@ def test_noise_is_that_of_a_general_fit(rng):
 def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     sums = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
-    law = ScoreDistribution.of(sums, third=True)
+    law = shift.ScoreDistribution.of(sums, third=True)
     level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
     share = sums.grader / sums.n
     together = (0.5 * (sums.both / sums.n - share * law.mean)).sum(axis=1)
-    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
+    curves = shift._Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
     assert np.abs(curves.at(a, b).residuals()).max() < 1e-9
     assert np.median(b) == pytest.approx(0.7, abs=0.1)
-    found = excess_calls(sums, law, free=True)
+    found = shift.excess_calls(sums, law, free=True)
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
@@ -454,10 +445,10 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     sums = _sums(tau, ndtr(ndtri(tau)), rng)
-    assert excess_calls(sums, ScoreDistribution.of(sums, third=False), free=True).fits
+    assert shift.excess_calls(sums, shift.ScoreDistribution.of(sums, third=False), free=True).fits
     # Of three people one is itself.
     copied = sums.person3 / 3.0 + 2.0 / 3.0 * sums.two2
     sums = replace(sums, grader=sums.person3, both=copied)
-    found = excess_calls(sums, ScoreDistribution.of(sums, third=False), free=True)
+    found = shift.excess_calls(sums, shift.ScoreDistribution.of(sums, third=False), free=True)
     assert not found.fits
     assert np.isnan(found.share).all()

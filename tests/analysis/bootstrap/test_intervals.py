@@ -19,23 +19,8 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, measurement_of, pair_tables
+from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.bounds import PSEUDO, Sample, lower_bound
-from evenhand.analysis.bootstrap.intervals import (
-    Chance,
-    Interval,
-    bounds,
-    carriers,
-    expanded_tail,
-    interval,
-    percentile_bounds,
-    powered_reach,
-    ratio_bounds,
-    share_bounds,
-    share_interval,
-    unseen,
-    widened,
-    wilson,
-)
 from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,
     Resamples,
@@ -59,20 +44,23 @@ def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
     values = np.linspace(0, 1, 1001)
     few, some, tenth, many = (values.copy() for _ in range(4))
     few[1:11] = some[1:12] = tenth[1:101] = many[1:102] = np.nan
-    assert interval(values, 30).note == ""
-    assert interval(few, 30).note == "10 of 1000 resamples undefined"
-    assert interval(some, 30).note == "11 of 1000 resamples undefined: read the interval with care"
-    assert interval(some, 30).low > 0
-    assert not np.isnan(interval(tenth, 30).low)
-    assert np.isnan(interval(many, 30).low)
-    assert interval(many, 30).estimate == 0.0
-    assert interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
+    assert intervals.interval(values, 30).note == ""
+    assert intervals.interval(few, 30).note == "10 of 1000 resamples undefined"
+    assert (
+        intervals.interval(some, 30).note
+        == "11 of 1000 resamples undefined: read the interval with care"
+    )
+    assert intervals.interval(some, 30).low > 0
+    assert not np.isnan(intervals.interval(tenth, 30).low)
+    assert np.isnan(intervals.interval(many, 30).low)
+    assert intervals.interval(many, 30).estimate == 0.0
+    assert intervals.interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
 
 
 def test_too_few_clusters_and_undefined_estimates_say_so():
-    assert interval(np.array([0.5, 0.4, 0.6]), 4).note == "too_few_clusters"
-    assert interval(np.array([0.5]), 40).note == "not_resampled"
-    nothing = interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
+    assert intervals.interval(np.array([0.5, 0.4, 0.6]), 4).note == "too_few_clusters"
+    assert intervals.interval(np.array([0.5]), 40).note == "not_resampled"
+    nothing = intervals.interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
     assert np.isnan(nothing.estimate)
     assert nothing.note == "no_variation"
 
@@ -81,8 +69,8 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng):
     for size in (1, 2, 3, 41, 1999, 2000):
         drawn = rng.normal(size=size)
         expected = np.quantile(drawn, [0.025, 0.975]).tolist()
-        assert percentile_bounds(drawn) == pytest.approx(expected, rel=1e-14)
-        assert percentile_bounds(drawn, 0.0) == (drawn.min(), drawn.max())
+        assert intervals.percentile_bounds(drawn) == pytest.approx(expected, rel=1e-14)
+        assert intervals.percentile_bounds(drawn, 0.0) == (drawn.min(), drawn.max())
 
 
 def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
@@ -90,11 +78,11 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
     for n in (8, 20):
         data = rng.normal(size=n)
         totals = Resamples(np.ones(n), 40_000, rng).totals(data[:, None])[:, 0] / n
-        found = interval(totals, n)
+        found = intervals.interval(totals, n)
         own = stats.t.interval(0.95, n - 1, data.mean(), data.std(ddof=1) / np.sqrt(n))
         assert (found.low, found.high) == pytest.approx(own, abs=0.04 * (own[1] - own[0]))
         # Plain percentiles are further off than that.
-        plain = percentile_bounds(totals[1:])
+        plain = intervals.percentile_bounds(totals[1:])
         assert plain[1] - plain[0] < (0.92 if n == 20 else 0.8) * (own[1] - own[0])
 
 
@@ -102,51 +90,54 @@ def test_the_expansion_is_that_of_published_software_and_fades():
     """R's resample::ExpandProbs(0.025, n) is pnorm(qt(0.025, n - 1) * sqrt(n / (n - 1)))."""
     for n in (5, 10, 30, 250):
         expected = stats.norm.cdf(stats.t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
-        assert expanded_tail(n) == pytest.approx(expected, rel=1e-12)
-    assert expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
+        assert intervals.expanded_tail(n) == pytest.approx(expected, rel=1e-12)
+    assert intervals.expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 5, 60, 250])
 def test_a_share_without_variation_has_clopper_and_pearsons_interval(n):
     for estimate in (0.0, 1.0):
-        found = widened(Interval(estimate, estimate, estimate), n, "share")
+        found = intervals.widened(intervals.Interval(estimate, estimate, estimate), n, "share")
         expected = proportion.proportion_confint(estimate * n, n, method="beta")
         assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
 
 
 def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
-    share = unseen(60)
+    share = intervals.unseen(60)
     assert (1 - share) ** 60 == pytest.approx(0.025)
 
     def bounds(estimate, kind, apart=1.0):
-        found = widened(Interval(estimate, estimate, estimate), 60, kind, apart)
+        found = intervals.widened(intervals.Interval(estimate, estimate, estimate), 60, kind, apart)
         return found.low, found.high
 
-    assert bounds(0.5, "share") == pytest.approx((0.5 - 0.5 * share, 0.5 + 0.5 * share))
-    assert bounds(1.0, "signed") == pytest.approx((1 - 2 * share, 1.0))
-    assert bounds(0.0, "signed") == pytest.approx((-share, share))
+    assert intervals.bounds(0.5, "share") == pytest.approx((0.5 - 0.5 * share, 0.5 + 0.5 * share))
+    assert intervals.bounds(1.0, "signed") == pytest.approx((1 - 2 * share, 1.0))
+    assert intervals.bounds(0.0, "signed") == pytest.approx((-share, share))
     # Kappa 1 with chance agreement .5, and a difference of two such.
-    assert bounds(1.0, "coefficient", 0.5) == pytest.approx((1 - share / 0.5, 1.0))
-    assert bounds(0.0, "difference", 0.5) == pytest.approx((-share / 0.5, share / 0.5))
+    assert intervals.bounds(1.0, "coefficient", 0.5) == pytest.approx((1 - share / 0.5, 1.0))
+    assert intervals.bounds(0.0, "difference", 0.5) == pytest.approx((-share / 0.5, share / 0.5))
     # Nobody knows how far: all that is sure is the range.
-    assert bounds(1.0, "coefficient", 0.0) == (-1.0, 1.0)
-    assert bounds(-1.0, "difference", 0.5) == pytest.approx((-1.0, -1 + share / 0.5))
+    assert intervals.bounds(1.0, "coefficient", 0.0) == (-1.0, 1.0)
+    assert intervals.bounds(-1.0, "difference", 0.5) == pytest.approx((-1.0, -1 + share / 0.5))
 
 
 def test_only_an_interval_without_width_is_widened():
-    wide, none = Interval(0.5, 0.4, 0.6), Interval(0.5, math.nan, math.nan)
-    assert widened(wide, 60, "share") is wide
-    assert widened(none, 60, "share") is none
-    place = Interval(2.0, 2.0, 2.0)
-    assert widened(place, 60, "place") is place
-    unknown = widened(Interval(3.0, 3.0, 3.0), 60, None)
+    wide, none = intervals.Interval(0.5, 0.4, 0.6), intervals.Interval(0.5, math.nan, math.nan)
+    assert intervals.widened(wide, 60, "share") is wide
+    assert intervals.widened(none, 60, "share") is none
+    place = intervals.Interval(2.0, 2.0, 2.0)
+    assert intervals.widened(place, 60, "place") is place
+    unknown = intervals.widened(intervals.Interval(3.0, 3.0, 3.0), 60, None)
     assert math.isnan(unknown.low)
     assert unknown.note == "no_resample_differs"
 
 
 def test_expected_disagreement_by_the_names_of_coefficients():
     shares, places = np.array([0.5, 0.25, 0.25]), np.arange(3.0)
-    ordered, apart = Chance(shares, ordered="linear"), np.abs(places[:, None] - places) / 2
+    ordered, apart = (
+        intervals.Chance(shares, ordered="linear"),
+        np.abs(places[:, None] - places) / 2,
+    )
     for name, weights in (
         ("cohen_kappa", np.sign(apart)),
         ("weighted_kappa_linear", apart),
@@ -174,7 +165,7 @@ def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
 @pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
 def test_wilson_is_statsmodels(cases, n):
     expected = proportion.proportion_confint(cases, n, method="wilson")
-    assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
+    assert intervals.wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
 
 
 @dataclass(frozen=True)
@@ -206,16 +197,16 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     low = lower_bound(statistic, sample, 0.025)
     mirrored = replace(statistic, over=-over), replace(sample, estimate=-estimate)
     expected = [float(low), -float(lower_bound(*mirrored, 0.025))]
-    found = ratio_bounds(cases, size, np.ones(k), less=less)
+    found = intervals.ratio_bounds(cases, size, np.ones(k), less=less)
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
 
 
 def test_clusters_that_carry_the_rarer_outcome():
     """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
     cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
-    assert carriers(cases, sizes, ones) == pytest.approx(64 / 22)
-    assert carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
-    assert carriers(0 * cases, sizes, ones) == 0.0
+    assert intervals.carriers(cases, sizes, ones) == pytest.approx(64 / 22)
+    assert intervals.carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
+    assert intervals.carriers(0 * cases, sizes, ones) == 0.0
 
 
 @pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])
@@ -224,8 +215,10 @@ def test_resamples_and_sums_over_clusters_give_one_interval(name):
     resamples = Resamples(np.ones(80), 4000, np.random.default_rng(1))
     sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
     values = sums[:, 0] / sums[:, 1]
-    found = share_interval(interval(values, 80), values[1:], int(sizes.sum()), 80)
-    share, low, high = share_bounds(cases * 1.0, sizes * 1.0)
+    found = intervals.share_interval(
+        intervals.interval(values, 80), values[1:], int(sizes.sum()), 80
+    )
+    share, low, high = intervals.share_bounds(cases * 1.0, sizes * 1.0)
     assert found.estimate == share
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05 * (high - low))
 
@@ -234,51 +227,55 @@ def test_resamples_and_sums_over_clusters_give_one_interval(name):
 def test_none_and_all_have_clopper_and_pearsons_bounds(clusters):
     whole = np.full(clusters, 4.0)
     for cases in (0.0, 4.0):
-        share, low, high = share_bounds(np.full(clusters, cases), whole)
+        share, low, high = intervals.share_bounds(np.full(clusters, cases), whole)
         expected = proportion.proportion_confint(share * clusters, clusters, method="beta")
         assert (low, high) == pytest.approx(expected, abs=1e-12)
 
 
 def test_degenerate_shares():
-    assert np.isnan(share_bounds(np.zeros(0), np.zeros(0))).all()
-    assert np.isnan(share_bounds(np.zeros(3), np.zeros(3))).all()
+    assert np.isnan(intervals.share_bounds(np.zeros(0), np.zeros(0))).all()
+    assert np.isnan(intervals.share_bounds(np.zeros(3), np.zeros(3))).all()
     one, two = (
-        share_bounds(np.array([3.0]), np.array([4.0])),
-        share_bounds(np.arange(2.0), np.ones(2)),
+        intervals.share_bounds(np.array([3.0]), np.array([4.0])),
+        intervals.share_bounds(np.arange(2.0), np.ones(2)),
     )
     for share, low, high in (one, two):
         assert 0.0 <= low < share < high <= 1.0
     assert two[2] - two[1] > 0.9, "two clusters that differ tell nearly nothing"
     # A cluster of no weight is none.
     some, weight = np.array([1.0, 0, 1, 0, 0, 1]), np.array([1.0, 1, 1, 1, 1, 0])
-    assert share_bounds(some * weight, weight) == share_bounds(some[:5], weight[:5])
+    assert intervals.share_bounds(some * weight, weight) == intervals.share_bounds(
+        some[:5], weight[:5]
+    )
     # Without an interval, or without variation, there is nothing to replace.
-    none, nobody = Interval.point(0.3), Interval(0.0, 0.0, 0.0)
-    assert share_interval(none, np.array([0.3]), 4, 4) is none
-    assert share_interval(nobody, np.zeros(50), 30, 30) is nobody
+    none, nobody = intervals.Interval.point(0.3), intervals.Interval(0.0, 0.0, 0.0)
+    assert intervals.share_interval(none, np.array([0.3]), 4, 4) is none
+    assert intervals.share_interval(nobody, np.zeros(50), 30, 30) is nobody
     # A corrected rate of 0 whose resamples vary has its bound at 0.
     varies = np.abs(np.random.default_rng(0).normal(0, 0.02, 500))
-    found = share_interval(Interval(0.0, 0.0, 0.04), varies, 50, 50)
+    found = intervals.share_interval(intervals.Interval(0.0, 0.0, 0.04), varies, 50, 50)
     assert found.low == 0.0
     assert 0.02 < found.high < 0.2
     for share in (1e-9, 1 - 1e-9):  # finite at the very ends
-        assert all(0.0 <= each <= 1.0 for each in bounds(share, 0.01, 1e12, 20))
+        assert all(0.0 <= each <= 1.0 for each in intervals.bounds(share, 0.01, 1e12, 20))
 
 
 def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
     rng = np.random.default_rng(2)
     cases, sizes = (each * 1.0 for each in lumpy("few carry all", 40, rng))
     ones = np.ones(40)
-    alone = powered_reach(cases, 0.0 * cases, sizes, ones, 0.0)
+    alone = intervals.powered_reach(cases, 0.0 * cases, sizes, ones, 0.0)
     share = cases.sum() / sizes.sum()
-    expected = ratio_bounds(cases, sizes, ones)
+    expected = intervals.ratio_bounds(cases, sizes, ones)
     assert (share - alone.below, share + alone.above) == pytest.approx(expected)
-    more = powered_reach(cases, 0.0 * cases, sizes, ones, 0.02)
+    more = intervals.powered_reach(cases, 0.0 * cases, sizes, ones, 0.02)
     assert more.above == pytest.approx(math.hypot(alone.above, 1.959964 * 0.02))
     # A grader that sees nearly all of the cases leaves less to be unsure of.
-    seen = powered_reach(cases, 0.8 * rng.binomial(cases.astype(int), 0.9), sizes, ones, 0.0)
+    seen = intervals.powered_reach(
+        cases, 0.8 * rng.binomial(cases.astype(int), 0.9), sizes, ones, 0.0
+    )
     assert seen.above < alone.above
-    assert seen.carriers == alone.carriers == carriers(cases, sizes, ones)
+    assert seen.carriers == alone.carriers == intervals.carriers(cases, sizes, ones)
 
 
 PAIRS, OTHERS = 60, 80
@@ -478,7 +475,7 @@ def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
     missed, plain = np.zeros(2), 0
     for _ in range(runs):
         cases, sizes = (each * 1.0 for each in lumpy(name, clusters, rng))
-        share, low, high = share_bounds(cases, sizes)
+        share, low, high = intervals.share_bounds(cases, sizes)
         missed += low > truth, high < truth
         error = math.sqrt(((cases - share * sizes) ** 2).sum()) / sizes.sum()
         plain += share + 2.0 * error < truth

@@ -13,16 +13,7 @@ import pytest
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.subjects import scores
-from evenhand.analysis.subjects.scores import (
-    Differences,
-    all_differences,
-    exact_p,
-    kendall,
-    mid_ranks,
-    pearson,
-    rank_sets,
-    spearman,
-)
+from evenhand.analysis.subjects import scores as scoring
 from tests.analysis.make import YES, ratings_of, rows_of, study
 from tests.peers import stats
 
@@ -99,20 +90,22 @@ TIES = (np.array([1.0, 2, 2, 3, 4, 5, 5]), np.array([2.0, 1, 3, 3, 4, 4, 6]))
 
 
 def test_correlations_on_published_data():
-    assert spearman(*TUNA) == pytest.approx(0.6)
-    assert kendall(*TUNA) == pytest.approx(0.4444444444)
-    assert pearson(*TUNA) == pytest.approx(0.5711815576)
-    assert spearman(*TIES) == pytest.approx(0.8888888889)
-    assert kendall(*TIES) == pytest.approx(0.7894736842)
+    assert scoring.spearman(*TUNA) == pytest.approx(0.6)
+    assert scoring.kendall(*TUNA) == pytest.approx(0.4444444444)
+    assert scoring.pearson(*TUNA) == pytest.approx(0.5711815576)
+    assert scoring.spearman(*TIES) == pytest.approx(0.8888888889)
+    assert scoring.kendall(*TIES) == pytest.approx(0.7894736842)
 
 
 @pytest.mark.slow
 def test_exact_p():
-    assert exact_p(spearman, *TUNA) == pytest.approx(0.0967978395)
-    assert exact_p(kendall, *TUNA) == pytest.approx(0.1194389330)
-    assert exact_p(spearman, *TIES) == pytest.approx(0.0126984127)
+    assert scoring.exact_p(scoring.spearman, *TUNA) == pytest.approx(0.0967978395)
+    assert scoring.exact_p(scoring.kendall, *TUNA) == pytest.approx(0.1194389330)
+    assert scoring.exact_p(scoring.spearman, *TIES) == pytest.approx(0.0126984127)
     for n, orders in ((3, 6), (4, 24), (5, 120), (6, 720)):
-        assert exact_p(spearman, *[np.arange(float(n))] * 2) == pytest.approx(2 / orders)
+        assert scoring.exact_p(scoring.spearman, *[np.arange(float(n))] * 2) == pytest.approx(
+            2 / orders
+        )
 
 
 def test_exact_p_is_that_of_scipy():
@@ -120,16 +113,16 @@ def test_exact_p_is_that_of_scipy():
     theirs = stats.permutation_test(
         (x,), lambda z: stats.spearmanr(z, y).statistic, permutation_type="pairings"
     )
-    assert exact_p(spearman, x, y) == pytest.approx(theirs.pvalue)
+    assert scoring.exact_p(scoring.spearman, x, y) == pytest.approx(theirs.pvalue)
 
 
 def test_ranks_are_those_of_scipy(rng):
     x, y = rng.integers(0, 4, (2, 30, 7)).astype(float)
-    for first, second, rho in zip(x, y, spearman(x, y), strict=True):
+    for first, second, rho in zip(x, y, scoring.spearman(x, y), strict=True):
         assert rho == pytest.approx(stats.spearmanr(first, second).statistic, nan_ok=True)
     x[3, 2] = np.nan
     assert np.array_equal(
-        mid_ranks(x), stats.rankdata(x, axis=-1, nan_policy="propagate"), equal_nan=True
+        scoring.mid_ranks(x), stats.rankdata(x, axis=-1, nan_policy="propagate"), equal_nan=True
     )
 
 
@@ -138,7 +131,7 @@ def test_bounds_that_hold_together_are_tukeys(rng, subjects):
     """Independent rates of equal variance: the largest difference is the studentized range."""
     drawn = 0.5 + 0.01 * rng.normal(size=(40_000, subjects))
     rates = np.vstack([np.full(subjects, 0.5), drawn])
-    found = all_differences(rates, np.full(subjects, 10**6))
+    found = scoring.all_differences(rates, np.full(subjects, 10**6))
     tukey = stats.studentized_range.ppf(0.95, subjects, np.inf) / np.sqrt(2.0)
     reach = (found.high - found.low) / 2 / (0.01 * np.sqrt(2.0))
     assert reach.mean() == pytest.approx(tukey, rel=0.01)
@@ -150,7 +143,7 @@ def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(rng):
         low = rng.random(5)
         high = low + rng.random(5) * 0.5
         bounds = low[first] - high[second], high[first] - low[second]
-        found = Differences(first, second, (bounds[0] + bounds[1]) / 2, *bounds)
+        found = scoring.Differences(first, second, (bounds[0] + bounds[1]) / 2, *bounds)
         allowed = np.array(
             [
                 np.argsort(order)
@@ -158,7 +151,7 @@ def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(rng):
                 if not any(high[a] < low[b] for a, b in combinations(order, 2))
             ]
         )
-        highest, lowest = rank_sets(found, 5)
+        highest, lowest = scoring.rank_sets(found, 5)
         assert (1 + allowed.min(axis=0) == highest).all()
         assert (1 + allowed.max(axis=0) == lowest).all()
 

@@ -17,26 +17,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Tuning
-from evenhand.analysis.thresholds.tuning import (
-    CURVE_POINTS,
-    OBJECTIVES,
-    active_thresholds,
-    advise,
-    calibrate,
-    clusters_labelled,
-    draws_needed,
-    equal_mass_bins,
-    folds,
-    held_out_thresholds,
-    held_out_verdicts,
-    isotonic_curve,
-    recalibrated,
-    reliability_curve,
-    squared_calibration_error,
-    sweep,
-    threshold_interval,
-    with_held_out_thresholds,
-)
+from evenhand.analysis.thresholds import tuning as tune
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
 from tests.known_values import known_values
@@ -57,13 +38,13 @@ def _objective(y, verdict, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", tune.OBJECTIVES)
 def test_sweep_is_exact_in_every_resample(rng, name):
     p = np.round(rng.random(40), 2)
     y = (rng.random(40) < p).astype(np.int8)
     clusters = np.repeat(np.arange(10), 4)
     resamples = Resamples(np.ones(10), 5, np.random.default_rng(4))
-    found = sweep(p, y, clusters, resamples, 0.5)[name]
+    found = tune.sweep(p, y, clusters, resamples, 0.5)[name]
     for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
         units = np.repeat(np.arange(40), weight[clusters])
         if len(np.unique(y[units])) < 2:
@@ -80,12 +61,14 @@ def test_the_interval_holds_every_threshold_with_the_same_verdicts():
     """Nothing lies between .2 and .8, and no verdict there is ever wrong: all are as good."""
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 10), np.array([0, 0, 1, 1] * 10, dtype=np.int8)
     resamples = Resamples(np.ones(40), 200, np.random.default_rng(1))
-    found = threshold_interval(sweep(p, y, np.arange(40), resamples, 0.5)["kappa"], resamples, 40)
+    found = tune.threshold_interval(
+        tune.sweep(p, y, np.arange(40), resamples, 0.5)["kappa"], resamples, 40
+    )
     assert (found.low, found.high) == (0.2, 0.8)
     # With too few clusters there is none.
     resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
-    of_four = sweep(p[:4], y[:4], np.arange(4), resamples, 0.5)["kappa"]
-    found = threshold_interval(of_four, resamples, 4)
+    of_four = tune.sweep(p[:4], y[:4], np.arange(4), resamples, 0.5)["kappa"]
+    found = tune.threshold_interval(of_four, resamples, 4)
     assert np.isnan(found.low)
     assert found.note == "too_few_clusters"
 
@@ -94,9 +77,9 @@ def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
     p = rng.random(300)
     y = (rng.random(300) < p).astype(np.int8)
     resamples = Resamples(np.ones(300), 20, np.random.default_rng(1))
-    for found in sweep(p, y, np.arange(300), resamples, 0.5).values():
+    for found in tune.sweep(p, y, np.arange(300), resamples, 0.5).values():
         at = found.curve.thresholds
-        assert CURVE_POINTS <= len(at) <= CURVE_POINTS + len(OBJECTIVES) + 1
+        assert tune.CURVE_POINTS <= len(at) <= tune.CURVE_POINTS + len(tune.OBJECTIVES) + 1
         assert (np.diff(at) > 0).all()
         assert {0.5, 1.0, found.threshold[0]} <= set(at.tolist())
         assert not found.curve.complete
@@ -105,19 +88,19 @@ def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
 def test_folds_are_those_of_scikit_learn(rng):
     """As even in size, whole in clusters, and ten of them."""
     clusters = rng.integers(0, 37, 300)
-    own = folds(clusters)
+    own = tune.folds(clusters)
     parts = model_selection.GroupKFold(10).split(clusters, groups=clusters)
     theirs = [len(test) for _, test in parts]
     assert sorted(np.bincount(own)) == sorted(theirs)
     assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
-    assert set(folds(np.zeros(5, dtype=np.intp))) == {0}
+    assert set(tune.folds(np.zeros(5, dtype=np.intp))) == {0}
 
 
 def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
     p, clusters = rng.random(100), np.arange(100)
     reference = (p >= 0.3).astype(np.int8)
     reference[::5] = -1
-    found = held_out_verdicts(p, reference, clusters, 0.5)["kappa"]
+    found = tune.held_out_verdicts(p, reference, clusters, 0.5)["kappa"]
     # A cut between the nearest probabilities on either side of .3 that have a reference.
     known = np.sort(p[reference >= 0])
     near = known[known >= 0.3][:3].max()
@@ -127,7 +110,7 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
 
 def test_a_single_cluster_cannot_be_held_out():
     one = np.zeros(20, dtype=np.intp)
-    assert held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
+    assert tune.held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
 
 
 def _interval(low, high):
@@ -153,7 +136,7 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
 )
 def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, clusters, kind):
     known = (_interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters)
-    found = advise(*known)
+    found = tune.advise(*known)
     assert found.kind == kind
     assert (found.threshold == 0.5) == (kind != "tuned")
 
@@ -162,13 +145,13 @@ def test_a_share_of_draws_resolves_so_much():
     """By listing the shares: some step lies between the threshold and the nearer end."""
     for threshold in (0.05, 0.1, 0.25, 0.3, 0.5, 0.8, 0.9):
         near = min(threshold, 1 - threshold) + 1e-9
-        assert draws_needed(threshold) == next(k for k in range(2, 100) if 1 / k <= near)
+        assert tune.draws_needed(threshold) == next(k for k in range(2, 100) if 1 / k <= near)
 
 
 def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     p, reference = rng.random(100), (rng.random(100) < 0.5).astype(np.int8)
     resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
-    found = calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
+    found = tune.calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
     assert found.value > 0.05
     assert found.gain.low < 0
     assert found.advice.kind == "not_identifiable"
@@ -199,7 +182,7 @@ def results(tuned):
 @pytest.mark.slow
 def test_threshold_rows(tuned, results):
     rows = rows_of(results, "threshold").set_index(["rater_a", "at"])
-    assert set(rows.index) == {(who, at) for who in ("humans", "hard") for at in OBJECTIVES}
+    assert set(rows.index) == {(who, at) for who in ("humans", "hard") for at in tune.OBJECTIVES}
     chosen = rows.loc[("hard", "kappa"), "estimate"]
     assert 0.1 <= chosen <= 0.13
     assert rows.loc[("hard", "kappa"), "low"] <= chosen <= rows.loc[("hard", "kappa"), "high"]
@@ -307,7 +290,7 @@ def matrix(tables, scale):
 
 def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables):
     labels = matrix(tables, tuned_scale())
-    judged = with_held_out_thresholds(labels)
+    judged = tune.with_held_out_thresholds(labels)
     g = labels.raters.index("g")
     seen = labels.pair < 40
     assert (judged.thresholds[~seen, g] == 0.12).all()
@@ -317,22 +300,24 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
     # By hand: people's majority on the 40 pairs, each fold without its own.
     people = labels.verdicts[:, :2].sum(axis=1)
     majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)
-    by_hand = held_out_thresholds(labels.positive[:, g], majority, labels.clusters, 0.5)["kappa"]
+    by_hand = tune.held_out_thresholds(labels.positive[:, g], majority, labels.clusters, 0.5)[
+        "kappa"
+    ]
     assert (judged.thresholds[seen, g] == by_hand[seen]).all()
     verdicts = (labels.positive[:, g] >= np.where(seen, by_hand, 0.12)).astype(int)
     assert (judged.verdicts[:, g] == verdicts).all()
 
 
 def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
-    before = with_held_out_thresholds(matrix(tables, tuned_scale()))
-    own = folds(before.clusters) == folds(before.clusters)[0]
+    before = tune.with_held_out_thresholds(matrix(tables, tuned_scale()))
+    own = tune.folds(before.clusters) == tune.folds(before.clusters)[0]
     ratings, units = tables
     mine = {unit for unit, is_own in zip(sorted(units["unit_id"]), own, strict=True) if is_own}
     turn = ratings["unit_id"].isin(mine) & ratings["rater_kind"].eq("human")
     turned = ratings.assign(
         label=ratings["label"].where(~turn, ratings["label"].map({"y": "n", "n": "y"}))
     )
-    after = with_held_out_thresholds(matrix((turned, units), tuned_scale()))
+    after = tune.with_held_out_thresholds(matrix((turned, units), tuned_scale()))
     g = before.raters.index("g")
     assert (before.thresholds[own, g] == after.thresholds[own, g]).all()
     assert (before.thresholds[~own, g] != after.thresholds[~own, g]).any()
@@ -344,19 +329,20 @@ def test_labels_that_came_later_have_no_say_either(tables):
     later = ratings["unit_id"].str[:3].isin(PAIRS[40:]) & ratings["rater_kind"].eq("human")
     turned = ratings.assign(label=ratings["label"].where(~later, "y"))
     before, after = (
-        with_held_out_thresholds(matrix((each, units), tuned_scale())) for each in (ratings, turned)
+        tune.with_held_out_thresholds(matrix((each, units), tuned_scale()))
+        for each in (ratings, turned)
     )
     assert (before.thresholds == after.thresholds).all()
 
 
 def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
-    to_people = with_held_out_thresholds(matrix(tables, tuned_scale()))
-    to_hard = with_held_out_thresholds(matrix(tables, tuned_scale(reference="hard")))
+    to_people = tune.with_held_out_thresholds(matrix(tables, tuned_scale()))
+    to_hard = tune.with_held_out_thresholds(matrix(tables, tuned_scale(reference="hard")))
     assert (to_people.thresholds != to_hard.thresholds).any()
     # Where that rater does not count any more, people's majority takes the place.
     ratings, units = tables
     gone = (ratings[ratings["rater_id"] != "hard"], units)
-    left = with_held_out_thresholds(matrix(gone, tuned_scale(reference="hard")))
+    left = tune.with_held_out_thresholds(matrix(gone, tuned_scale(reference="hard")))
     g = to_people.raters.index("g")
     assert (left.thresholds[:, left.raters.index("g")] == to_people.thresholds[:, g]).all()
 
@@ -370,8 +356,8 @@ def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables)
     some = ratings.assign(label=ratings["label"].mask(tied, "y").mask(split, "n"))
     labels = matrix((some[~silent & ~nobody], units), YES)
     g = labels.raters.index("g")
-    assert clusters_labelled(labels, g, "humans") == set(PAIRS) - {"p03", "p05"}
-    assert clusters_labelled(labels, g, "hard") == set(PAIRS) - {"p03"}
+    assert tune.clusters_labelled(labels, g, "humans") == set(PAIRS) - {"p03", "p05"}
+    assert tune.clusters_labelled(labels, g, "hard") == set(PAIRS) - {"p03"}
 
 
 def test_every_threshold_says_where_it_comes_from(tables):
@@ -379,7 +365,7 @@ def test_every_threshold_says_where_it_comes_from(tables):
     found = {
         each.origin: each
         for scale in (YES, declared, tuned_scale())
-        for each in active_thresholds(matrix(tables, scale))
+        for each in tune.active_thresholds(matrix(tables, scale))
     }
     assert {each.threshold for each in found.values()} == {0.5, 0.12}
     assert [each.provenance for each in found.values()] == [
@@ -428,7 +414,7 @@ def test_known_values():
     p = np.array(known["data"]["p"])
     expected = known["expected"]
     assert np.mean((p - y) ** 2) == pytest.approx(expected["brier"], abs=1e-12)
-    fitted = np.interp(p, *isotonic_curve(p, y))
+    fitted = np.interp(p, *tune.isotonic_curve(p, y))
     assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
 
 
@@ -437,8 +423,8 @@ def test_recalibration_is_that_of_scikit_learn(rng):
     p = rng.random(200).round(2)
     y = (rng.random(200) < p**2).astype(float)
     clusters = np.repeat(np.arange(50), 4)
-    found = recalibrated(p, y, clusters)
-    fold = folds(clusters)
+    found = tune.recalibrated(p, y, clusters)
+    fold = tune.folds(clusters)
     for each in range(10):
         test = fold == each
         theirs = isotonic.IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])
@@ -552,21 +538,21 @@ def _root_mean_square(shift):
 def test_one_probability_a_bin_is_the_authors_formula(rng):
     p = rng.choice([0.1, 0.3, 0.6, 0.9], 200)
     y = (rng.random(200) < p**2).astype(float)
-    found = squared_calibration_error(p, y, np.arange(200), bins=60)
-    assert found == pytest.approx(_kumar_liang_ma(p, y, equal_mass_bins(p, 60)))
+    found = tune.squared_calibration_error(p, y, np.arange(200), bins=60)
+    assert found == pytest.approx(_kumar_liang_ma(p, y, tune.equal_mass_bins(p, 60)))
 
 
 def test_units_of_a_cluster_that_go_together_are_one(rng):
     given = _drawn(rng, 60, 0.5)
-    once = squared_calibration_error(*given, bins=5)
-    thrice = squared_calibration_error(*(np.repeat(each, 3) for each in given), bins=5)
+    once = tune.squared_calibration_error(*given, bins=5)
+    thrice = tune.squared_calibration_error(*(np.repeat(each, 3) for each in given), bins=5)
     assert thrice == pytest.approx(once)
 
 
 @pytest.mark.parametrize(("shift", "subjects"), [(0.0, 1), (0.0, 4), (1.0, 1), (1.0, 4)])
 def test_the_squared_error_is_unbiased(rng, shift, subjects):
     drawn = (_drawn(rng, 100, shift, subjects) for _ in range(150))
-    squared = [squared_calibration_error(*each) for each in drawn]
+    squared = [tune.squared_calibration_error(*each) for each in drawn]
     error = np.std(squared) / np.sqrt(150)
     # Bins take a little of the true distance away: shares and probabilities vary within them.
     assert np.mean(squared) == pytest.approx(_root_mean_square(shift) ** 2, abs=4 * error + 0.001)
@@ -584,7 +570,7 @@ def test_a_single_cluster_and_perfect_probabilities_have_no_error():
 def test_the_curve_is_scikit_learns(pairs):
     p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
     theirs = isotonic.IsotonicRegression().fit(p, y).predict(p)
-    assert np.interp(p, *isotonic_curve(p, y)) == pytest.approx(theirs, abs=1e-12)
+    assert np.interp(p, *tune.isotonic_curve(p, y)) == pytest.approx(theirs, abs=1e-12)
 
 
 def _outside(rng, subjects, together, distort):
@@ -594,7 +580,7 @@ def _outside(rng, subjects, together, distort):
         p = rng.uniform(0.05, 0.95, (60, subjects))
         luck = rng.random((60, 1 if together else subjects)) * np.ones((60, subjects))
         y = (luck < p**distort).astype(float)
-        curve = reliability_curve(p.ravel(), y.ravel(), np.repeat(np.arange(60), subjects))
+        curve = tune.reliability_curve(p.ravel(), y.ravel(), np.repeat(np.arange(60), subjects))
         shares.append(((curve.share < curve.low) | (curve.share > curve.high)).mean())
     return float(np.mean(shares))
 

@@ -16,15 +16,8 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
+from evenhand.reporting import gate as gates
 from evenhand.reporting import planning
-from evenhand.reporting.gate import (
-    Check,
-    Gate,
-    check_clauses,
-    junit_xml,
-    parse_rule,
-    summary_markdown,
-)
 from evenhand.study import Study, open_study
 from evenhand.study.store.grades import GradeAttempt
 from harness.studies import with_labels
@@ -131,13 +124,13 @@ def test_junit_and_summary_hold_whatever_names_hold(run, folder, saved, tmp_path
 
 
 def test_what_is_inconclusive_is_an_error_to_junit_and_never_a_pass() -> None:
-    checks = [Check(name, name, f"{name}.") for name in ("met", "inconclusive", "not_met")]
-    text = junit_xml(Gate("r.csv", "g", tuple(checks)))
+    checks = [gates.Check(name, name, f"{name}.") for name in ("met", "inconclusive", "not_met")]
+    text = gates.junit_xml(gates.Gate("r.csv", "g", tuple(checks)))
     suites = ElementTree.fromstring(text)  # noqa: S314 - our own
     tags = [[each.tag for each in case] for case in suites.iter("testcase")]
     assert tags == [["system-out"], ["error"], ["failure"]]
-    assert Gate("r.csv", "g", tuple(checks)).outcome == "not_met"
-    assert "inconclusive" in summary_markdown(Gate("r.csv", "g", (checks[1],)))
+    assert gates.Gate("r.csv", "g", tuple(checks)).outcome == "not_met"
+    assert "inconclusive" in gates.summary_markdown(gates.Gate("r.csv", "g", (checks[1],)))
 
 
 @pytest.mark.slow
@@ -224,7 +217,9 @@ def results_of(*rows: tuple[object, ...]) -> pd.DataFrame:
 
 
 def held(rule: str, results: pd.DataFrame) -> str:
-    (outcome,) = check_clauses(parse_rule(rule)[1], results, "r", "g", "weighted_kappa_linear")
+    (outcome,) = gates.check_clauses(
+        gates.parse_rule(rule)[1], results, "r", "g", "weighted_kappa_linear"
+    )
     return outcome.check.line
 
 
@@ -235,7 +230,7 @@ def test_an_undefined_value_meets_nothing() -> None:
     assert said.startswith("inconclusive")
     assert "undefined (no_variation)" in said
     with pytest.raises(InputError, match="no grader 'humans'"):
-        check_clauses([], results, "r", "humans", "weighted_kappa_linear")
+        gates.check_clauses([], results, "r", "humans", "weighted_kappa_linear")
 
 
 def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:

@@ -13,17 +13,8 @@ import pytest
 from evenhand.analysis.verdicts.versions import Drift
 from evenhand.cli.main import main
 from evenhand.errors import InputError
+from evenhand.reporting import gate as gates
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.gate import (
-    Baseline,
-    baseline_of,
-    drifts_from,
-    junit_xml,
-    parse_rule,
-    read_baseline,
-    summary_markdown,
-    write_baseline,
-)
 from evenhand.reporting.gate import gate as usual_gate
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
@@ -79,9 +70,9 @@ def test_a_rule_that_is_weaker_than_the_verdict_says_so(ratings, run):
     found = gate(ratings, "bad", require="coverage >= 0.98", options=ORDINAL)
     assert found.outcome == "met"
     assert found.as_dict()["verdict"] == found.verdict == "do_not_use"
-    suites = ElementTree.fromstring(junit_xml(found))  # noqa: S314 - our own
+    suites = ElementTree.fromstring(gates.junit_xml(found))  # noqa: S314 - our own
     (said,) = suites.findall("testsuite/system-out")
-    for told in (found.weaker, summary_markdown(found), said.text or ""):
+    for told in (found.weaker, gates.summary_markdown(found), said.text or ""):
         assert "weaker than the verdict" in told
     asked = ["gate", str(ratings), "--grader", "bad", *OPTIONS, "--require", "coverage >= 0.98"]
     assert "This rule is weaker than the verdict" in run.ok(*asked)
@@ -119,12 +110,12 @@ def test_an_engine_gates_too(ratings, engine):
 
 
 def test_rules_are_read_or_refused():
-    assert parse_rule("verdict")[0]
-    assert not parse_rule("coverage > 0")[0]
-    assert len(parse_rule("coverage > 0, verdict ,kappa|binary.low>.5")[1]) == 2
+    assert gates.parse_rule("verdict")[0]
+    assert not gates.parse_rule("coverage > 0")[0]
+    assert len(gates.parse_rule("coverage > 0, verdict ,kappa|binary.low>.5")[1]) == 2
     for text in ("", "verdict,", "verdicts", "verdict == pass"):
         with pytest.raises(InputError, match="is not a valid condition; write verdict, or"):
-            parse_rule(text)
+            gates.parse_rule(text)
 
 
 # A baseline
@@ -147,7 +138,7 @@ def loaded(file: Path, **changes: object) -> object:
 
 
 def saved(file: Path, **changes: float) -> None:
-    write_baseline(baseline_of(loaded(file, **changes), "g"), file.with_name("b.json"))
+    gates.write_baseline(gates.baseline_of(loaded(file, **changes), "g"), file.with_name("b.json"))
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +172,9 @@ def first(frozen: Path, tmp_path: Path) -> Path:
 def now(file: Path, table: pd.DataFrame, grader: str = "g", **how: object) -> Drift:
     """The comparison with these grades."""
     table.to_csv(file.with_name("now.csv"), index=False)
-    baseline = read_baseline(file.with_name("b.json"))
+    baseline = gates.read_baseline(file.with_name("b.json"))
     present = load(file.with_name("now.csv"), ScaleOptions(), scales=baseline.known_scales())
-    (found,) = drifts_from(baseline, present, grader, **how)
+    (found,) = gates.drifts_from(baseline, present, grader, **how)
     return found
 
 
@@ -199,8 +190,8 @@ def test_what_is_frozen_are_labels_and_what_they_mean_and_nobody_is_named(first)
     assert "ann" not in text
     assert "12.5" not in text
     assert '"u0,person-1,human,' in text
-    again = read_baseline(first.with_name("b.json"))
-    assert again == Baseline.model_validate(content)
+    again = gates.read_baseline(first.with_name("b.json"))
+    assert again == gates.Baseline.model_validate(content)
     assert (again.n_units, again.n_people) == (150, 2)
 
 
@@ -225,7 +216,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first, grade
 
 
 def test_a_reference_stands_alone(first, table):
-    found = baseline_of(loaded(first, reference="ben"), "g")
+    found = gates.baseline_of(loaded(first, reference="ben"), "g")
     assert found.n_people == 1
     assert "ben" not in found.model_dump_json()
     own = table.query("rater_id == 'ben'")["label"].tolist()
@@ -274,24 +265,24 @@ def test_a_file_that_is_no_baseline_is_refused(first, damage, says):
     file = first.with_name("b.json")
     file.write_text(damage(file.read_text("utf-8")), "utf-8")
     with pytest.raises(InputError) as raised:
-        read_baseline(file)
+        gates.read_baseline(file)
     assert str(raised.value).startswith(says)
     assert len(str(raised.value).splitlines()) == 1
 
 
 def test_what_cannot_be_frozen_is_one_sentence(first, table):
     with pytest.raises(InputError, match=r"first.csv has no grader 'x'; it has g"):
-        baseline_of(loaded(first), "x")
+        gates.baseline_of(loaded(first), "x")
     own = table["rater_id"] == "g"
     table.assign(unit_id=table["unit_id"].mask(own, table["unit_id"] + "x")).to_csv(
         first, index=False
     )
     with pytest.raises(InputError, match="no item has a label of an annotator and of 'g'"):
-        baseline_of(loaded(first), "g")
+        gates.baseline_of(loaded(first), "g")
     steering = "g\x1b[2J"
     table.assign(rater_id=table["rater_id"].mask(own, steering)).to_csv(first, index=False)
     with pytest.raises(InputError, match=r"first.csv cannot be frozen: grader is") as raised:
-        baseline_of(loaded(first), steering)
+        gates.baseline_of(loaded(first), steering)
     assert str(raised.value).isprintable()
 
 
@@ -329,14 +320,14 @@ def test_a_study_is_frozen_with_its_pairs_and_the_hash_of_its_rubric(make_study)
     with_labels(study, given, graders=["g", "n"])
     study.close()
     found = load(study.folder, ScaleOptions())
-    baseline = baseline_of(found, "g", "refusal")
+    baseline = gates.baseline_of(found, "g", "refusal")
     assert set(baseline.scales) == {"refusal"}
     assert baseline.scales["refusal"].unit == rubric.unit
     assert baseline.decision.drift_margin == 0.3
     assert baseline.units[1].split(",")[1] == "p0001"
-    (same,) = drifts_from(baseline, found, "g")
-    (other,) = drifts_from(baseline, found, "n")
+    (same,) = gates.drifts_from(baseline, found, "g")
+    (other,) = gates.drifts_from(baseline, found, "n")
     assert (same.verdict, other.verdict) == ("unchanged", "changed")
     assert "in 40 pairs" in same.sentence
     with pytest.raises(InputError, match="the baseline has no rubric 'hedging'; it has refusal"):
-        drifts_from(baseline, found, "g", rubric="hedging")
+        gates.drifts_from(baseline, found, "g", rubric="hedging")

@@ -24,26 +24,7 @@ from evenhand.cli.main import main
 from evenhand.reporting import exporting
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.desk.claims import (
-    AttentionChecks,
-    Changes,
-    Claim,
-    ClaimIndex,
-    SessionDesign,
-    attention_results,
-    decisions_table,
-    ends_of,
-    exclude,
-    has_room,
-    judged_without_prompt,
-    last_version,
-    oversight,
-    pause,
-    readmit,
-    resume,
-    side_places,
-    sides_by_rater,
-)
+from evenhand.study.desk import claims as claiming
 from evenhand.study.desk.desk import (
     SKIP_REASONS,
     AnnotationDesk,
@@ -135,7 +116,7 @@ def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_ses
     ratings = study.ratings()  # checks take no place and are no labels
     assert len(ratings) == 24 * 2
     assert ratings["unit_id"].str.contains("|", regex=False).all()
-    assert attention_results(make_session()).empty
+    assert claiming.attention_results(make_session()).empty
 
 
 @pytest.mark.slow
@@ -171,7 +152,7 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session):
     given = {claim_of(study, task).unit_id: task for task in label_all(desk, "r1", "4")}
     submit(desk, "r1", given["check:c1"], "5", "again", edit=True)
     submit(desk, "r1", given["check:c2"], submit_id="skip", skip_reason="skipped_other", edit=True)
-    found = attention_results(study).set_index("check_id")
+    found = claiming.attention_results(study).set_index("check_id")
     assert found["passed"].to_dict() == {"c1": True, "c2": False, "c3": False, "c4": True}
     assert found["given"].to_dict() == {"c1": "5", "c2": "", "c3": "4", "c4": "4"}
     assert found.loc["c4", "expected"] == "4 or 5"
@@ -187,7 +168,7 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session):
     shown = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
     # One stretch of the one rubric, one of the other: no check stands out by its rubric.
     assert sum(one != other for one, other in itertools.pairwise(shown)) == 1
-    assert len(attention_results(study)) == 4
+    assert len(claiming.attention_results(study)) == 4
 
 
 @pytest.mark.slow
@@ -203,7 +184,7 @@ def test_sides_of_a_check_are_turned_like_any_pairs(make_session):
 
     for rater in range(11):
         label_all(AnnotationDesk(study), f"r{rater}", the_better)
-    found = attention_results(study)
+    found = claiming.attention_results(study)
     assert found["passed"].all()
     assert set(found["given"]) == {"A"}
     assert len(found) >= 3
@@ -224,7 +205,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
     assert desk.progress("r1") == (30, 30)
     assert set(study.ratings()["draw"]) == {0, 1}
     assert len(study.ratings()) == 26
-    found = attention_results(study)
+    found = claiming.attention_results(study)
     assert found["rubric"].tolist() == ["refusal"] * 4
 
 
@@ -244,7 +225,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
 )
 def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence):
     study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
-    assert sentence in refused("", AttentionChecks, study)
+    assert sentence in refused("", claiming.AttentionChecks, study)
 
 
 LAST, LIST = Navigation("n", "task"), Navigation("n", "list")
@@ -385,7 +366,7 @@ def test_a_submit_id_sent_before_and_the_minutes_left_tell_no_check(make_session
 def test_a_days_end_counts_checks_as_work(make_session):
     study = make_session(**CHECKED | {"toml": f"{ATTENTION}[session]\nanswers_per_day = 9\n"})
     assert len(label_all(AnnotationDesk(study), "ann", "5")) == 9
-    assert not attention_results(study).empty
+    assert not claiming.attention_results(study).empty
 
 
 @pytest.mark.slow
@@ -504,14 +485,14 @@ def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
 @pytest.mark.parametrize("seed", range(3))
 def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
     early, late = (f"2026-01-0{day}T00:00:00.000+00:00" for day in (1, 2))
-    rng, index = random.Random(seed), ClaimIndex({"h"})
+    rng, index = random.Random(seed), claiming.ClaimIndex({"h"})
     with make_study().store.write() as connection:
         for step in range(120):
             index.refresh(connection)
             rater, unit = f"r{rng.randrange(6)}", f"p{rng.randrange(5)}|s"
             at = rng.choice((early, late))
-            changes = Changes(connection, index)
-            changes.add(Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
+            changes = claiming.Changes(connection, index)
+            changes.add(claiming.Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
             if rng.random() < 0.7:
                 changes.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
             if step % 10:
@@ -605,7 +586,7 @@ def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_stu
 def let_leases_run_out(study) -> None:
     """As if everybody had left their place long ago."""
     with study.store.write() as connection:
-        newest = last_version(connection)
+        newest = claiming.last_version(connection)
         given = sa.select(claims.c.task_id).where(claims.c.state == "open")
         for version, task in enumerate(connection.execute(given).scalars().all(), newest + 1):
             changed = claims.update().where(claims.c.task_id == task)
@@ -979,8 +960,10 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
 
 def test_only_what_another_rubric_shows_is_hidden():
     hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
-    assert judged_without_prompt([refusal, hedging]) == [hedging]
-    assert judged_without_prompt([hedging]) == judged_without_prompt([refusal]) == []
+    assert claiming.judged_without_prompt([refusal, hedging]) == [hedging]
+    assert (
+        claiming.judged_without_prompt([hedging]) == claiming.judged_without_prompt([refusal]) == []
+    )
 
 
 def test_the_total_is_what_is_given_and_what_others_leave(make_session):
@@ -1072,14 +1055,14 @@ def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
     (task,) = sheet.tasks
     assert desk.sheet_ahead("r1", sheet)
     with open_study(study.folder) as elsewhere:  # as another process has it
-        pause(elsewhere.store, "night", "ann")
+        claiming.pause(elsewhere.store, "night", "ann")
     assert desk.sheet_ahead("r1", sheet) is None
     assert (desk.next_sheet("r1"), other.next_sheet("r2")) == (None, None)
     assert desk.end_reason("r1") == "paused"
     assert submit(desk, "r1", task, task.rubric.categories[0]) == "stored"
-    resume(study.store)
-    resume(study.store)  # what is decided already adds nothing
-    assert decisions_table(study.store)["kind"].tolist() == ["pause", "resume"]
+    claiming.resume(study.store)
+    claiming.resume(study.store)  # what is decided already adds nothing
+    assert claiming.decisions_table(study.store)["kind"].tolist() == ["pause", "resume"]
     assert desk.end_reason("r1") == ""
     assert desk.next_sheet("r1") is not None
 
@@ -1090,22 +1073,22 @@ def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     sheet = desk.next_sheet("slow")
     assert sheet is not None  # who holds a task, and has answered none
     assert work_through(desk, "r1") == 2
-    exclude(study.store, "careless", "answered without reading", "ann")
+    claiming.exclude(study.store, "careless", "answered without reading", "ann")
     assert desk.end_reason("careless") == "excluded"
     assert desk.next_sheet("careless") is None
     assert work_through(desk, "r1") == 5
-    exclude(study.store, "slow", "never answered")
+    claiming.exclude(study.store, "slow", "never answered")
     assert desk.sheet_ahead("slow", sheet) is None
     assert work_through(desk, "r1") == 1
     assert study.ratings()["rater_id"].value_counts().to_dict() == {"r1": 8, "careless": 5}
     assert desk.progress("r2") == (0, 0)
-    exclude(study.store, "r1", "looked careless")
+    claiming.exclude(study.store, "r1", "looked careless")
     assert desk.progress("r2") == (0, 8)
-    assert oversight(study.store).readmitted == set()
-    readmit(study.store, "r1", "was not")
-    assert oversight(study.store).readmitted == {"r1"}
+    assert claiming.oversight(study.store).readmitted == set()
+    claiming.readmit(study.store, "r1", "was not")
+    assert claiming.oversight(study.store).readmitted == {"r1"}
     assert desk.progress("r2") == (0, 0)
-    said = decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
+    said = claiming.decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
     assert said[2:] == [["exclude", "r1", "looked careless"], ["readmit", "r1", "was not"]]
 
 
@@ -1113,7 +1096,7 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
     question = '[[background.questions]]\nkey = "side"\nquestion = "q"\noptions = ["a", "b", "c"]\n'
     study = make_session(f"{question}quotas = [2, 1, 0]\n")
     work_through(AnnotationDesk(study), "out", 1)
-    exclude(study.store, "out", "careless")
+    claiming.exclude(study.store, "out", "careless")
     agreed, released = ("consent", {"agreed": True}), ("released", {"reason": "timed_out"})
     with study.store.write() as connection:
         for rater, side, *events in (
@@ -1129,10 +1112,10 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
             for kind, detail in events:
                 add_event(connection, rater, kind, **detail)
         ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
-        assert ends_of(connection) == ends
-        assert sides_by_rater(study, connection, "no") == {"no": "b"}
-        assert side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (0, 0)}
-        room = {side: has_room(study, connection, side) for side in "abcd"}
+        assert claiming.ends_of(connection) == ends
+        assert claiming.sides_by_rater(study, connection, "no") == {"no": "b"}
+        assert claiming.side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (0, 0)}
+        room = {side: claiming.has_room(study, connection, side) for side in "abcd"}
         assert room == {"a": True, "b": False, "c": False, "d": True}
 
 
@@ -1146,7 +1129,7 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
     ],
 )
 def test_the_rarer_order_of_the_sides_comes_next(one_unit, shown, order):
-    design = SessionDesign(one_unit)
+    design = claiming.SessionDesign(one_unit)
     assert design.side_order("r1", "p0001|s", shown) == order
     assert {design.side_order(f"r{n}", "p0001|s", {}) for n in range(20)} == {"ab", "ba"}
 
@@ -1157,12 +1140,14 @@ def test_repeats_are_planned_by_their_share_and_distance(make_session):
         (0.29, 1, {100: 29}),
         (0.0, 1, {100: 0}),
     ):
-        design = SessionDesign(make_session(annotation={"repeat_share": share, "repeat_gap": gap}))
+        design = claiming.SessionDesign(
+            make_session(annotation={"repeat_share": share, "repeat_gap": gap})
+        )
         assert {answers: design.planned_repeats(answers) for answers in planned} == planned
 
 
 def test_a_check_is_due_in_each_stretch_and_those_that_were_given_are_left_out(make_session):
-    checks = AttentionChecks(make_session(**CHECKED))
+    checks = claiming.AttentionChecks(make_session(**CHECKED))
     for number in range(3):
         due = {checks.due_after(f"r{n}", number) for n in range(60)}
         assert due == {4 * number + place for place in (1, 2, 3, 4)}
@@ -1223,12 +1208,12 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
 
 def test_what_cannot_be_decided_is_one_sentence(study):
     work_through(AnnotationDesk(study), "r1", 1)
-    refused("needs a reason", exclude, study.store, "r1", "  ")
-    refused("no annotator 'nobody'", exclude, study.store, "nobody", "never came")
-    refused("'r1' is not excluded", readmit, study.store, "r1", "why not")
-    exclude(study.store, "r1", "left")
-    refused("say why", readmit, study.store, "r1", "")
-    assert oversight(study.store).exclusions["r1"].reason == "left"
+    refused("needs a reason", claiming.exclude, study.store, "r1", "  ")
+    refused("no annotator 'nobody'", claiming.exclude, study.store, "nobody", "never came")
+    refused("'r1' is not excluded", claiming.readmit, study.store, "r1", "why not")
+    claiming.exclude(study.store, "r1", "left")
+    refused("say why", claiming.readmit, study.store, "r1", "")
+    assert claiming.oversight(study.store).exclusions["r1"].reason == "left"
 
 
 WORKER = """

@@ -28,21 +28,8 @@ from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.prompts import items as itemised
 from evenhand.study.prompts import pairs, sampling
-from evenhand.study.prompts.items import (
-    MOST_CHARACTERS,
-    ComparisonColumns,
-    Items,
-    answer_columns,
-    check_items_table,
-    comparison_columns,
-    comparison_judge,
-    each_turn,
-    item_columns,
-    judge_ratings,
-    make_comparisons,
-    make_items,
-)
 from evenhand.study.prompts.pairs import (
     LENGTH_COLUMNS,
     LONGEST_SIDE,
@@ -67,17 +54,19 @@ RAG = {
 }
 
 
-def made(rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()) -> Items:
+def made(rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()) -> itemised.Items:
     frame = pd.DataFrame(rows)
-    return make_items(frame, item_columns(frame, "f.csv", judge=judge, show=show), "f.csv")
+    return itemised.make_items(
+        frame, itemised.item_columns(frame, "f.csv", judge=judge, show=show), "f.csv"
+    )
 
 
-def asked(items: Items) -> Rubric:
+def asked(items: itemised.Items) -> Rubric:
     return asked_rubric("Faithful?", items.blocks, options=["yes", "no"])
 
 
 def test_columns_are_known_by_their_names():
-    columns = item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
+    columns = itemised.item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
     assert columns.show == ("Question", "retrieved_contexts", "output")
     assert (columns.prompt, columns.response) == ("Question", "output")
     assert (columns.context, columns.reference) == ("retrieved_contexts", "")
@@ -85,7 +74,7 @@ def test_columns_are_known_by_their_names():
     row = {"output": "It is so.", "notes": "A note of some length, by hand."}
     for cell in ('{"a": 1}', ' [{"a": 1}]', "{no", "3", '"text"'):
         frame = pd.DataFrame([{"call": cell} | row])
-        columns = item_columns(frame, "f.csv", show=["call", "output"])
+        columns = itemised.item_columns(frame, "f.csv", show=["call", "output"])
         assert columns.json == (("call",) if "a" in cell else ())
         assert columns.hidden == ("notes",)
     for names in (  # of tracing tools
@@ -94,7 +83,9 @@ def test_columns_are_known_by_their_names():
         ("", "", "request"),
     ):
         shown = [name for name in (*names, "attributes.output.value") if name]
-        columns = item_columns(pd.DataFrame({name: ["x", "y"] for name in shown}), "f.jsonl")
+        columns = itemised.item_columns(
+            pd.DataFrame({name: ["x", "y"] for name in shown}), "f.jsonl"
+        )
         assert (columns.id, columns.subject, columns.prompt) == names
         assert columns.response == "attributes.output.value"
 
@@ -107,7 +98,7 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         (kept,) = study.rubrics.values()
         assert kept == rubric
         assert kept.hash == rubric.hash
-        ratings = judge_ratings(items, rubric, "judge", "f.csv")
+        ratings = itemised.judge_ratings(items, rubric, "judge", "f.csv")
         assert import_ratings(study, ratings, "f.csv") == (3, 0)
         values = study.values(rubric, "x3|m1|a")
         shown = rubric.for_people(values)
@@ -148,8 +139,10 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
-    long = pd.DataFrame({"output": ["short", "x" * (MOST_CHARACTERS + 1)]})
-    refused(r"f.csv, row 3: output has 1,000,001 characters", check_items_table, long, "f.csv")
+    long = pd.DataFrame({"output": ["short", "x" * (itemised.MOST_CHARACTERS + 1)]})
+    refused(
+        r"f.csv, row 3: output has 1,000,001 characters", itemised.check_items_table, long, "f.csv"
+    )
 
 
 def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
@@ -189,21 +182,21 @@ def test_who_answered_and_a_judge_are_neither_shown_nor_guessed_at():
         made(RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
     frame = pd.DataFrame(RAG | {"system": ["x", "y", "z"]})
-    columns = item_columns(frame, "f.csv", show=["output", "model"], subject="system")
+    columns = itemised.item_columns(frame, "f.csv", show=["output", "model"], subject="system")
     assert columns.subject == "system"
     with pytest.raises(InputError, match="'model' says who answered; name another one with"):
-        item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
+        itemised.item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
     refused("which annotators may not see", made, RAG, judge="judge", show=["output", "judge"])
     refused("the column 'verdict' is missing", made, RAG, judge="verdict")
     items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
     with pytest.raises(InputError, match=r"f\.csv, row 3: judge is 'maybe', which is no option"):
-        judge_ratings(items, asked(items), "judge", "f.csv")
+        itemised.judge_ratings(items, asked(items), "judge", "f.csv")
     items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
-    labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
+    labels = itemised.judge_ratings(items, asked(items), "judge", "f.csv")["label"]
     assert labels.tolist() == ["yes", "no", "no"]
     items = made(RAG | {"judge": ["", "", ""]}, judge="judge")
     with pytest.raises(InputError, match="the column 'judge' has no labels"):
-        judge_ratings(items, asked(items), "judge", "f.csv")
+        itemised.judge_ratings(items, asked(items), "judge", "f.csv")
 
 
 def test_what_cannot_be_asked_is_said():
@@ -227,10 +220,10 @@ TALK = [
 ]
 
 
-def by_turn(rows: dict[str, list[str]], judge: str = "") -> Items:
+def by_turn(rows: dict[str, list[str]], judge: str = "") -> itemised.Items:
     frame = pd.DataFrame(rows)
-    columns = item_columns(frame, "f.jsonl", judge=judge)
-    return make_items(*each_turn(frame, columns, "f.jsonl"), "f.jsonl")
+    columns = itemised.item_columns(frame, "f.jsonl", judge=judge)
+    return itemised.make_items(*itemised.each_turn(frame, columns, "f.jsonl"), "f.jsonl")
 
 
 def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_path):
@@ -248,7 +241,7 @@ def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_pa
     said = [[t.text for t in turns_of(c)] if c else [] for c in items.pairs["prompt_a"]]
     assert said == [["Where?"], ["Where?", "In Basel.", "When?"], []]
     assert [block.kind for block in items.blocks] == ["conversation", ""]
-    judged = judge_ratings(items, asked(items), "judge", "f.jsonl")
+    judged = itemised.judge_ratings(items, asked(items), "judge", "f.jsonl")
     assert judged["label"].tolist() == ["yes", "no", "yes"]
     # A rubric by name shows the conversation so far in place of the prompt.
     helpful = load_rubric("helpfulness").with_kinds({b.column: b.kind for b in items.blocks})
@@ -282,11 +275,11 @@ VOTES = {
 
 def compared(
     rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()
-) -> tuple[Items, ComparisonColumns]:
+) -> tuple[itemised.Items, itemised.ComparisonColumns]:
     frame = pd.DataFrame(rows)
-    first, second = answer_columns(frame, "f.csv", show)
-    columns = comparison_columns(frame, "f.csv", (first, second), show=show, judge=judge)
-    return make_comparisons(frame, columns, "f.csv"), columns
+    first, second = itemised.answer_columns(frame, "f.csv", show)
+    columns = itemised.comparison_columns(frame, "f.csv", (first, second), show=show, judge=judge)
+    return itemised.make_comparisons(frame, columns, "f.csv"), columns
 
 
 @pytest.mark.parametrize(
@@ -305,7 +298,7 @@ def compared(
 def test_two_answers_are_known_by_their_names(names, show, known):
     names, show = tuple(names.split(",")), tuple(show.split(",")) if show else ()
     frame = pd.DataFrame({name: ["x"] for name in ("prompt", *names)})
-    assert answer_columns(frame, "f.csv", show) == (names if known else ())
+    assert itemised.answer_columns(frame, "f.csv", show) == (names if known else ())
 
 
 @pytest.mark.slow
@@ -319,7 +312,7 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
     assert rubric == load_rubric("preference")
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=4))
     with open_study(tmp_path / "s") as study:
-        own = comparison_judge(items, columns, rubric, "f.csv")
+        own = itemised.comparison_judge(items, columns, rubric, "f.csv")
         assert import_ratings(study, own, "f") == (4, 0)
         judged = study.ratings().set_index("unit_id")["label"]
         assert [judged[unit] for unit in items.unit_ids] == ["A", "A", "B", "tie"]
@@ -432,12 +425,12 @@ def test_bad_files_of_two_answers_are_named_and_other_rubrics_refused(tmp_path):
 def test_a_judges_word_that_is_no_option_is_named():
     items, columns = compared(VOTES | {"winner": ["A", "secret-three", "B", "5"]}, "winner")
     with pytest.raises(InputError, match=r"f.csv, row 5: winner is '5', which is no option"):
-        comparison_judge(items, columns, load_rubric("preference"), "f.csv")
+        itemised.comparison_judge(items, columns, load_rubric("preference"), "f.csv")
     items, columns = compared(VOTES | {"winner": ["A", "A1", "B2", "tie"]}, "winner")
     five = asked_comparison("Which?", items.blocks, 5)
     # Of several options for a side a bare side does not say which.
     with pytest.raises(InputError, match="row 2: winner is 'A', which is no option"):
-        comparison_judge(items, columns, five, "f.csv")
+        itemised.comparison_judge(items, columns, five, "f.csv")
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):
@@ -445,8 +438,8 @@ def test_two_images_are_compared_and_so_attacked(tmp_path):
         Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
     row = {"prompt": "A red field", "response_a": "a.png", "response_a_alt": "red"}
     frame = pd.DataFrame([row | {"response_b": "b.png", "response_b_alt": "blue"}])
-    columns = comparison_columns(frame, "f.csv", ("response_a", "response_b"))
-    items = make_comparisons(frame, columns, "f.csv", tmp_path)
+    columns = itemised.comparison_columns(frame, "f.csv", ("response_a", "response_b"))
+    items = itemised.make_comparisons(frame, columns, "f.csv", tmp_path)
     images = [image_of(cell) for cell in items.responses["response"]]
     assert [image.alt for image in images if image] == ["red", "blue"]
     rubric = load_rubric("preference").showing(items.blocks)
@@ -530,10 +523,12 @@ def bomb(side: int) -> bytes:
 def test_what_is_no_image_is_refused(tmp_path, content, request):
     (tmp_path / "one.png").write_bytes(content)
     frame = pd.DataFrame({"image": ["one.png"], "output": ["A field."]})
-    columns = item_columns(frame, "f.csv", show=["image", "output"])
+    columns = itemised.item_columns(frame, "f.csv", show=["image", "output"])
     is_bomb = "bomb" in request.node.callspec.id
     told = "more than 50,000,000 pixels" if is_bomb else "damaged, or no PNG, JPEG or WebP"
-    refused(f"f.csv, row 2: image: .*{told}", make_items, frame, columns, "f.csv", tmp_path)
+    refused(
+        f"f.csv, row 2: image: .*{told}", itemised.make_items, frame, columns, "f.csv", tmp_path
+    )
 
 
 def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch):

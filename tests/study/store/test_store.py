@@ -35,40 +35,11 @@ from evenhand.study.lead.disagreements import decide, sort_disagreement
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.sessions import raters_with_languages
 from evenhand.study.settings.study_toml import BackgroundQuestion
+from evenhand.study.store import schema
+from evenhand.study.store import store as stores
 from evenhand.study.store.database import Database, append, check_store, resolved
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt, tried_rater
 from evenhand.study.store.logs import decisions, replies
-from evenhand.study.store.schema import (
-    SCHEMA_VERSION,
-    answer_details,
-    flag_events,
-    grades,
-    labels,
-    meta,
-    metadata,
-    threshold_events,
-    told_totals,
-)
-from evenhand.study.store.store import (
-    TOTALS_COLUMNS,
-    Event,
-    Store,
-    add_event,
-    all_labels_were_assigned,
-    answers_table,
-    events_of,
-    grade_totals,
-    languages_of_raters,
-    marks_on,
-    models_that_answered,
-    rater_kind,
-    rater_kinds,
-    release_reason,
-    remarks_table,
-    standing,
-    total_spent,
-    with_shown,
-)
 from evenhand.study.tables.formats import pieces_of, read_table, write_table
 from evenhand.study.tables.ratings import (
     ATTACKED_COLUMNS,
@@ -173,9 +144,9 @@ def test_a_lock_of_another_process_is_waited_for_and_then_told(folder):
 
 
 def test_a_store_that_one_has_alone_is_opened_by_nobody_else(folder):
-    alone = Store.connect("study.db", folder, alone=True)
+    alone = stores.Store.connect("study.db", folder, alone=True)
     with alone.only_user(), pytest.raises(InputError, match="has the study to itself"):
-        Store.connect("study.db", folder, patience=PATIENCE).schema_version()
+        stores.Store.connect("study.db", folder, patience=PATIENCE).schema_version()
     alone.close()
     with open_study(folder) as study:
         assert study.ratings().empty
@@ -183,13 +154,13 @@ def test_a_store_that_one_has_alone_is_opened_by_nobody_else(folder):
 
 def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
     with pytest.raises(StoreAway, match=r"store other\.db is missing"):
-        Store.connect("other.db", folder)
+        stores.Store.connect("other.db", folder)
     assert not (folder / "other.db").exists()
-    made = Store.connect("other.db", folder, create=True)
+    made = stores.Store.connect("other.db", folder, create=True)
     assert (folder / "other.db").stat().st_mode & 0o777 == 0o600
     made.create_tables()
     refused("holds a study already", made.create_tables)
-    secret = sa.select(meta.c.value).where(meta.c.key == "secret")
+    secret = sa.select(schema.meta.c.value).where(schema.meta.c.key == "secret")
     assert [len(bytes.fromhex(each)) for each in made.values(secret)] == [32]
     made.close()
 
@@ -260,14 +231,14 @@ def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
 def test_tables_that_are_not_the_programs_are_refused(folder, sql, says):
     with closing(sqlite3.connect(folder / "study.db", isolation_level=None)) as connection:
         connection.execute(sql)
-    refused(says, Store.open, "study.db", folder)
+    refused(says, stores.Store.open, "study.db", folder)
     refused(says, open_study, folder)
 
 
 def test_whoever_changes_a_table_raises_the_version():
     """A digest of all tables: where it is another, so must be SCHEMA_VERSION, and this test."""
     facts: list[object] = []
-    for table in metadata.sorted_tables:
+    for table in schema.metadata.sorted_tables:
         for each in table.columns:
             default = each.default.arg if each.default is not None and each.default.is_scalar else 0
             stored = getattr(each.server_default, "arg", None), each.unique, each.autoincrement
@@ -276,20 +247,23 @@ def test_whoever_changes_a_table_raises_the_version():
         grouped = (*table.indexes, *table.constraints)
         facts += sorted((str(each.name), *map(str, each.columns)) for each in grouped)
     digest = sha256(repr(facts).encode()).hexdigest()[:16]
-    assert (SCHEMA_VERSION, digest) == ("2", "9d453de35d9843bb")
+    assert (schema.SCHEMA_VERSION, digest) == ("2", "9d453de35d9843bb")
 
 
 @pytest.mark.journey
 def test_a_store_is_for_its_only_user_alone(make_study, database, monkeypatch):
     monkeypatch.setattr("evenhand.study.store.database._ALONE_PATIENCE", 0.1)
     study = make_study(**database)
-    alone = Store.connect(study.config.store, study.folder, alone=True)
+    alone = stores.Store.connect(study.config.store, study.folder, alone=True)
     for _ in range(2):
         with pytest.raises(InputError, match="open elsewhere; stop"), alone.only_user():
             pass
     study.close()
     with alone.only_user() as connection:
-        assert connection.execute(sa.select(meta.c.key)).scalars().all() == ["schema", "secret"]
+        assert connection.execute(sa.select(schema.meta.c.key)).scalars().all() == [
+            "schema",
+            "secret",
+        ]
     alone.close()
 
 
@@ -310,7 +284,7 @@ def test_postgresql_bounds_every_wait_and_a_read_sees_one_state(make_study, new_
             with begin() as connection:
                 assert shown(connection) == [isolation, "400ms", idle]
         with study.store.write():
-            assert other.store.values(sa.select(meta.c.key))  # a reader does not wait
+            assert other.store.values(sa.select(schema.meta.c.key))  # a reader does not wait
             with pytest.raises(StoreAway, match="lock"), other.store.write():
                 pass
 
@@ -424,7 +398,7 @@ def test_a_process_frozen_inside_a_write_gives_the_lock_back(folder, server):
                 assert time.monotonic() - begun < 15
             os.kill(frozen.pid, signal.SIGCONT)
             assert frozen.stdout.readline() == "away\n"
-            kept = study.store.values(sa.select(meta.c.key))
+            kept = study.store.values(sa.select(schema.meta.c.key))
             assert not any(key.startswith("frozen") for key in kept)
     finally:
         frozen.kill()
@@ -485,7 +459,7 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
     edited = store.ratings({"refusal": ["another"]}).set_index("unit_id")
     assert edited.loc["u", "label"] == "5"
-    assert len(store.rows(sa.select(grades))) == 4
+    assert len(store.rows(sa.select(schema.grades))) == 4
     for asked in (("h", "refusal", ["h"]), ("g", "tone", ["h"]), ("g", "refusal", [])):
         assert store.finished_grades(*asked) == set()
 
@@ -546,12 +520,12 @@ def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_
 
 
 def test_a_place_is_given_back_until_the_rater_is_readmitted():
-    released = Event("released", {"reason": "returned"}, "")
-    answered, readmitted = Event("finished", {}, ""), Event("readmitted", {}, "")
-    assert release_reason([]) == release_reason([answered]) == ""
-    assert release_reason([released, answered]) == "returned"
-    assert release_reason([released, readmitted]) == ""
-    assert release_reason([released, readmitted, released]) == "returned"
+    released = stores.Event("released", {"reason": "returned"}, "")
+    answered, readmitted = stores.Event("finished", {}, ""), stores.Event("readmitted", {}, "")
+    assert stores.release_reason([]) == stores.release_reason([answered]) == ""
+    assert stores.release_reason([released, answered]) == "returned"
+    assert stores.release_reason([released, readmitted]) == ""
+    assert stores.release_reason([released, readmitted, released]) == "returned"
 
 
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
@@ -560,19 +534,23 @@ def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_stud
     studies.label_all(AnnotationDesk(study), "ann", most=1)
     (key,) = {("refusal", labelled) for labelled in study.ratings()["unit_id"]}
     mark = Mark("response", 0, 3)
-    assert marks_on(study.store, [key]) == {}
+    assert stores.marks_on(study.store, [key]) == {}
     with study.store.write() as connection:
-        repeated = sa.select(labels).where(labels.c.rater_id == "ann")
+        repeated = sa.select(schema.labels).where(schema.labels.c.rater_id == "ann")
         row = connection.execute(repeated).mappings().one()
         again = {**row, "event_id": None, "submit_id": "again", "draw": 1}
-        connection.execute(sa.insert(labels), [again])
+        connection.execute(sa.insert(schema.labels), [again])
         for submit_id, marks in ((row["submit_id"], (mark,)), ("again", (Mark("response", 4, 6),))):
             event = {"display": "text", "evidence": written_marks(marks)}
-            known = sa.update(answer_details).where(answer_details.c.submit_id == submit_id)
+            known = sa.update(schema.answer_details).where(
+                schema.answer_details.c.submit_id == submit_id
+            )
             if not connection.execute(known.values(event)).rowcount:
-                connection.execute(sa.insert(answer_details), {"submit_id": submit_id, **event})
-    assert marks_on(study.store, [key]) == {key: [("ann", mark)]}
-    assert marks_on(study.store, [("hedging", unit)]) == {}
+                connection.execute(
+                    sa.insert(schema.answer_details), {"submit_id": submit_id, **event}
+                )
+    assert stores.marks_on(study.store, [key]) == {key: [("ann", mark)]}
+    assert stores.marks_on(study.store, [("hedging", unit)]) == {}
 
 
 def test_whole_pairs_of_responses_are_taken_once(make_study):
@@ -699,7 +677,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
     assert [taken(**about) for _ in range(2)] == [(1, 0), (0, 1)]
     kept = study.ratings().set_index("rater_id").loc["g"]
     assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
-    totals = grade_totals(study.store).iloc[0]
+    totals = stores.grade_totals(study.store).iloc[0]
     assert (totals["labelled"], totals["unscored"]) == (1, 0)
     refused("neither a label", taken, **about | {"rater_kind": "human", "rater_id": "ann"})
     assert len(study.ratings()) == 2
@@ -735,7 +713,7 @@ def test_no_acknowledged_label_is_lost_by_kills(make_study, rounds):
         rest = process.stdout.read().splitlines()
         acknowledged |= {line.split()[0] for line in rest if line.endswith("stored")}
         process.wait()
-    stored = study.store.values(sa.select(labels.c.submit_id))
+    stored = study.store.values(sa.select(schema.labels.c.submit_id))
     assert len(stored) == len(set(stored))
     assert acknowledged <= set(stored)
     # A label that was on disk when the kill came, before it was acknowledged: one a round at most.
@@ -754,13 +732,13 @@ def test_two_extensions_at_once_are_one(make_study):
 def test_one_read_sees_one_state(make_study, database):
     """On PostgreSQL of version 0.2.0 each statement of a read saw a state of its own."""
     study = make_study(**database)
-    other = Store.open(study.config.store, study.folder)
-    count = sa.select(sa.func.count()).select_from(told_totals)
+    other = stores.Store.open(study.config.store, study.folder)
+    count = sa.select(sa.func.count()).select_from(schema.told_totals)
     told = {"rater_id": "r", "plan": "p", "total": 1, "created_at": "now"}
     with study.store.read() as connection:
         seen = [connection.execute(count).scalar_one()]
         with other.write() as writing:
-            writing.execute(sa.insert(told_totals).values(told))
+            writing.execute(sa.insert(schema.told_totals).values(told))
         seen.append(connection.execute(count).scalar_one())
     other.close()
     assert seen == [0, 0]
@@ -796,8 +774,12 @@ def test_attempts_add_up(make_study, database):
             dated("u", 6, rater="i", label="1"),
         ]
     )
-    totals = grade_totals(store).set_index("rater_id")
-    assert ("rater_id", *totals) == TOTALS_COLUMNS == tuple(grade_totals(make_study().store))
+    totals = stores.grade_totals(store).set_index("rater_id")
+    assert (
+        ("rater_id", *totals)
+        == stores.TOTALS_COLUMNS
+        == tuple(stores.grade_totals(make_study().store))
+    )
     first = totals.loc["g"].to_dict()
     assert set(json.loads(first.pop("models"))) == {"m-1", "m-2"}
     assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
@@ -812,7 +794,7 @@ def test_attempts_add_up(make_study, database):
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
     assert totals.loc["i", "models"] == "{}"
     models = pd.DataFrame({"rater_id": [*"ggh"], "models": ['{"m": 2}', '{"m": 1, "n": 4}', "{}"]})
-    assert models_that_answered(models) == {"g": {"n": 4, "m": 3}}
+    assert stores.models_that_answered(models) == {"g": {"n": 4, "m": 3}}
 
 
 def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
@@ -828,7 +810,7 @@ def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
     assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
     for rater, language in (("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
         label(rater, language)
-    rows = study.store.rows(sa.select(labels))
+    rows = study.store.rows(sa.select(schema.labels))
     found = {row.rater_id: (row.page_language, row.shown_hash, row.rubric_hash) for row in rows}
     assert found == {
         "r-en": ("en", rubric.hash, rubric.hash),
@@ -912,7 +894,7 @@ def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
     found = {"objective": "kappa", "clusters": ["p1", "p2"]}
     first = decisions.TunedThreshold(threshold=1 / 3, **found, **about)
     second = decisions.TunedThreshold(threshold=0.1314, objective="f1", clusters=["p9"], **about)
-    with studies.upgraded_without(study, threshold_events) as again:
+    with studies.upgraded_without(study, schema.threshold_events) as again:
         assert decisions.TUNED_THRESHOLDS.all(again.store) == []
         for added in ([], [first], [second]):
             decisions.TUNED_THRESHOLDS.append(again.store, added)
@@ -1134,7 +1116,7 @@ def test_flags_disagreements_and_adjudications_are_acts_too(make_study):
     unit = first_unit(study)
     with study.store.write() as connection:
         answered = {"flag_id": 7, "kind": "answered", "text": "Thanks.", "done_by": "ada"}
-        append(connection, flag_events, answered)
+        append(connection, schema.flag_events, answered)
     about = {"rubric": "refusal", "unit_id": unit, "grader": "g"}
     sort_disagreement(study, "ben", **about, kind="people_wrong")
     decide(study, "cy", unit, "refusal", "4", "it does")
@@ -1150,33 +1132,35 @@ def test_flags_disagreements_and_adjudications_are_acts_too(make_study):
 def test_what_comes_with_labels_is_read_back(make_study):
     study = make_study(rubrics=["refusal"])
     store, desk, kinds = study.store, AnnotationDesk(study), {"ann": "human", "g": "model"}
-    assert all_labels_were_assigned(store)
+    assert stores.all_labels_were_assigned(store)
     task_id = studies.task_of(desk, "ann").task_id
     answer = Answer(submit_id="s", task_id=task_id, option_key="2", confidence=3, rationale="It is")
     flag = Flag(submit_id="f", task_id=task_id, reason="other", text="odd")
     assert studies.send(desk, "ann", replace(answer, language="en"), flag) == ["stored"] * 2
     store.add_grades([attempt("u", label="1")])
     with store.read() as connection:
-        assert {who: rater_kind(connection, who) for who in ("ann", "g", "x")} == kinds | {"x": ""}
-        assert rater_kinds(connection) == kinds
-    assert all_labels_were_assigned(store)
-    assert with_shown(store, study.ratings()).equals(study.ratings())  # in English alone
-    assert languages_of_raters(store) == {"ann": "en"}
-    said = remarks_table(store)
+        assert {who: stores.rater_kind(connection, who) for who in ("ann", "g", "x")} == kinds | {
+            "x": ""
+        }
+        assert stores.rater_kinds(connection) == kinds
+    assert stores.all_labels_were_assigned(store)
+    assert stores.with_shown(store, study.ratings()).equals(study.ratings())  # in English alone
+    assert stores.languages_of_raters(store) == {"ann": "en"}
+    said = stores.remarks_table(store)
     assert said[["kind", "confidence", "text"]].fillna(0).to_numpy().tolist() == [
         ["answer", 3, "It is"],
         ["flag", 0, "odd"],
     ]
-    assert standing(said).equals(said)
+    assert stores.standing(said).equals(said)
     with store.write() as connection:
         for number, kind in ((2, "answered"), (1, "closed"), (2, "withdrawn")):
             event = {"flag_id": number, "kind": kind, "text": "", "done_by": "ann"}
-            append(connection, flag_events, event)
-    assert standing(remarks_table(store))["kind"].tolist() == ["answer"]
+            append(connection, schema.flag_events, event)
+    assert stores.standing(stores.remarks_table(store))["kind"].tolist() == ["answer"]
     studies.with_labels(study, {"ben": "1"})
-    assert not all_labels_were_assigned(store)
+    assert not stores.all_labels_were_assigned(store)
     studies.mark_words(study, "ben", Mark("response", 0, 3))
-    found = answers_table(store)
+    found = stores.answers_table(store)
     assert found[["rater_id", "label", "display"]].to_numpy().tolist() == [
         ["ann", "2", ""],
         ["ben", "1", "text"],
@@ -1185,21 +1169,21 @@ def test_what_comes_with_labels_is_read_back(make_study):
     assert found["evidence"].map(json.loads).tolist() == [[], evidence]
     with store.write() as connection:
         for who, way in (("ann", "open"), ("ben", "invite"), ("ann", "prolific")):
-            add_event(connection, who, "entered", way=way)
-        ways = [event.detail["way"] for event in events_of(connection, "ann")]
+            stores.add_event(connection, who, "entered", way=way)
+        ways = [event.detail["way"] for event in stores.events_of(connection, "ann")]
     assert ways == ["open", "prolific"]
 
 
 def test_what_was_spent_is_the_known_cost_of_grades_and_responses_with_what_is_held(make_study):
     store = make_study(pairs=2).store
-    assert total_spent(store) == 0.0
+    assert stores.total_spent(store) == 0.0
     paid_for = [{"cost_usd": 0.5}, {"held_usd": 0.25}, {}, {"cost_usd": None}]
     store.add_grades([attempt("u", label="1", provenance=facts) for facts in paid_for])
     asked = {"subject": "s", "pair_id": "p0001", "side": "a", "response": "text"}
     log = replies.ResponseLog(store)
     log.append([replies.ResponseAttempt(**asked, provenance={"cost_usd": 2.0, "held_usd": 4.0})])
     log.append([])
-    assert total_spent(store) == 6.75
+    assert stores.total_spent(store) == 6.75
 
 
 def test_texts_are_those_asked_for_and_pairs_stand_as_in_the_file(make_study):

@@ -21,18 +21,8 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers import plain_files
 from evenhand.exchange.readers.reading import read_export
 from evenhand.study import open_study
+from evenhand.study.tables import columns as cols
 from evenhand.study.tables import formats
-from evenhand.study.tables.columns import (
-    commonest,
-    first_repeat,
-    fold,
-    listed,
-    lookalikes,
-    refuse_columns,
-    require_columns,
-    require_rows,
-    unit_columns,
-)
 from evenhand.study.tables.files import atomic_write, check_folder, tighten
 from evenhand.study.tables.ratings import (
     MOST_MARKS,
@@ -116,18 +106,18 @@ def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path, mon
 
 def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
     table = pd.DataFrame({"id": list("ababa"), "text": list("11211")}, index=[0, 1, 3, 4, 6])
-    require_columns(table, ("id", "text"), "f.csv")
-    refuse_columns(table, {"side"}, "f.csv")
-    require_rows(table, "f.csv", "pairs")
+    cols.require_columns(table, ("id", "text"), "f.csv")
+    cols.refuse_columns(table, {"side"}, "f.csv")
+    cols.require_rows(table, "f.csv", "pairs")
     with pytest.raises(InputError, match=r"^f\.csv: the column 'x' is missing; add it$"):
-        require_columns(table, ("id", "x", "y"), "f.csv", "; add it")
-    refused("'id' means something else here", refuse_columns, table, ("text", "id"), "f.csv")
+        cols.require_columns(table, ("id", "x", "y"), "f.csv", "; add it")
+    refused("'id' means something else here", cols.refuse_columns, table, ("text", "id"), "f.csv")
     with pytest.raises(InputError, match=r"^f\.csv has a header but no pairs; add at least one"):
-        require_rows(table.iloc[:0], "f.csv", "pairs")
+        cols.require_rows(table.iloc[:0], "f.csv", "pairs")
     # The first row that stood before comes with where it stood; blank lines lie in between.
-    assert first_repeat(table, ["id", "text"]) == (3, 1)
-    assert first_repeat(table, ["id"]) == (2, 0)
-    assert first_repeat(table.iloc[:3], ["id", "text"]) is None
+    assert cols.first_repeat(table, ["id", "text"]) == (3, 1)
+    assert cols.first_repeat(table, ["id"]) == (2, 0)
+    assert cols.first_repeat(table.iloc[:3], ["id", "text"]) is None
 
 
 def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
@@ -496,12 +486,12 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path):
 
 def test_names_are_folded_and_told_apart():
     column = pd.Series(["a\u200b b", "c", "a b"])
-    assert fold(column).tolist() == ["a b", "c", "a b"]
-    assert fold(column[1:]) is not column and fold(column[1:]).equals(column[1:])
-    assert lookalikes(["Yes", "no", "yes.", "Yes", "NO "]) == [["Yes", "yes."], ["no", "NO "]]
-    assert commonest(["yes", "Yes"], {"yes": 2, "Yes": 2}) == "Yes"
-    assert commonest(["yes", "Yes"], {"yes": 3, "Yes": 2}) == "yes"
-    assert unit_columns(["x", "item", "unit"]) == ["unit", "item"]
+    assert cols.fold(column).tolist() == ["a b", "c", "a b"]
+    assert cols.fold(column[1:]) is not column and cols.fold(column[1:]).equals(column[1:])
+    assert cols.lookalikes(["Yes", "no", "yes.", "Yes", "NO "]) == [["Yes", "yes."], ["no", "NO "]]
+    assert cols.commonest(["yes", "Yes"], {"yes": 2, "Yes": 2}) == "Yes"
+    assert cols.commonest(["yes", "Yes"], {"yes": 3, "Yes": 2}) == "yes"
+    assert cols.unit_columns(["x", "item", "unit"]) == ["unit", "item"]
     many = [f"n{n}" for n in range(50)]
-    assert listed(["a", "b\n"]) == r"a, 'b\n'"
-    assert listed(many).startswith("n0, n1, ") and listed(many).endswith(" more")
+    assert cols.listed(["a", "b\n"]) == r"a, 'b\n'"
+    assert cols.listed(many).startswith("n0, n1, ") and cols.listed(many).endswith(" more")
