@@ -54,15 +54,16 @@ _TAIL = (1.0 - LEVEL) / 2.0
 
 @dataclass(frozen=True)
 class Deciding:
-    """Level of the bounds that decide a verdict, and the margin that they are compared with.
+    """Level of the bounds that decide a verdict, and what they are compared with.
 
-    `alpha` is the one-sided level of the bounds at this `look` (0 if no look is left, NaN if there
-    are no bounds), `next_alpha` that at the next look; the bounds of all `comparisons` hold
-    together. Kappa may lie below people's by the `margin`, NaN without one; `margin_share` is the
-    margin as a share of people's kappa, 0 if it is a fixed number. If a bound is for a population
-    of people, `people` is the number who labelled, and `from_people` the share of its variance that
-    comes from the choice of people. `bar` is the value that the statistic itself must clear, NaN
-    for none.
+    - `alpha`: one-sided level of the bounds at this `look`; 0 if none is left, NaN for no bounds.
+    - `comparisons`: number of comparisons whose bounds hold together.
+    - `next_alpha`: level at the next look.
+    - `margin`: how far kappa may lie below people's; NaN without a margin.
+    - `margin_share`: the margin as a share of people's kappa; 0 if it is a fixed number.
+    - `people`: number of people who labelled, if a bound is for a population of people.
+    - `from_people`: share of that bound's variance that comes from the choice of people.
+    - `bar`: value that the statistic itself must clear; NaN for none.
     """
 
     alpha: float = math.nan

@@ -305,8 +305,8 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
-        parts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
-        rows[grader][verdict["rubric"]] = "; ".join(parts)
+        texts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
+        rows[grader][verdict["rubric"]] = "; ".join(texts)
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 

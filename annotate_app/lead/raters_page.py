@@ -136,11 +136,10 @@ def _exclude_or_readmit(
 
 _MOST_ROWS = 50
 """Latest answers on the page; the export has all."""
-_POINT_COLOUR = "#3a78bb"
 
 
 def _show_rater(study: Study, rater: str) -> None:
-    """Draw one annotator's exclusion, confusions, pace, attention checks and latest answers."""
+    """Draw one annotator's exclusion, confusions, attention checks and latest answers."""
     exclusion = claims.oversight(study.store).exclusions.get(rater)
     if exclusion is not None:
         at, by = parts.to_the_minute(exclusion.created_at), exclusion.done_by
@@ -152,8 +151,6 @@ def _show_rater(study: Study, rater: str) -> None:
     for rubric, table in tables.items():
         titles = {"label": "This annotator"} | {key: key for key in table.columns}
         parts.show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
-    st.subheader("Pace", anchor=False)
-    st.vega_lite_chart(pace_chart(answers), width="stretch")
     st.subheader("Attention checks", anchor=False)
     checks = parts.counted(study, claims.attention_results)
     checks = checks[checks["rater_id"] == rater]
@@ -167,23 +164,6 @@ def _show_rater(study: Study, rater: str) -> None:
     with st.expander("Latest answers"):
         columns = "created_at rubric unit_id label others seconds"
         parts.show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)
-
-
-def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
-    """Return a Vega-Lite chart of seconds per answer, in order; `answers` as of `rater_answers`."""
-    timed = answers.dropna(subset=["seconds"])
-    timed = timed.assign(turn=range(1, len(timed) + 1))
-    values = timed[["turn", "seconds", "rubric"]].to_dict("records")
-    x = {"field": "turn", "type": "quantitative", "title": "answer"}
-    y = {"field": "seconds", "type": "quantitative", "title": "seconds (log scale)"}
-    tooltip = [{"field": "turn"}, {"field": "seconds"}, {"field": "rubric"}]
-    return {
-        "description": "Seconds for each answer, in the order in which they were given.",
-        "data": {"values": values},
-        "mark": {"type": "point", "size": 24, "color": _POINT_COLOUR},
-        "height": 180,
-        "encoding": {"x": x, "y": {**y, "scale": {"type": "symlog"}}, "tooltip": tooltip},
-    }
 
 
 # ---- flags that annotators raised on items ------------------------------------------------------
