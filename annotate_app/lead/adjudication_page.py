@@ -258,6 +258,7 @@ def _token(key: Key | DisagreementKey) -> str:
 
 _MOST_ITEMS = 50
 _TO_ITEM = {"item_id": partial(parts.page_of, "Items", "item")}
+_show_table = partial(parts.show_table, links=_TO_ITEM, html_columns=("given", "graders"))
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]
 
 
@@ -276,8 +277,7 @@ def show_items(study: Study) -> None:
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
     items_table = parts.latest(study, final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
-    by_rater = items_table["labels"].map(_by_rater)
-    items_table = items_table.assign(given=by_rater, flags=[flags[key] for key in keys])
+    items_table = items_table.assign(flags=[flags[key] for key in keys])
     if with_graders:
         graded = parts.latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
@@ -294,22 +294,16 @@ def show_items(study: Study) -> None:
     page = bar.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
     first = (page - 1) * _MOST_ITEMS
     rows = items_table.iloc[first : first + _MOST_ITEMS]
-    places = {"first": min(first + 1, len(rows)), "last": first + len(rows)}
     final = zip(rows["rubric"], rows["final_label"], strict=True)
     rows = rows.assign(
+        given=rows["labels"].map(_by_rater),
         decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),
         final_label=[study.rubrics[name].kind.title_of(label) for name, label in final],
     )
     columns = f"item_id given {'graders ' * with_graders}final_label decided_by rubric flags"
-    caption = written("lead.items", count=len(items_table), **places)
-    parts.show_table(
-        rows,
-        caption,
-        columns,
-        links=_TO_ITEM,
-        display_names=titles,
-        html_columns=("given", "graders"),
-    )
+    bounds = {"first": min(first + 1, len(rows)), "last": first + len(rows)}
+    caption = written("lead.items", count=len(items_table), **bounds)
+    _show_table(rows, caption, columns, display_names=titles)
     if items_table["item_id"].nunique() == 1:
         for row in rows.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], row["labels"])
@@ -322,9 +316,7 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     if len(table):
         table = table.assign(given=table["labels"].map(_by_rater))
         caption, columns = "Items with the least agreement", "item_id rubric given"
-        parts.show_table(
-            table, caption, columns, links=_TO_ITEM, folded=folded, html_columns=("given",)
-        )
+        _show_table(table, caption, columns, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
@@ -494,14 +486,8 @@ def _show_causes(
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
 
-    def button(
-        title: str,
-        name: str,
-        shortcut: str,
-        act: Callable[[], None],
-        look: Literal["secondary", "tertiary"] = "secondary",
-    ) -> None:
-        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act, type=look)
+    def button(title: str, name: str, shortcut: str, act: Callable[[], None], **look: Any) -> None:
+        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act, **look)
 
     def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
         if place.key != key:
@@ -522,6 +508,7 @@ def _show_causes(
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
-        button("Previous", "previous", "P", partial(setattr, place, "key", previous), "tertiary")
+        step, look = partial(setattr, place, "key"), {"type": "tertiary"}
+        button("Previous", "previous", "P", partial(step, previous), **look)
         st.text(f"{number + 1:,} of {len(chosen):,}")
-        button("Next", "next", "N", partial(setattr, place, "key", following), "tertiary")
+        button("Next", "next", "N", partial(step, following), **look)

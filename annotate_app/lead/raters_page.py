@@ -261,9 +261,8 @@ def _show_invites(study: Study) -> None:
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
         middle.number_input("Codes to generate", 1, _MOST_INVITES, 1, key="invite.count")
-        right.number_input(
-            "Valid for (hours)", 1, int(access.LONGEST_HOURS), 168, key="invite.hours"
-        )
+        most = int(access.LONGEST_HOURS)
+        right.number_input("Valid for (hours)", 1, most, 168, key="invite.hours")
         make_links = lead_callback(study, "invite", _invite, False)
         st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
@@ -295,12 +294,9 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
             state = "started"
         link = f"{base}?invite={token}" if rater else study_url(base, token)
         is_valid = token and invite["state"] == "open"
-        row = {
-            "code": rater or _ANYONE,
-            "state": state,
-            "until": parts.to_the_minute(invite["until"]),
-        }
-        rows.append(row | {"link": link if is_valid else "", "sends": bool(rater)})
+        row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}
+        row |= {"until": parts.to_the_minute(invite["until"]), "link": link if is_valid else ""}
+        rows.append(row)
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
@@ -479,11 +475,8 @@ def show_export(study: Study) -> None:
     }
     makers[_FINAL_BOOK] = partial(parts.counted, study, exporting.final_book)
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
-
-    def make_sidecar() -> bytes:
-        return exporting.sidecar_text(study, "ratings.units.csv", attacked).encode()
-
-    makers[sidecar] = make_sidecar
+    read_with = "ratings.units.csv", attacked
+    makers[sidecar] = lambda: exporting.sidecar_text(study, *read_with).encode()
     with st.container(key="files-tables"):
         for name in (name for name in parts.WORDS["contents"] if name in makers):
             _offer_file(study, who, name, makers[name])

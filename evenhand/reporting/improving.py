@@ -262,7 +262,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         remaining = remaining[: math.ceil(len(remaining) / 2)]  # a round drops half of them
 
     def forecasts_of(
-        grader: Candidate, clusters: Collection[str], **changes: Any
+        grader: Candidate, clusters: Sequence[str], **changes: Any
     ) -> list[running.GraderForecast]:
         tasks = running.plan_tasks(study, trial.tasks_for(grader, clusters))
         return [replace(running.forecast_of(study, task), **changes) for task in tasks]
@@ -351,8 +351,8 @@ class Trial:
         if needed and not self._stored_parts:
             figures = {"have": len(strata), "needed": needed}
             raise InputError(written("improve.too_few", rubric=rubric, **figures))
-        seed = self.study.config.seed
-        return versions.split_clusters(strata, self._stored_parts, seed=seed, rubric=rubric)
+        order, stored = {"seed": self.study.config.seed, "rubric": rubric}, self._stored_parts
+        return versions.split_clusters(strata, stored, **order)  # type: ignore[arg-type]
 
     def _check_proposals(self) -> None:
         """Raise InputError if the proposals that are asked for cannot be made."""

@@ -350,9 +350,8 @@ def _verdict_sentence(
     pairs_by_people = {n_people: pairs_for("like_these", n_people) for n_people in PEOPLE}
     designs = [(n_people, pairs) for n_people, pairs in pairs_by_people.items() if pairs]
     if not designs:
-        return (
-            f"{about_these} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
-        )
+        none = written("plan.like_these_none", people=PEOPLE[-1], most=largest_size)
+        return f"{about_these} {none}"
     n_people, n_pairs = min(designs, key=math.prod)  # the fewest labels
     return f"{about_these} {written('plan.like_these', people=n_people, pairs=_rounded(n_pairs))}"
 
