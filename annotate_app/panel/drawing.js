@@ -280,8 +280,7 @@ class DrawnPanel {
     if (!this.data) return;
     const chip = this.find(".chip");
     const state = this.drafts.unsent().length > 0 ? this.stateOfSending() : this.stateOfLine();
-    const isFresh = state === "saved" && this.data.progress.done === 0; // nothing is saved yet
-    const said = isFresh ? "" : this.words[state];
+    const said = this.words[state];
     if (chip.textContent === said) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
     chip.textContent = said;

@@ -156,7 +156,7 @@ class KeyedPanel extends FindingPanel {
     const radio = this.root.querySelectorAll(".sheet .reason input")[Number(event.key) - 1];
     if (!radio) return null;
     return () => {
-      radio.checked = true;
+      radio.click();
       radio.focus();
     };
   }

@@ -242,7 +242,7 @@ def test_the_guidelines_are_drawn_and_open_by_a_key(entered):
 def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithful, entered):
     page = entered("quick")
     at_once = page.get_by_role("checkbox", name="Submit as soon as I choose")
-    changing = page.get_by_text("You are changing an earlier answer")
+    changing = page.get_by_text("You are changing your answer to item")
     at_once.check()
     page.keyboard.press("1")
     answered(page, 1)

@@ -129,11 +129,11 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     page.keyboard.press("!")
     page.keyboard.type("needle")  # an "n" is no answer while it is typed into the field
     places = page.locator(".places")
-    assert places.inner_text() == "1 of 2"
+    assert places.inner_text() == "1 of 2, Messages"
     assert whole.count() == 0  # what is found is shown whole
     assert not turn.nth(24).locator(".said").is_visible()
     page.keyboard.press("Enter")
-    assert places.inner_text() == "2 of 2"
+    assert places.inner_text() == "2 of 2, Messages"
     assert turn.nth(24).locator(".said").is_visible()  # unfolded
     axe(page, "words found")
     page.locator("#wanted").fill("(.*")
@@ -238,7 +238,7 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
         axe(page, f"JSON, code and passages, {scheme}")
     page.keyboard.press("!")
     page.keyboard.type("needle")
-    assert page.locator(".places").inner_text() == "1 of 1"
+    assert page.locator(".places").inner_text() == "1 of 1, Call"
     assert "the needle" in first.inner_text()
     press_keys(page, "Escape", "*")
     assert folds.evaluate_all("all => all.every((each) => each.open)")

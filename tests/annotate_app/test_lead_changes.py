@@ -72,7 +72,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     person.answer("L")
     page = changing("Settings")
     fill(page, "Annotators per item", "4")
-    page.get_by_text("Asks annotators how sure they are", exact=True).click()
+    page.get_by_text("Ask annotators how sure they are", exact=True).click()
     look(page, "Every item is assigned until it has 4 annotators")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)

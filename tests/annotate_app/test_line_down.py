@@ -168,7 +168,7 @@ def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context,
     told.wait_for()
     assert "is not stored" in told.inner_text()
     assert desk.stored() == stored == desk.given
-    page.get_by_role("button", name="I have read this").click()
+    page.get_by_role("button", name="OK").click()
     told.wait_for(state="hidden")
 
 
@@ -223,7 +223,7 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
     heading(beside, "Your part has ended")
     beside.wait_for_timeout(1000)
     assert beside.get_by_role("alert").count() == 0
-    page.get_by_role("button", name="I have read this").click()
+    page.get_by_role("button", name="OK").click()
     told.wait_for(state="hidden")
     page.reload()
     heading(page, "Your part has ended")

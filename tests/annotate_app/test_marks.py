@@ -420,7 +420,7 @@ def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long
     told = page.locator(".told")
     assert "two <b>questions</b> in one”: Take the first of the two." in told.inner_text()
     assert "for leads only" not in page.content()
-    told.get_by_role("button", name="I have read this").click()
+    told.get_by_role("button", name="OK").click()
     told.wait_for(state="hidden")
     reload(page)
     assert told.is_hidden()
