@@ -34,7 +34,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
-from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED, Opposed
+from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
@@ -328,8 +328,8 @@ def evidence_on(
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    by_n_labels = (
-        [row for row in rows_with(BY_LABELS, view) if row["at"] not in CONTESTED]
+    by_n_labels = (  # not those by class of item, such as "unanimous"
+        [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
     recoded = (main_row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
