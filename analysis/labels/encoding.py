@@ -105,14 +105,17 @@ def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[st
 
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Return the combined labels of one rubric (a validated `ratings` table with its original
-    index). An *entry* is a rater and a unit; a *reading* an entry in one order of the responses.
+    index).
 
-    Raises InputError naming the row whose label or probabilities lie outside the scale.
+    Arrays are by row of the ratings, by *reading* (a rater, a unit and an order of the responses),
+    or by *entry* (a rater and a unit). Raises InputError naming the row whose label or
+    probabilities lie outside the scale.
     """
     import pandas as pd
 
     ratings = _without_human_repeats(ratings)
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
+    # Raters are sorted by id, whatever their display names: code k is `rater_names[k]`.
     id_of = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
     raters, _ = pd.factorize(ratings["rater_id"].map(id_of), sort=True)
     rater_names = sorted(id_of, key=id_of.__getitem__)
@@ -129,53 +132,38 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     probabilities[~is_usable] = np.nan
 
     entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
+    rater_of_entry, unit_of_entry = np.divmod(entries, len(unit_names))
     combined = _combined_labels(labels, entry, orders, scale)
-    code = combined.code
-
-    def mean(values: Array) -> Array:
-        # Over draws within an order, then over orders, so that both orders have the same weight.
-        by_reading = _group_mean(values, combined.reading, len(combined.entry_of_reading))
-        return _group_mean(by_reading, combined.entry_of_reading, len(entries))
-
-    positive, distribution = mean(positive[:, None])[:, 0], mean(probabilities)
-    is_repeated = np.bincount(entry, minlength=len(entries)) > 1
-    untuned = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
-    threshold = untuned[entries // len(unit_names)]
+    positive = combined.mean(positive[:, None])[:, 0]
+    distribution = combined.mean(probabilities)
     # Confidence is the probability of the likeliest category, or else of the likelier verdict.
     is_complete = ~np.isnan(distribution.sum(axis=1))
     shares = np.where(is_complete[:, None], distribution, 0.0)
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
+    code = combined.code
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
-        # Without a label, the verdict by a threshold that was not tuned gives the category.
+        # Without a label, the verdict gives the category. Tuned thresholds are for verdicts only.
+        thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
         affirmative = scale.affirmative_codes[0]
-        verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
+        is_affirmed = positive >= thresholds[rater_of_entry]
+        verdict = np.where(is_affirmed, affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
-    # With several rows, or without a label, the most probable category is the label.
+    # With several rows, or still without a label, the most probable category is the label.
+    is_repeated = np.bincount(entry, minlength=len(entries)) > 1
     code = np.where(is_complete & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
-
-    is_unscored = (code < 0) & np.isnan(positive)
-    reason = np.full(len(entries), "", dtype=object)
-    first_reason = np.full(len(entries), _NO_LABEL, dtype=object)
-    with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
-    first_reason[entry[with_reason]] = reasons[with_reason]
-    reason[is_unscored] = first_reason[is_unscored]
-    tied_entries = combined.entry_of_reading[combined.is_tied]
-    has_tie = np.bincount(tied_entries, minlength=len(entries)) > 0
-    reason[is_unscored & has_tie] = "draw_tie"
-    reason[is_unscored & combined.orders_differ] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     methods, draws = _methods_and_draws(ratings)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names),
         kinds=tuple(kinds[rater] for rater in rater_names),
-        unit=entries % len(unit_names),
-        rater=entries // len(unit_names),
+        unit=unit_of_entry,
+        rater=rater_of_entry,
         code=code.astype(code_type(len(scale.categories))),
         positive=positive,
         probabilities=distribution,
         confidence=confidence,
-        reason=reason,
+        reason=_missing_reasons(reasons, entry, (code < 0) & np.isnan(positive), combined),
         methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
         draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
     )
@@ -193,14 +181,40 @@ class _CombinedLabels(NamedTuple):
     code: Codes
     orders_differ: Mask
 
+    def mean(self, values: Array) -> Array:
+        """Return the mean (entries, k) of values (rows, k): over draws within an order, then over
+        orders, so that both orders have the same weight.
+        """
+        by_reading = _group_mean(values, self.reading, len(self.entry_of_reading))
+        return _group_mean(by_reading, self.entry_of_reading, len(self.code))
+
+
+def _missing_reasons(
+    reasons: npt.NDArray[np.object_], entry: Codes, is_unscored: Mask, combined: _CombinedLabels
+) -> npt.NDArray[np.object_]:
+    """Return `Readings.reason` (entries,): that two orders differ, else that draws tie, else the
+    first of the ratings' `reasons` (rows,).
+    """
+    first_reason = np.full(len(is_unscored), _NO_LABEL, dtype=object)
+    with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
+    first_reason[entry[with_reason]] = reasons[with_reason]
+    tied_entries = combined.entry_of_reading[combined.is_tied]
+    has_tie = np.bincount(tied_entries, minlength=len(is_unscored)) > 0
+    reason = np.where(is_unscored, first_reason, "")
+    reason[is_unscored & has_tie] = "draw_tie"
+    reason[is_unscored & combined.orders_differ] = "order_disagreement"
+    return reason
+
 
 def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
     """Return the combined labels of rows with these codes, entries and orders, (rows,) each."""
     import pandas as pd
 
     n_entries = int(entry.max(initial=-1)) + 1
-    if scale.is_number:  # the median over draws and orders, the lower one of two
-        reading, entry_of_reading, has_label = entry, np.arange(n_entries), labels >= 0
+    if scale.is_number:
+        # The median over draws and orders, the lower one of two: an entry is its only reading.
+        reading, entry_of_reading = entry, np.arange(n_entries)
+        has_label = labels >= 0
         by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
         medians = by_entry.quantile(interpolation="lower")
         label, is_tied = np.full(n_entries, -1), np.zeros(n_entries, dtype=bool)
@@ -468,6 +482,7 @@ def pair_verdicts(labels: matrix.LabelMatrix) -> matrix.LabelMatrix:
 
 def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     """Return the row numbers of side a and of side b, for every pair and subject with both."""
+    # One number for each pair and subject, where -1 (no subject) counts as a subject.
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     has_side = (labels.side >= 0) & (labels.pair >= 0)
     first, second = (np.flatnonzero(has_side & (labels.side == side)) for side in (0, 1))
@@ -679,6 +694,7 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     first, pattern_of_row = matrix.distinct_bytes(rows)
     patterns = rows[first]
     cells = block_diag([part.cells for part in parts], format="coo")
+    # Without clusters, each part has one row of cells, and all are added up.
     names, cluster_of_row = None, np.zeros(len(parts), dtype=np.intp)
     if parts[0].clusters is not None:
         all_names = pa.chunked_array([part.clusters for part in parts])
@@ -687,8 +703,9 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     shape = (1 if names is None else len(names), len(patterns))
     positions = cluster_of_row[cells.row], pattern_of_row[cells.col]
     cells = csr_array((cells.data, positions), shape=shape)  # adds up equal positions
-    reasons = [sum(sums, Counter[str]()) for sums in zip(*(p.reasons for p in parts), strict=True)]
-    return Reduced(parts[0].raters, patterns, names, cells, tuple(reasons))
+    by_rater = zip(*(part.reasons for part in parts), strict=True)
+    reasons = tuple(sum(counts, Counter[str]()) for counts in by_rater)
+    return Reduced(parts[0].raters, patterns, names, cells, reasons)
 
 
 @dataclass(frozen=True)
