@@ -308,9 +308,6 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     means = np.empty((n_groups, values.shape[1]))
     for column, column_values in enumerate(values.T):
         defined = ~np.isnan(column_values)
-        if not defined.any():
-            means[:, column] = np.nan
-            continue
         count = np.bincount(group[defined], minlength=n_groups).astype(float)
         total = np.bincount(group[defined], weights=column_values[defined], minlength=n_groups)
         means[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
