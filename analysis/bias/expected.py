@@ -75,7 +75,7 @@ if strata are small steps of a property such as length. Chosen by `benchmarks/bi
 _MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0
 _STEPS, _ANGLE_STEPS, _TOLERANCE, _NUDGE = 40, 30, 1e-6, 1e-5
 """Newton's method: largest numbers of steps, precision, increment for numerical derivatives."""
-_MAX_STEP_A, _MAX_STEP_B, _MAX_STEP_LOG = 0.7, 0.5, 0.5
+_MAX_STEP_A, _MAX_STEP_B, _LOG_STEP = 0.7, 0.5, 0.5
 """Newton's method: largest change of strictness, sharpness, and log noise or spread in a step."""
 _MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
 """Bounds of log noise for each standard deviation of a property, and of log spread."""
@@ -204,10 +204,8 @@ class Noise:
             det = kk * xx - kx**2
             step_k = _divide(xx * of_k - kx * of_x, det)
             step_g = _divide(kx * of_k - kk * of_x, det)
-            k = np.clip(
-                k + np.clip(step_k, -_MAX_STEP_LOG, _MAX_STEP_LOG), -_MAX_SPREAD, _MAX_SPREAD
-            )
-            g = np.clip(g + np.clip(step_g, -_MAX_STEP_LOG, _MAX_STEP_LOG), -_MAX_NOISE, _MAX_NOISE)
+            k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
+            g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
                 break
         return cls(fitted, np.exp(-g * x), _divide(g, unit))
@@ -327,9 +325,8 @@ class _Curves:
 
         The covariance rises with sharpness up to a maximum.
         1. Rows whose covariance is at most 0 are taken to guess: sharpness 0.
-        2. The data, row 0, are solved from where they cross their covariance on a grid.
-        3. All other rows are solved from the data's solution.
-        4. Rows still unsolved start at the data's maximum on the grid: a covariance above the row's
+        2. The data, row 0, are solved from a grid, and all other rows from the data's solution.
+        3. Rows still unsolved start at the data's maximum on the grid: a covariance above the row's
            maximum gets the maximum, any other is solved from below.
         """
         a, b = np.full((2, len(self.mean)), np.nan)
@@ -360,7 +357,7 @@ class _Curves:
         return a, b, fits
 
     def _fitted_from_maximum(self, a: Array, b: Array) -> tuple[Array, Array, Mask]:
-        """Return the result of step 4 of `fitted`, with the maximum searched from `a` and `b`."""
+        """Return the result of step 3 of `fitted`, with the maximum searched from `a` and `b`."""
         a, b = self._maximum(a, b)
         fits = np.asarray(self.at(a, b).residuals()[1] >= 0.0)
         below = np.flatnonzero(fits)

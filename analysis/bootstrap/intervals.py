@@ -413,10 +413,9 @@ def ratio_bounds(
     of samples.
 
     `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
-    is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981), and
-    a bound is the first null on its side that the data contradict (`analysis.bootstrap.bounds`). To
-    the sample, half a cluster is added that consists of cases or has none: the *support* of a null
-    is each kind of cluster as it is, without cases, and with cases only (3 x kinds).
+    is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981).
+    Half a cluster is added that consists of cases or has none: the *support* of a null is each kind
+    of cluster as it is, without cases, and with cases only (3 x kinds).
     """
     clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)

@@ -104,8 +104,7 @@ def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[st
 
 
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
-    """Return the combined labels of one rubric (a validated `ratings` table with its original
-    index).
+    """Return the combined labels of one rubric's validated ratings, with their original index.
 
     Arrays are by row of the ratings, by *reading* (a rater, a unit and an order of the responses),
     or by *entry* (a rater and a unit). Raises InputError naming the row whose label or
@@ -145,8 +144,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         # Without a label, the verdict gives the category. Tuned thresholds are for verdicts only.
         thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
         affirmative = scale.affirmative_codes[0]
-        is_affirmed = positive >= thresholds[rater_of_entry]
-        verdict = np.where(is_affirmed, affirmative, 1 - affirmative)
+        verdict = np.where(positive >= thresholds[rater_of_entry], affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
     # With several rows, or still without a label, the most probable category is the label.
     is_repeated = np.bincount(entry, minlength=len(entries)) > 1
@@ -182,9 +180,7 @@ class _CombinedLabels(NamedTuple):
     orders_differ: Mask
 
     def mean(self, values: Array) -> Array:
-        """Return the mean (entries, k) of values (rows, k): over draws within an order, then over
-        orders, so that both orders have the same weight.
-        """
+        """Return the mean (entries, k) of values (rows, k), of both orders with equal weight."""
         by_reading = _group_mean(values, self.reading, len(self.entry_of_reading))
         return _group_mean(by_reading, self.entry_of_reading, len(self.code))
 
@@ -192,9 +188,7 @@ class _CombinedLabels(NamedTuple):
 def _missing_reasons(
     reasons: npt.NDArray[np.object_], entry: Codes, is_unscored: Mask, combined: _CombinedLabels
 ) -> npt.NDArray[np.object_]:
-    """Return `Readings.reason` (entries,): that two orders differ, else that draws tie, else the
-    first of the ratings' `reasons` (rows,).
-    """
+    """Return `Readings.reason` (entries,): differing orders, tied draws, or the first rating's."""
     first_reason = np.full(len(is_unscored), _NO_LABEL, dtype=object)
     with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
     first_reason[entry[with_reason]] = reasons[with_reason]
@@ -355,8 +349,6 @@ def encode(
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[rater] for rater in order)
     kinds = tuple(readings.kinds[rater] for rater in order)
-    humans = [rater for rater, kind in enumerate(kinds) if kind == "human"]
-    graders = [rater for rater, kind in enumerate(kinds) if kind == "model"]
     return matrix.LabelMatrix(
         scale=scale,
         raters=raters,
@@ -377,7 +369,7 @@ def encode(
         slices=facts.slices(slices),
         methods=tuple(readings.methods[rater] for rater in order),
         draws=tuple(readings.draws[rater] for rater in order),
-        copies=matrix.copies_among(codes, humans, graders),
+        copies=matrix.copies_among(codes, kinds),
         weight=facts.weights(clusters),
         distributions=distributions,
         withheld=_withheld_mask(readings, order, scale),
@@ -730,8 +722,6 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
     n, r = len(reduced.patterns), len(reduced.raters)
     names, kinds = tuple(reduced.raters), tuple(reduced.raters.values())
     codes, assigned, by_probability = np.split(reduced.patterns, 3, axis=1)
-    humans = [rater for rater in range(r) if kinds[rater] == "human"]
-    models = [rater for rater in range(r) if kinds[rater] == "model"]
     no_probabilities: Array = np.broadcast_to(np.nan, (n, r))
     no_codes = np.full(n, -1, dtype=np.intp)
     return PatternMatrix(
@@ -753,7 +743,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         side=no_codes,
         methods=("",) * r,
         draws=(0,) * r,
-        copies=matrix.copies_among(codes, humans, models, reduced.times),
+        copies=matrix.copies_among(codes, kinds, reduced.times),
         by_probability=np.ascontiguousarray(by_probability),
     )
 
