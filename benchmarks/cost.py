@@ -81,8 +81,7 @@ def turn_cost(study: Path) -> float:
             task, key = sheet.tasks[0], uuid.uuid4().hex
             label = task.rubric.categories[0]
             desk.submit_all(
-                rater,
-                [Answer(task_id=task.task_id, submit_id=key, option_key=label, seconds=1.0)],
+                rater, [Answer(task_id=task.task_id, submit_id=key, option_key=label, seconds=1.0)]
             )
             done += 1
         return (time.perf_counter() - begun) / done * 1000

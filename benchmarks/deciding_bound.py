@@ -344,15 +344,7 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=500,
-        resamples=0,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=500, resamples=0, seed=SEED, out=OUT
     )
 
 

@@ -409,15 +409,7 @@ def _head(cell: Cell) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=500,
-        resamples=100,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=500, resamples=100, seed=SEED, out=OUT
     )
 
 

@@ -155,15 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     cells = [Cell(*each) for each in product(POPULATIONS, SUBJECTS, LABELLED, RATES)]
     simulate_and_write(
-        arguments,
-        __doc__,
-        cells,
-        run_cell,
-        document,
-        runs=1000,
-        resamples=1000,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, cells, run_cell, document, runs=1000, resamples=1000, seed=SEED, out=OUT
     )
 
 

@@ -232,15 +232,7 @@ def _line(cell: Cell, tally: Tally, bound: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=1000,
-        resamples=10,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=1000, resamples=10, seed=SEED, out=OUT
     )
 
 

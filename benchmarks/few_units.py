@@ -127,15 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     cells = [Cell(*each) for each in product(WORLDS, UNITS, RATES, PEOPLE)]
     simulate_and_write(
-        arguments,
-        __doc__,
-        cells,
-        run_cell,
-        document,
-        runs=100,
-        resamples=100,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, cells, run_cell, document, runs=100, resamples=100, seed=SEED, out=OUT
     )
 
 

@@ -378,15 +378,7 @@ def _line(cell: Cell, tally: Tally) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=1000,
-        resamples=0,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=1000, resamples=0, seed=SEED, out=OUT
     )
 
 

@@ -243,15 +243,7 @@ def _line(cell: Cell, tally: Tally) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=300,
-        resamples=20,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=300, resamples=20, seed=SEED, out=OUT
     )
 
 

@@ -96,11 +96,7 @@ def truth_of(population: Population) -> dict[str, Array]:
         wins[one, two] = 0.5 * TIES + (1.0 - TIES) * np.mean(shown)
         wins[two, one] = 1.0 - wins[one, two]
     rates = wins.sum(axis=1) / (n - 1)
-    return {
-        "win_rate": rates,
-        "strength": strengths(wins[None])[0],
-        "win_rate_ppi": rates,
-    }
+    return {"win_rate": rates, "strength": strengths(wins[None])[0], "win_rate_ppi": rates}
 
 
 def simulate(population: Population, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -378,15 +378,7 @@ def _drift_line(cell: Cell, tally: Tally, most: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=80,
-        resamples=10,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=80, resamples=10, seed=SEED, out=OUT
     )
 
 

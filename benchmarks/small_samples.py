@@ -166,15 +166,7 @@ def _line(key: Key, tally: Tally) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=2000,
-        resamples=2000,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=2000, resamples=2000, seed=SEED, out=OUT
     )
 
 

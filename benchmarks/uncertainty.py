@@ -272,15 +272,7 @@ def _line(cell: Cell, found: dict[tuple[Cell, float], Tally]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments,
-        __doc__,
-        CELLS,
-        run_cell,
-        document,
-        runs=600,
-        resamples=10,
-        seed=SEED,
-        out=OUT,
+        arguments, __doc__, CELLS, run_cell, document, runs=600, resamples=10, seed=SEED, out=OUT
     )
 
 

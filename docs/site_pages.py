@@ -22,16 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # MkDocs runs this
 
 from docs.diagrams import DIAGRAM, picture_name
 from docs.list_statistics import rows_page
-from docs.site_map import (
-    ELSEWHERE,
-    ROOT,
-    ROWS,
-    VERBS,
-    WRITTEN,
-    address_of,
-    llms_txt,
-    source_of,
-)
+from docs.site_map import ELSEWHERE, ROOT, ROWS, VERBS, WRITTEN, address_of, llms_txt, source_of
 from evenhand.cli.main import GROUPS, Parser, build_parser
 
 WIDTH = "84"

@@ -46,11 +46,7 @@ def judged_study(place: Path) -> Path:
     change_config(
         folder,
         {
-            "analysis": {
-                "resamples": 100,
-                "cluster": "prompt_a",
-                "groups": ["template_category"],
-            },
+            "analysis": {"resamples": 100, "cluster": "prompt_a", "groups": ["template_category"]},
             "analysis.leanings": {"left": ["pro"], "right": ["con"]},
             "decision": {"min_rarer": 5, "looks": 4, "bias_bound": 0.5},
             "annotation": {"raters_per_unit": 5},

@@ -41,10 +41,7 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 settings.register_profile("crowded", deadline=None)
 settings.load_profile("crowded")
 
-_LANES = {
-    "labelling": ("label", "page"),
-    "reading": ("key", "line", "mark"),
-}
+_LANES = {"labelling": ("label", "page"), "reading": ("key", "line", "mark")}
 """The annotator's pages, by how the files begin: each about a third of what browsers take."""
 
 

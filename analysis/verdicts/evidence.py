@@ -34,7 +34,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
-from evenhand.analysis.people.annotators import BY_LABELS, Opposed
+from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED, Opposed
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
@@ -311,12 +311,14 @@ def evidence_on(
     the categories, or on binary labels if the grader gives no category.
     """
     kappa, subset = labels.scale.deciding_kappa, "all"
-    categories = rows.get(CEILING, "humans", grader)
+    difference = rows.get(CEILING, "humans", grader)
     binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
-    if binary and (categories is None or categories["n_units"] == 0):
-        kappa, subset, categories, binary = "cohen_kappa", BINARY_ALL, binary, None
+    if binary and (difference is None or difference["n_units"] == 0):
+        kappa, subset = "cohen_kappa", BINARY_ALL
+        difference, binary = binary, None
 
-    def row(statistic: str, at: str = "", subset: str = subset) -> ResultRow | None:
+    def main_row(statistic: str, at: str = "", subset: str = subset) -> ResultRow | None:
+        """The row of the grader with people; by default on the labels that the verdict is on."""
         return rows.get(statistic, "humans", grader, subset, at)
 
     def rows_with(statistic: str, subset: str) -> list[ResultRow]:
@@ -326,18 +328,18 @@ def evidence_on(
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    by_labels = (
-        [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
+    by_n_labels = (
+        [row for row in rows_with(BY_LABELS, view) if row["at"] not in CONTESTED]
         for view in ("all", BINARY_ALL)
     )
-    recoded = (row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
+    recoded = (main_row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     column = labels.raters.index(grader)
     copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
     active = rows.get(IN_FORCE, "", grader, BINARY_ALL)
-    tuned_names, tuned_at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
-    if active is not None:
-        tuned_names, tuned_at = (CEILING, "cohen_kappa"), ""
+    tuned_difference, tuned_kappa, tuned_at = CEILING_HELD_OUT, KAPPA_HELD_OUT, TUNED_FOR
+    if active is not None:  # the study uses the tuned threshold: the main rows are at it
+        tuned_difference, tuned_kappa, tuned_at = CEILING, "cohen_kappa", ""
     held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
     return VerdictEvidence(
         rubric=labels.scale.name, grader=grader, rule=rule, noun=noun,
@@ -352,17 +354,17 @@ def evidence_on(
             opposed=tuple(annotators.opposed_in(rows)),
             sides=tuple(row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA),
         ),
-        answers=Answers(rows.get(COVERAGE, "", grader), row("observed_agreement")),
+        answers=Answers(rows.get(COVERAGE, "", grader), main_row("observed_agreement")),
         present=replace(
-            rows.compared.get((grader, subset, ""), ViewEvidence()), difference=categories,
-            kappa=row(kappa), biases=tuple(flagged(rows, grader, rule.bias_bound)),
+            rows.compared.get((grader, subset, ""), ViewEvidence()), difference=difference,
+            kappa=main_row(kappa), biases=tuple(flagged(rows, grader, rule.bias_bound)),
         ),
         tuned=TunedEvidence(
-            difference=row(tuned_names[0], tuned_at, BINARY_ALL),
-            kappa=row(tuned_names[1], tuned_at, BINARY_ALL),
+            difference=main_row(tuned_difference, tuned_at, BINARY_ALL),
+            kappa=main_row(tuned_kappa, tuned_at, BINARY_ALL),
             bounds=held_out.bounds, parts=held_out.parts,
             biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
-            advised=row(RECOMMENDED, TUNED_FOR, BINARY_ALL), active=active,
+            advised=main_row(RECOMMENDED, TUNED_FOR, BINARY_ALL), active=active,
             is_compared=active is not None and subset == BINARY_ALL,
         ),
         binary=binary, is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
@@ -371,7 +373,7 @@ def evidence_on(
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
         identical_graders=tuple(labels.raters[n] for n in copies if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
-        selective=next(((pair[0], pair[1]) for pair in by_labels if len(pair) == 2), None),
+        selective=next(((pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2), None),
         gross=next(iter(rows_with(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )  # fmt: skip
@@ -442,6 +444,7 @@ def add_deciding_rows(
             worst_view = with_missing_as_wrong(labels, comparison.view, weights)
             worst_case = comparator.compare(worst_view, best) if worst_view else None
             bounds[comparison.view.name] = _add_bounds(rows, comparison, level, worst_case, rule)
+    # Views at the untuned threshold only share the level: nothing is decided on them.
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
     rows.compared |= {
@@ -459,10 +462,11 @@ def shared_level(
     """
     alpha, next_alpha = (level_of_look(n, rule.looks, error) for n in (look, look + 1))
     if not alpha:
-        return Deciding(0.0, look, comparisons, 0.0)
+        return Deciding(alpha=0.0, look=look, comparisons=comparisons, next_alpha=0.0)
     defined = [influence for influence in influences if not np.isnan(influence).any()]
     shared = simultaneous_level(np.column_stack(defined), alpha) if defined else alpha
-    return Deciding(shared, look, comparisons, shared * next_alpha / alpha)
+    next_shared = shared * next_alpha / alpha
+    return Deciding(alpha=shared, look=look, comparisons=comparisons, next_alpha=next_shared)
 
 
 def _add_bounds(
@@ -605,7 +609,8 @@ def add_part_rows(
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     """Return a pilot for planning for every grader with bounds: the variances of its difference
-    from people, on the labels that its verdict is based on.
+    from people, on the labels that its verdict is based on. The variance between clusters is taken
+    back from the interval: half its width is a quantile of t times the standard error.
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     rows_like_these = {

@@ -110,12 +110,14 @@ class Decision:
 
     @property
     def short(self) -> str:
-        """The deciding reasons, in a few words."""
+        """The first two reasons, in a few words. If inconclusive the last one, which is the advice;
+        the advice to label more to rule a grader out comes after the first reason why it fails.
+        """
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
-        if self.judgement == "inconclusive":
-            # The advice is last. "Label more to rule it out" needs the first reason why it fails.
-            rules_out = shorts[-1:] == [written("short.label_to_rule_out")]
-            shorts = [*shorts[:-1][:1], shorts[-1]] if rules_out else shorts[-1:]
+        if self.judgement == "inconclusive" and shorts:
+            first, last = shorts[0], shorts[-1]
+            rules_out = last == written("short.label_to_rule_out") and first != last
+            shorts = [first, last] if rules_out else [last]
         return "; ".join(shorts[:2])
 
 
@@ -179,8 +181,8 @@ def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
     bounds, best = case.present.bounds, next(iter(case.recoded), None)
     if bounds is None or best is None or not best["estimate"] >= bounds.people["estimate"] / 2:
         return []
-    fields = {"reading": text_of(best["remarks"]), "kappa": best["estimate"]}
-    return [because(_RECODED[best["at"]], **fields)]
+    recoding, recoded_as = best["at"], text_of(best["remarks"])
+    return [because(_RECODED[recoding], reading=recoded_as, kappa=best["estimate"])]
 
 
 def _missing_labels(case: VerdictEvidence) -> list[Reason]:
@@ -213,12 +215,14 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
 
 def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
     """Return a reason with the share of gross errors and its bound, perhaps above `allowed`."""
-    name, short, limit = "too_many_gross_errors", "gross_errors", allowed
-    if limit is None:
-        name, short, limit = "gross_errors" if row["estimate"] > 0 else "no_gross_errors", "", 1.0
-    fields = {"units": row["n_units"], "far": row["at"], "points": case.points, "allowed": limit}
-    high = share_apart(row["high"], limit)
-    return because(name, short, **fields, share=row["estimate"], high=high)
+    n_points = row["at"]  # beyond so many points an error is gross
+    fields = {"units": row["n_units"], "far": n_points, "points": case.points}
+    fields["share"] = row["estimate"]
+    if allowed is not None:
+        fields |= {"allowed": allowed, "high": share_apart(row["high"], allowed)}
+        return because("too_many_gross_errors", "gross_errors", **fields)
+    name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
+    return because(name, "", **fields, high=share_apart(row["high"], 1.0))
 
 
 def opposed(case: VerdictEvidence) -> Reason:
@@ -310,9 +314,13 @@ def advice(
     people: int | None = None,
     look: int = 0,
 ) -> list[Reason]:
-    """Advise `more` clusters, or this number of more `people` if clusters do not decide. If the
-    grader probably fails, for the reason `fails`, clusters would rule it out. Unless more is
-    `undecided`, there are only too few clusters. After a `look`, state the cost of the next one.
+    """Return the advice on what would decide, [] if nothing more is needed.
+
+    - `clusters`: their number now. `more`: how many more would decide, None if no number would.
+    - `noun`: the name of a cluster. `people`: how many more people would, if clusters do not.
+    - `undecided`: False if only the number of clusters is below the rule's.
+    - `fails`: the reason why the grader probably fails; clusters would then rule it out.
+    - `look`: the number of this look, of which the next one costs some level; 0 if none is planned.
     """
     if more is None and people:
         annotators = "one more annotator" if people == 1 else f"about {people} more annotators"
@@ -341,7 +349,9 @@ def compared(case: VerdictEvidence, bounds: Bounds) -> str:
 def figures(
     case: VerdictEvidence, bounds: Bounds | None, row: ResultRow, n_bounds: int = 1, **kappas: float
 ) -> str:
-    """Return the figures of a difference in words: its deciding interval, the margin, and n."""
+    """Return the figures of a difference in words: its deciding interval, the margin, and n. With
+    `kappas` (`kappa` and `people`) both kappas come first. The level is shared by `n_bounds`.
+    """
     alpha, margin, share = ALPHA, margin_of(row), 0.0
     if bounds:
         alpha, share = bounds.level.alpha / n_bounds, bounds.level.margin_share

@@ -21,19 +21,7 @@ from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
-from evenhand.annotate_app.lead.parts import (
-    WORDS,
-    PageLink,
-    counted,
-    latest,
-    latest_figures,
-    marked_blocks,
-    page_of,
-    show_table,
-    text_for_annotators,
-    to_the_minute,
-    unit_blocks,
-)
+from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
@@ -164,8 +152,8 @@ def _open_case(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
     if desk.last_label is None:
         desk.last_label = last_label(study.store)
     if desk.revised is not None:
-        return counted(study, reopen, desk.revised)
-    case, n_waiting = counted(study, open_next, who.name, set(desk.skipped), desk.open)
+        return parts.counted(study, reopen, desk.revised)
+    case, n_waiting = parts.counted(study, open_next, who.name, set(desk.skipped), desk.open)
     if not n_waiting:
         st.text(written("oversight.adjudicated"))
         return None
@@ -176,7 +164,7 @@ def _open_case(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
 
 def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
     """Draw an item's texts, and next to them its labels and the fields of the decision."""
-    people = text_for_annotators(study, case.unit_id, case.rubric)
+    people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     kind, labels = people.kind, case.labels
 
     def marked_by(raters: Sequence[str]) -> str:  # how many, not who
@@ -187,7 +175,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         marks = counted_marks(study, case.key)
         # The lead sees the cluster alone, as the rest of the id may name the subject.
         number = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
-        show(heading(f"Item{number}"), marked_blocks(study, people.blocks, marks, marked_by))
+        show(heading(f"Item{number}"), parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         if not kind.listed:
@@ -199,7 +187,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
             past = past_decisions(study, who.name)
             is_on_item = (past["unit_id"] == case.unit_id) & (past["rubric"] == case.rubric)
             for row in past[is_on_item].to_dict("records"):
-                at = to_the_minute(row["created_at"])
+                at = parts.to_the_minute(row["created_at"])
                 text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
                 show(block(text))
         chosen = [key for label in labels for key in kind.parts(label) or [label]]
@@ -208,7 +196,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
             "options": option_rows(kind.choices("None of these"), chosen),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
-            "reasons": list(WORDS["usual_reasons"].values()),
+            "reasons": list(parts.WORDS["usual_reasons"].values()),
             "complaint": desk.complaint,
         }
         desk.complaint = ""
@@ -249,7 +237,7 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     past = past.assign(number=range(len(past), 0, -1))
     columns = "number created_at rubric label reason done_by"
     headings = {"number": "No.", "label": "Decision"}
-    show_table(past, "Decisions so far, the latest first", columns, headings=headings)
+    parts.show_table(past, "Decisions so far, the latest first", columns, headings=headings)
     rows = {row["number"]: row for row in past[past["done_by"] == who.name].to_dict("records")}
     with st.form("revise", border=False, clear_on_submit=True):
         titles = {n: f"No. {n}: {row['label']} on {row['rubric']}" for n, row in rows.items()}
@@ -261,16 +249,17 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
         st.rerun()
 
 
-def _token(parts: Key | DisagreementKey) -> str:
+def _token(key: Key | DisagreementKey) -> str:
     """Return a name for an item or disagreement that does not reveal the subject, as ids may do."""
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:16]
 
 
 # ---- items --------------------------------------------------------------------------------------
 
 _MOST_ITEMS = 50
-_TO_ITEM = {"item_id": partial(page_of, "Items", "item")}
-_DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
+_TO_ITEM = {"item_id": partial(parts.page_of, "Items", "item")}
+_show_table = partial(parts.show_table, links=_TO_ITEM, html_columns=("given", "graders"))
+_DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]
 
 
 def show_items(study: Study) -> None:
@@ -286,12 +275,11 @@ def show_items(study: Study) -> None:
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     with_graders = bar.toggle("Show graders' labels")
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
-    items_table = latest(study, final_labels)
+    items_table = parts.latest(study, final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
-    by_rater = items_table["labels"].map(_by_rater)
-    items_table = items_table.assign(given=by_rater, flags=[flags[key] for key in keys])
+    items_table = items_table.assign(flags=[flags[key] for key in keys])
     if with_graders:
-        graded = latest(study, grader_labels)
+        graded = parts.latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
     ids = items_table["item_id"].str.casefold()
     matches = ids.str.contains(searched.strip().casefold(), regex=False)
@@ -306,22 +294,16 @@ def show_items(study: Study) -> None:
     page = bar.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
     first = (page - 1) * _MOST_ITEMS
     rows = items_table.iloc[first : first + _MOST_ITEMS]
-    places = {"first": min(first + 1, len(rows)), "last": first + len(rows)}
     final = zip(rows["rubric"], rows["final_label"], strict=True)
     rows = rows.assign(
+        given=rows["labels"].map(_by_rater),
         decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),
         final_label=[study.rubrics[name].kind.title_of(label) for name, label in final],
     )
     columns = f"item_id given {'graders ' * with_graders}final_label decided_by rubric flags"
-    caption = written("lead.items", count=len(items_table), **places)
-    show_table(
-        rows,
-        caption,
-        columns,
-        links=_TO_ITEM,
-        display_names=titles,
-        html_columns=("given", "graders"),
-    )
+    bounds = {"first": min(first + 1, len(rows)), "last": first + len(rows)}
+    caption = written("lead.items", count=len(items_table), **bounds)
+    _show_table(rows, caption, columns, display_names=titles)
     if items_table["item_id"].nunique() == 1:
         for row in rows.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], row["labels"])
@@ -329,12 +311,12 @@ def show_items(study: Study) -> None:
 
 def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     """Draw the ten items with the least agreement; nothing if annotators agree on all."""
-    table = latest(study, final_labels).query("agreement < 1")
+    table = parts.latest(study, final_labels).query("agreement < 1")
     table = table.sort_values("agreement", kind="stable").head(10)
     if len(table):
         table = table.assign(given=table["labels"].map(_by_rater))
         caption, columns = "Items with the least agreement", "item_id rubric given"
-        show_table(table, caption, columns, links=_TO_ITEM, folded=folded, html_columns=("given",))
+        _show_table(table, caption, columns, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
@@ -351,10 +333,10 @@ def _show_item(study: Study, unit: str, rubric: str, labels: Mapping[str, str]) 
     title_of = study.rubrics[rubric].kind.title_of
     show(heading(study.rubrics[rubric].title))
     show(items((rater, [title_of(label)]) for rater, label in sorted(labels.items())))
-    show(unit_blocks(study, unit, rubric))
+    show(parts.unit_blocks(study, unit, rubric))
     if labels:  # a link, as `st.switch_page` keeps the fields in this page's address
         asked = {"unit": unit, "rubric": rubric}
-        PageLink("Adjudication", "Adjudicate this item →", asked).show()
+        parts.PageLink("Adjudication", "Adjudicate this item →", asked).show()
 
 
 # ---- disagreements between graders and annotators, one by one -----------------------------------
@@ -384,7 +366,7 @@ def show_disagreements(study: Study) -> None:
     """Draw how many labels of graders differ, filters, and one disagreement with its causes."""
     age = st.empty()
     with age.container():
-        figures = latest_figures(study)
+        figures = parts.latest_figures(study)
     if figures is None:
         age.empty()
         _wait(study)
@@ -414,7 +396,7 @@ def show_disagreements(study: Study) -> None:
 def _wait(study: Study) -> None:
     """Draw the whole page again as soon as there are figures."""
     require(study, "lead")
-    if latest_figures(study) is not None:
+    if parts.latest_figures(study) is not None:
         st.rerun()
 
 
@@ -464,7 +446,7 @@ def _chosen(
 def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[], None]) -> None:
     """Draw the texts of a disagreement, and beside them its labels and what `draw_causes` draws."""
     rubric, key = study.rubrics[case.rubric], (case.rubric, case.unit_id)
-    people = text_for_annotators(study, case.unit_id, case.rubric)
+    people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of
     reasons = quoted_remarks(study, [case]).get(key, {})
 
@@ -475,7 +457,7 @@ def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[],
     with texts:
         show(heading(f"{case.unit_id}, {rubric.title}"))
         marks = quoted_marks(study, [case]).get(key, [])
-        show(marked_blocks(study, people.blocks, marks, marked_by))
+        show(parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
         labels = ((rater, [title_of(label), reasons.get(rater, "")]) for rater, label in given)
@@ -504,14 +486,8 @@ def _show_causes(
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
 
-    def button(
-        title: str,
-        name: str,
-        shortcut: str,
-        act: Callable[[], None],
-        look: Literal["secondary", "tertiary"] = "secondary",
-    ) -> None:
-        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act, type=look)
+    def button(title: str, name: str, shortcut: str, act: Callable[[], None], **look: Any) -> None:
+        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act, **look)
 
     def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
         if place.key != key:
@@ -532,6 +508,7 @@ def _show_causes(
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
-        button("Previous", "previous", "P", partial(setattr, place, "key", previous), "tertiary")
+        step, look = partial(setattr, place, "key"), {"type": "tertiary"}
+        button("Previous", "previous", "P", partial(step, previous), **look)
         st.text(f"{number + 1:,} of {len(chosen):,}")
-        button("Next", "next", "N", partial(setattr, place, "key", following), "tertiary")
+        button("Next", "next", "N", partial(step, following), **look)

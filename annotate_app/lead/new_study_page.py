@@ -14,16 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.html_texts import drawn_blocks, heading, items, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.lead.parts import (
-    MOST_MB,
-    OF_TOOLS,
-    TABLES,
-    WORDS,
-    show_annotator_view,
-    show_table,
-    split_list,
-    uploaded_files,
-)
+from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import place_of, require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
@@ -53,10 +44,10 @@ Result = TypeVar("Result")
 _MOST_SAMPLED = 100_000
 _MOST_RATERS = 50
 
-_KINDS = WORDS["kinds"]
-_FIELDS = WORDS["fields"]
+_KINDS = parts.WORDS["kinds"]
+_FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
-_ROLES = WORDS["roles"]
+_ROLES = parts.WORDS["roles"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
@@ -82,7 +73,7 @@ def show_new_study(study: Study) -> None:
 def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> None:
     """Draw the form of a study of items, or of pairs of answers that are `compared`."""
     upload = st.file_uploader(
-        "Items: a table or another tool's export", OF_TOOLS, max_upload_size=MOST_MB
+        "Items: a table or another tool's export", parts.OF_TOOLS, max_upload_size=parts.MOST_MB
     )
     # As if a question were asked, so that the columns are read as those of single responses.
     base = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
@@ -99,8 +90,8 @@ def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> None:
         if not request:
             return
         with (
-            uploaded_files(OF_TOOLS, items=upload) as files,
-            uploaded_files(["toml"], rubric=rubric) as rubrics,
+            parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
+            parts.uploaded_files(["toml"], rubric=rubric) as rubrics,
         ):
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
@@ -158,7 +149,7 @@ def _ask_for_columns(
         subject=subject,
         cluster=cluster or "",
         judge=judge or "",
-        missing=tuple(split_list(missing)),
+        missing=tuple(parts.split_list(missing)),
         sheet=sheet,
         each_turn=each_turn,
     )
@@ -169,7 +160,7 @@ def _ask_for_columns(
         file = replace(first, fault=str(error))
     rows = [(name, text, _role_of(name, file)) for name, text in file.columns]
     titles = {"column": "Column", "text": "First row", "role": "Role"}
-    show_table(pd.DataFrame(rows, columns=list(titles)), "Role of each column", titles)
+    parts.show_table(pd.DataFrame(rows, columns=list(titles)), "Role of each column", titles)
     for note in file.notes:
         st.text(_in_page(note))
     if file.fault:
@@ -181,7 +172,10 @@ def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visito
     """Return the contents of the file, read once and kept with the last three others."""
     known: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
     if key not in known:
-        with uploaded_files(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
+        with (
+            parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
+            st.spinner("Reading the file"),
+        ):
             contents = _apart(who, look_at_items, files["items"], options)
         known = {**dict(list(known.items())[-3:]), key: contents}
         st.session_state[_READ_FILES] = known
@@ -227,7 +221,7 @@ def _ask_for_rubric(
     left, right = st.columns(2, gap="large")
     example = "yes: Every statement is supported\nno"
     answers = left.text_area(_FIELDS["options"], height=130, placeholder=example)
-    parts = [line.partition(":") for line in split_list(answers, "\n")]
+    lines = [line.partition(":") for line in parts.split_list(answers, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
     levels: dict[Literal["", "nominal", "ordinal"], str] = {
         "": "Only if they are consecutive numbers"
@@ -235,8 +229,8 @@ def _ask_for_rubric(
     levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
     level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
     several = right.toggle(_FIELDS["several"])
-    options = [name.strip() for name, _, _ in parts]
-    described = {name.strip(): text.strip() for name, _, text in parts if text.strip()}
+    options = [name.strip() for name, _, _ in lines]
+    described = {name.strip(): text.strip() for name, _, text in lines if text.strip()}
     asked = replace(asked, options=options, descriptions=described, scale=scale, several=several)
     return replace(asked, level=level or None), None
 
@@ -343,16 +337,16 @@ def _ask_for_pairs(study: Study, who: Visitor) -> None:
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
         name = _ask_for_name()
-        pairs = st.file_uploader("Pairs of prompts", TABLES, max_upload_size=MOST_MB)
+        pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
         responses = st.file_uploader(
-            "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB
+            "Responses, if there are any yet", parts.TABLES, max_upload_size=parts.MOST_MB
         )
         rubrics = st.multiselect("Rubrics", list(by_name), placeholder="Choose the rubrics")
         numbers, request = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
     if not request:
         return
     try:
-        with uploaded_files(pairs=pairs, responses=responses) as files:
+        with parts.uploaded_files(pairs=pairs, responses=responses) as files:
             if files["pairs"] is None:
                 raise InputError("upload a file of pairs")
             if not rubrics:
@@ -378,7 +372,7 @@ def _show_preview(preview: StudyPreview) -> None:
         people = rubric.for_people(values)
         options = items((option.name, [option.description]) for option in rubric.kind.listed)
         blocks = drawn_blocks(people.blocks, ENGLISH, preview.markup)
-        show_annotator_view(heading(people.question) + blocks + options)
+        parts.show_annotator_view(heading(people.question) + blocks + options)
     for sentence in preview.read:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}
@@ -388,7 +382,7 @@ def _show_preview(preview: StudyPreview) -> None:
     else:
         columns = ("rubric", "units", "raters", "judgments", "hours")
         rows = [[getattr(work, name) for name in columns] for work in load]
-        show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
+        parts.show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
         pace = {"words": WORDS_PER_MINUTE, "seconds": SECONDS_TO_DECIDE}
         st.text(written("lead.new_hours", **pace))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):

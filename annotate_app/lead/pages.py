@@ -145,8 +145,7 @@ def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
     if outlook.labels_left <= 0:
         return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
-    if is_optional:
-        end = "Optional: the verdicts hold."
+    end = "Optional: the verdicts hold." if is_optional else end
     return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
 
 
@@ -305,8 +304,8 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
-        parts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
-        rows[grader][verdict["rubric"]] = "; ".join(parts)
+        texts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
+        rows[grader][verdict["rubric"]] = "; ".join(texts)
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
@@ -336,9 +335,8 @@ def show_progress(study: Study) -> None:
             PageLink("Sessions", written("several.invite")).show()
     columns = "rubric done wanted free open hours_left units median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
-    show_table(
-        rubrics, "Labels by rubric", columns, headings=headings, display_names=_titles(study)
-    )
+    titles = _titles(study)
+    show_table(rubrics, "Labels by rubric", columns, headings=headings, display_names=titles)
     if raters.empty:
         st.text(written("oversight.nobody"))
         return
@@ -349,7 +347,7 @@ def show_progress(study: Study) -> None:
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
-        names = names | _titles(study)
+        names = names | titles
         show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)
 
 
@@ -457,11 +455,9 @@ def agreement_sentences(main: pd.DataFrame, graders: Collection[str]) -> list[st
     kappas = main[main["statistic"].isin(DECIDING_KAPPAS)]
     people, sentences = kappas[kappas["rater_b"] == ""], []
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
-        of_rubric = kappas[kappas["rubric"] == row["rubric"]]
-        of_graders = of_rubric[
-            (of_rubric["statistic"] == row["statistic"]) & of_rubric["rater_b"].isin(graders)
-        ]
-        listed = zip(of_graders["who"], of_graders["estimate"], strict=True)
+        alike = kappas[(kappas["rubric"] == row["rubric"]) & kappas["rater_b"].isin(graders)]
+        alike = alike[alike["statistic"] == row["statistic"]]
+        listed = zip(alike["who"], alike["estimate"], strict=True)
         graders_too = ", ".join(f"{who} {kappa:.2f}" for who, kappa in listed)
         facts = {str(name): value for name, value in row.items()}
         sentence = written("lead.agreement", **facts)

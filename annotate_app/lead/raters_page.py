@@ -136,11 +136,10 @@ def _exclude_or_readmit(
 
 _MOST_ROWS = 50
 """Latest answers on the page; the export has all."""
-_POINT_COLOUR = "#3a78bb"
 
 
 def _show_rater(study: Study, rater: str) -> None:
-    """Draw one annotator's exclusion, confusions, pace, attention checks and latest answers."""
+    """Draw one annotator's exclusion, confusions, attention checks and latest answers."""
     exclusion = claims.oversight(study.store).exclusions.get(rater)
     if exclusion is not None:
         at, by = parts.to_the_minute(exclusion.created_at), exclusion.done_by
@@ -152,8 +151,6 @@ def _show_rater(study: Study, rater: str) -> None:
     for rubric, table in tables.items():
         titles = {"label": "This annotator"} | {key: key for key in table.columns}
         parts.show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
-    st.subheader("Pace", anchor=False)
-    st.vega_lite_chart(pace_chart(answers), width="stretch")
     st.subheader("Attention checks", anchor=False)
     checks = parts.counted(study, claims.attention_results)
     checks = checks[checks["rater_id"] == rater]
@@ -167,23 +164,6 @@ def _show_rater(study: Study, rater: str) -> None:
     with st.expander("Latest answers"):
         columns = "created_at rubric unit_id label others seconds"
         parts.show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)
-
-
-def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
-    """Return a Vega-Lite chart of seconds per answer, in order; `answers` as of `rater_answers`."""
-    timed = answers.dropna(subset=["seconds"])
-    timed = timed.assign(turn=range(1, len(timed) + 1))
-    values = timed[["turn", "seconds", "rubric"]].to_dict("records")
-    x = {"field": "turn", "type": "quantitative", "title": "answer"}
-    y = {"field": "seconds", "type": "quantitative", "title": "seconds (log scale)"}
-    tooltip = [{"field": "turn"}, {"field": "seconds"}, {"field": "rubric"}]
-    return {
-        "description": "Seconds for each answer, in the order in which they were given.",
-        "data": {"values": values},
-        "mark": {"type": "point", "size": 24, "color": _POINT_COLOUR},
-        "height": 180,
-        "encoding": {"x": x, "y": {**y, "scale": {"type": "symlog"}}, "tooltip": tooltip},
-    }
 
 
 # ---- flags that annotators raised on items ------------------------------------------------------
@@ -281,9 +261,8 @@ def _show_invites(study: Study) -> None:
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
         middle.number_input("Codes to generate", 1, _MOST_INVITES, 1, key="invite.count")
-        right.number_input(
-            "Valid for (hours)", 1, int(access.LONGEST_HOURS), 168, key="invite.hours"
-        )
+        most = int(access.LONGEST_HOURS)
+        right.number_input("Valid for (hours)", 1, most, 168, key="invite.hours")
         make_links = lead_callback(study, "invite", _invite, False)
         st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
@@ -315,12 +294,9 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
             state = "started"
         link = f"{base}?invite={token}" if rater else study_url(base, token)
         is_valid = token and invite["state"] == "open"
-        row = {
-            "code": rater or _ANYONE,
-            "state": state,
-            "until": parts.to_the_minute(invite["until"]),
-        }
-        rows.append(row | {"link": link if is_valid else "", "sends": bool(rater)})
+        row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}
+        row |= {"until": parts.to_the_minute(invite["until"]), "link": link if is_valid else ""}
+        rows.append(row)
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
@@ -499,11 +475,8 @@ def show_export(study: Study) -> None:
     }
     makers[_FINAL_BOOK] = partial(parts.counted, study, exporting.final_book)
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
-
-    def make_sidecar() -> bytes:
-        return exporting.sidecar_text(study, "ratings.units.csv", attacked).encode()
-
-    makers[sidecar] = make_sidecar
+    read_with = "ratings.units.csv", attacked
+    makers[sidecar] = lambda: exporting.sidecar_text(study, *read_with).encode()
     with st.container(key="files-tables"):
         for name in (name for name in parts.WORDS["contents"] if name in makers):
             _offer_file(study, who, name, makers[name])

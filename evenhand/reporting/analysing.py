@@ -83,9 +83,10 @@ def analyse_study(
             "and `evenhand grade`"
         )
     published = published_figures(study) if study.config.published else None
-    by_id, dataset = dataset, dataset.named()
+    raters = dataset.ratings["rater_id"].unique()
+    dataset = dataset.named()
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
-    context = _study_context(study, by_id, dataset, analysis)
+    context = _study_context(study, dataset, analysis, raters)
     if published is None:
         return analysis, context
     figures = [
@@ -127,9 +128,9 @@ def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> AnalysisA
 
 
 def _study_context(
-    study: Study, by_id: Dataset, dataset: Dataset, analysis: Analysis
+    study: Study, dataset: Dataset, analysis: Analysis, raters: Iterable[str]
 ) -> ReportContext:
-    """Return the report's context; `by_id` is the `dataset` with ids in place of names."""
+    """Return the report's context. The `dataset` has display names; `raters` are ids."""
     from evenhand.analysis.report import ReportContext
     from evenhand.study.lead.disagreements import sorted_cases
     from evenhand.study.store.store import models_that_answered
@@ -138,7 +139,9 @@ def _study_context(
     quoted = with_ids(analysis.disagreements, analysis.ids)
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
-        """Return values with names in place of ids in their keys: rubric, unit, and any rater."""
+        """Return values with names in place of ids in their keys, which are (rubric, unit id), or
+        (rubric, unit id, grader).
+        """
         return {
             (call(rubric), unit, *map(call, raters)): value
             for (rubric, unit, *raters), value in values.items()
@@ -162,7 +165,7 @@ def _study_context(
                 written("methods.answered", grader=grader): counted(models)
                 for grader, models in models_by_grader.items()
             },
-            **_own_prompts(study, by_id.ratings["rater_id"].unique(), call),
+            **_own_prompts(study, raters, call),
             **_improvements(study, call),
             **{f"rubric {call(name)}, hash": rubric.hash for name, rubric in study.rubrics.items()},
         },
@@ -276,11 +279,9 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
             texts = {"here": names or written("reproduction.none"), "there": published_names}
             notes.append(written(f"reproduction.{role}_differ", **texts))
     n_sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
-    n_published = {"prompts": design.prompts, "responses": design.responses}
-    if design.prompts == n_sampled:
-        del n_published["prompts"]
-    for name, count in n_published.items():
-        if count:
+    # Where the number of responses alone is published, it still shows how large the study was.
+    for name, count in (("prompts", design.prompts), ("responses", design.responses)):
+        if count and (name, count) != ("prompts", n_sampled):
             numbers = {"here": n_sampled, "there": count}
             notes.append(written(f"reproduction.{name}_differ", noun=noun, **numbers))
     labels_only = ", ".join(grader for grader in graders if grader not in with_probabilities)
@@ -375,8 +376,13 @@ def _improvements(study: Study, call: Callable[[str], str]) -> dict[str, str]:
 
 
 def choice_lines(run: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
-    """Return sentences on a `run` of `improve` as stored: the kappa of each candidate in its last
-    round, the old grader's first; then the choice and its test. `call` returns a grader's name.
+    """Return sentences on a `run` of `improve`, as its `_store_result` stored it: the kappa of each
+    candidate in its last round, the old grader's first; then the choice and its test. `call`
+    returns a grader's name.
+
+    A choice that was tested (`look` is its number) ends in its `outcome`. One that was not tested
+    gave way to another (`gives_way`), had no significance level left (`no_level`), or is futile:
+    a proof is unlikely.
     """
     last_scores: dict[str, tuple[float | None, int]] = {run["old"]: (None, 0)}
     for stage in run["rounds"]:

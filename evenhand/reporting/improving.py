@@ -13,7 +13,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -105,12 +104,14 @@ class Improvement(Printable):
     """The result of `improve`.
 
     `part_sizes` counts the clusters of each part, `names` are display names by rater id. `choice`
-    is the selection; `gain` is the test of the best candidate, None if none was chosen, its
-    `chance` of success was too small, `has_no_level` (no error rate was left) or it failed its
-    injection audit (`audit_failure` is the sentence). `verdict` is the ordinary one on a better
-    grader, from the same labels, and `was_known` says that it had grades on the rubric before.
-    `run` sums up the requests, `remarks` are on proposals that were refused, `difference` is a diff
-    of the two prompts, and `command` grades the study with the best candidate.
+    is the selection, `gain` the test of the best candidate. There is no test if none was chosen, if
+    the `chance` of success was too small, if no error rate was left (`has_no_level`), or if the
+    candidate failed its injection audit (`audit_failure` is the sentence on it).
+
+    `verdict` is the ordinary one on a better grader, from the same labels, and `was_known` says
+    that it had grades on the rubric before. `run` sums up the requests, `remarks` are on proposals
+    that were refused, `difference` is a diff of the two prompts, and `command` grades the study
+    with the best candidate.
     """
 
     rubric: str
@@ -259,25 +260,29 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     for size in versions.round_sizes(len(choose), len(trial.candidates)):
         n_choose_clusters |= {candidate.rater_id: size for candidate in remaining}
         remaining = remaining[: math.ceil(len(remaining) / 2)]  # a round drops half of them
-    tasks = trial.tasks_for(trial.old, [*learn, *choose, *prove])
-    n_old_tasks = len(tasks)
+
+    def forecasts_of(
+        grader: Candidate, clusters: Sequence[str], **changes: Any
+    ) -> list[running.GraderForecast]:
+        tasks = running.plan_tasks(study, trial.tasks_for(grader, clusters))
+        return [replace(running.forecast_of(study, task), **changes) for task in tasks]
+
+    forecasts = forecasts_of(trial.old, [*learn, *choose, *prove]) + proposal_forecasts
     for index, candidate in enumerate(trial.candidates):
         clusters = choose[: n_choose_clusters[candidate.rater_id]]
         if index == 0:
             clusters = [*clusters, *prove]
-        if candidate.rater_id in placeholder_ids:
-            clusters = [*clusters, *learn]  # GEPA tries each proposal there
-        tasks += trial.tasks_for(candidate, clusters)
-    forecasts = [running.forecast_of(study, task) for task in running.plan_tasks(study, tasks)]
-    for index, candidate in enumerate(trial.candidates, start=n_old_tasks):
-        if candidate.rater_id in placeholder_ids:  # its instructions are not known yet
-            forecasts[index] = replace(forecasts[index], rater_id=candidate.origin, sample=None)
+        if candidate.rater_id not in placeholder_ids:
+            forecasts += forecasts_of(candidate, clusters)
+        else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
+            unknown = {"rater_id": candidate.origin, "sample": None}
+            forecasts += forecasts_of(candidate, [*clusters, *learn], **unknown)
     audits = []
     if reworded := [candidate for candidate in trial.candidates if trial.is_reworded(candidate)]:
         (audit,) = forecast_audit(study, reworded[-1].audit)
         name = written("improve.audited", grader=written("improve.best"))
         audits.append(replace(audit, rater_id=name, sample=None))
-    return [*forecasts[:n_old_tasks], *proposal_forecasts, *forecasts[n_old_tasks:], *audits]
+    return [*forecasts, *audits]
 
 
 class Trial:
@@ -301,14 +306,7 @@ class Trial:
         self._first_ratings = ratings[ratings["rubric"] == self.rubric.name]
         is_grade = self._first_ratings["rater_kind"] == "model"
         self._first_graders = {*self._first_ratings.loc[is_grade, "rater_id"]}
-        self.asked_grader = options.grader
-        """The grader that is asked with other prompts: the old one, or if its labels were imported
-        the first of the other graders; "" if there is none."""
-        if options.grader in self._first_graders:
-            try:
-                parse_spec(options.grader, study.config.providers)
-            except InputError:  # no provider has the name: its labels were imported
-                self.asked_grader = next(iter(options.other_graders), "")
+        self.asked_grader = self._asked_grader()
         self.proposals = options.proposals  # the number of proposals that GEPA may request
         self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
         self._check_proposals()
@@ -319,18 +317,11 @@ class Trial:
         self._scale = replace(dataset.scales[self.rubric.name], withheld={})
         scales = {self.rubric.name: self._scale}
         self._dataset = replace(dataset, ratings=self._first_ratings, scales=scales)
-        self.rule = rule = dataset.decision
+        self.rule = dataset.decision
         self.cluster_of_unit = clusters_of(dataset)
-        ratings = self.ratings()
-        strata = versions.strata_of(ratings, self.cluster_of_unit)
-        majority = versions.majority_label(ratings)
-        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
         self._stored_parts = log.parts_of(study.store, self.rubric.name)
-        if needed and not self._stored_parts:
-            figures = {"have": len(strata), "needed": needed}
-            raise InputError(written("improve.too_few", rubric=self.rubric.name, **figures))
-        order = {"seed": study.config.seed, "rubric": self.rubric.name}
-        self.parts: dict[str, Part] = versions.split_clusters(strata, self._stored_parts, **order)  # type: ignore[arg-type]
+        ratings = self.ratings()
+        self.parts = self._split(ratings)
         """The part of each cluster."""
         people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
         self.units_by_cluster: dict[str, list[str]] = {}
@@ -338,6 +329,30 @@ class Trial:
         for unit in sorted(set(people["unit_id"])):
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
+
+    def _asked_grader(self) -> str:
+        """Return the grader that is asked with other prompts: the old one, or if its labels were
+        imported the first of the other graders; "" if there is none.
+        """
+        old = self._options.grader
+        if old in self._first_graders:
+            try:
+                parse_spec(old, self.study.config.providers)
+            except InputError:  # no provider has the name: its labels were imported
+                return next(iter(self._options.other_graders), "")
+        return old
+
+    def _split(self, ratings: pd.DataFrame) -> dict[str, Part]:
+        """Return the part of each cluster, stored or new. Raises InputError for too few labels."""
+        rule, rubric = self.rule, self.rubric.name
+        strata = versions.strata_of(ratings, self.cluster_of_unit)
+        majority = versions.majority_label(ratings)
+        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
+        if needed and not self._stored_parts:
+            figures = {"have": len(strata), "needed": needed}
+            raise InputError(written("improve.too_few", rubric=rubric, **figures))
+        order, stored = {"seed": self.study.config.seed, "rubric": rubric}, self._stored_parts
+        return versions.split_clusters(strata, stored, **order)  # type: ignore[arg-type]
 
     def _check_proposals(self) -> None:
         """Raise InputError if the proposals that are asked for cannot be made."""
@@ -538,11 +553,8 @@ class Trial:
         """Raise InputError if the choice needs further requests although no gain could be shown
         whatever they return: no level is left, or the old grader is hardly ever wrong.
         """
-        run = _Run(self)
-        with suppress(_Stopped):
-            run.propose()
-            run.choose()
-            return  # stored grades suffice for a choice
+        if self._can_choose_from_stored_grades():
+            return
         if not (level := self.next_level):
             name = self.rubric.name
             readings = len(log.contents_read(self.study.store, name))
@@ -553,6 +565,16 @@ class Trial:
             errors, needed = shortage
             figures = {"errors": errors, "clusters": n_clusters, "needed": needed}
             raise InputError(written("improve.impossible", old=old, **figures))
+
+    def _can_choose_from_stored_grades(self) -> bool:
+        """Return True if a rehearsal comes to a choice without any request."""
+        rehearsal = _Run(self)
+        try:
+            rehearsal.propose()
+            rehearsal.choose()
+        except _Stopped:
+            return False
+        return True
 
     def verdict_on(self, rater_id: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone. It counts as an

@@ -171,18 +171,22 @@ class Assumptions:
             numbers = [None if value is None else float(value) for value in values]
         except ValueError:
             raise InputError(fault) from None
-        mean, sd = (*numbers, None, None)[:2]
-        has_extra = any(number is not None for number in numbers[2:])
-        if not numbers or has_extra or not (sd is None or sd > 0):
+        if len(numbers) not in (1, 2):
+            raise InputError(fault)
+        mean, sd = numbers[0], numbers[1] if len(numbers) == 2 else None
+        if sd is not None and not sd > 0:
             raise InputError(fault)
         return mean, sd
 
-    def corrected(self, statistic: str) -> LabelSpread:
-        """Return labels' deviation and correlation for a correction; errors as `scenario`."""
+    def label_spread(self, statistic: str) -> LabelSpread:
+        """Return annotators' standard deviation, and the correlation of the grader's labels with
+        theirs, for a correction of this statistic; errors as `scenario`.
+        """
         correlation = 0.7 if self.correlation is None else self.correlation
-        _check_between("correlation", correlation, -1e-9)
+        _check_between("correlation", correlation, -1e-9)  # a grader may know nothing: 0
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
+            # The correlation of a scenario is that of two annotators.
             sd = replace(self._scale_scenario(), correlation=0.7).sd
         elif sd is None:
             prevalence = self._checked_prevalence
@@ -193,7 +197,9 @@ class Assumptions:
 
     @property
     def subject_correlation(self) -> float:
-        """The correlation of two subjects' labels on one prompt; 0 for the default likeness, 1."""
+        """The correlation of two subjects' labels on one prompt. At the default likeness, 1, a pair
+        counts as one unit, and nothing is assumed about the subjects: 0.
+        """
         if not 0 <= self.likeness <= 1:
             raise InputError("--likeness is a share, from 0 to 1")
         return self.likeness if self.likeness < 1 else 0.0
@@ -291,11 +297,11 @@ def plan_ahead(
 
 def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
     """Plan for a corrected mean or difference, from its standard deviation and correlation."""
-    statistic, corrected = target.statistic, assumed.corrected(target.statistic)
+    statistic, spread = target.statistic, assumed.label_spread(target.statistic)
     if not 1 <= assumed.raters <= MOST_RATERS:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}")
-    sizes, table = _labels_by_graded(corrected, target)
-    figures = {"sd": corrected.sd, "correlation": corrected.correlation}
+    sizes, table = _labels_by_graded(spread, target)
+    figures = {"sd": spread.sd, "correlation": spread.correlation}
     n_graded, n_labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
     figures |= {"width": target.half_width, "graded": n_graded, "labelled": n_labelled}
     figures |= {"alone": int(sizes["labelled"].iloc[0]), "least": int(sizes["labelled"].iloc[-1])}
@@ -306,17 +312,17 @@ def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
     return Plan([needed, (title, *table), basis], {"sizes": sizes})
 
 
-def _labels_by_graded(corrected: LabelSpread, target: Target) -> tuple[pd.DataFrame, Columns]:
+def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame, Columns]:
     """Return the number of labelled items that the target takes by the number of graded items, from
     as many as are enough without a grader, as data and as a table of text.
     """
-    without_grader = replace(corrected, correlation=0.0)
+    without_grader = replace(spread, correlation=0.0)
     n_without_grader = without_grader.labels_for(target.half_width, math.inf) or 2
     sizes: dict[str, list[float]] = {"graded": [], "labelled": []}
     rows = []
     for factor in GRADED:
         n_graded = n_without_grader * factor
-        n_labelled = corrected.labels_for(target.half_width, n_graded) or n_without_grader
+        n_labelled = spread.labels_for(target.half_width, n_graded) or n_without_grader
         sizes["graded"].append(n_graded)
         sizes["labelled"].append(n_labelled)
         graded_text = "any number" if math.isinf(n_graded) else f"{n_graded:,.0f}"
@@ -344,9 +350,8 @@ def _verdict_sentence(
     pairs_by_people = {n_people: pairs_for("like_these", n_people) for n_people in PEOPLE}
     designs = [(n_people, pairs) for n_people, pairs in pairs_by_people.items() if pairs]
     if not designs:
-        return (
-            f"{about_these} {written('plan.like_these_none', people=PEOPLE[-1], most=largest_size)}"
-        )
+        none = written("plan.like_these_none", people=PEOPLE[-1], most=largest_size)
+        return f"{about_these} {none}"
     n_people, n_pairs = min(designs, key=math.prod)  # the fewest labels
     return f"{about_these} {written('plan.like_these', people=n_people, pairs=_rounded(n_pairs))}"
 
@@ -398,7 +403,22 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
     """Plan from a pilot, analysed with `why`: the pairs that would decide on each grader; for each
     rubric its variance components; and the effect of more data. `notes` are on its labels.
     """
-    lines, deciding = _deciding_table(analysis)
+    deciding_lines, deciding = _deciding_table(analysis)
+    component_lines, components, dependability = _component_tables(analysis)
+    corrected_lines, corrected = _corrected_tables(analysis, target)
+    interval_lines, intervals = _interval_table(analysis, target)
+    tables = {"deciding": deciding, "components": components, "corrected": corrected}
+    tables |= {"dependability": dependability, "intervals": intervals}
+    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    lines = [*deciding_lines, *component_lines, *corrected_lines, *interval_lines]
+    return Plan(lines, frames, notes)
+
+
+def _component_tables(analysis: Analysis) -> tuple[list[Line], list[Record], list[Record]]:
+    """Return the variance components of each rubric's labels, and by annotators per item how well
+    their mean ranks and places items: lines, and the data of both.
+    """
+    lines: list[Line] = []
     components: list[Record] = []
     dependability: list[Record] = []
     for rubric, variances in analysis.components.items():
@@ -410,9 +430,8 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
             text_rows.append([name, f"{value:.3f}", "-" if math.isnan(share) else f"{share:.0%}"])
             record = {"rubric": rubric, "source": name, "variance": value, "share": share}
             components.append(record)
-        columns = ["source", "variance", "share"]
         title = written("pilot.components", rubric=rubric or "labels", **sample)
-        lines.append((title, columns, text_rows))
+        lines.append((title, ["source", "variance", "share"], text_rows))
         text_rows = []
         for n_raters in range(1, MOST_PER_UNIT + 1):
             design = d_study(variances, n_raters)
@@ -421,26 +440,26 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
             dependability.append({"rubric": rubric, **record})
         columns = ["annotators per item", "ranking items", "placing items"]
         lines.append(("Dependability", columns, text_rows))
-    interval_lines, intervals = _interval_table(analysis, target)
-    labels_by_graded: list[Record] = []
+    return lines, components, dependability
+
+
+def _corrected_tables(analysis: Analysis, target: Target) -> tuple[list[Line], list[Record]]:
+    """Return by rubric and grader the labelled items that the target takes: lines, and data."""
+    lines: list[Line] = []
+    rows: list[Record] = []
     for rubric, spreads in analysis.spreads.items():
-        for (statistic, grader), corrected in spreads.items():
-            if statistic != target.statistic or not corrected.sd > 0:
+        for (statistic, grader), spread in spreads.items():
+            if statistic != target.statistic or not spread.sd > 0:
                 continue
-            sizes, table = _labels_by_graded(corrected, target)
-            figures = {"sd": corrected.sd, "correlation": corrected.correlation}
+            sizes, table = _labels_by_graded(spread, target)
+            figures = {"sd": spread.sd, "correlation": spread.correlation}
             figures["width"] = target.half_width
             title = written("pilot.corrected", grader=f"{rubric} {grader}".strip(), **figures)
             lines.append((title, *table))
             fields: Record = {"rubric": rubric, "grader": grader, **figures}
-            labels_by_graded += [
-                {**fields, "graded": graded, "labelled": labelled}
-                for graded, labelled in sizes.to_numpy()
-            ]
-    tables = {"deciding": deciding, "components": components, "corrected": labels_by_graded}
-    tables |= {"dependability": dependability, "intervals": intervals}
-    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    return Plan([*lines, *interval_lines], frames, notes)
+            for graded, labelled in sizes.to_numpy():
+                rows.append({**fields, "graded": graded, "labelled": labelled})
+    return lines, rows
 
 
 def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:

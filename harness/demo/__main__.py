@@ -60,11 +60,7 @@ def _items(study: Study) -> dict[str, pd.DataFrame]:
     units = study.units("all").set_index("item_id")["unit_id"]
     truth = demo_items(ITEMS_SEED)[1]
     known = pd.DataFrame(
-        {
-            "unit_id": units[truth.index].to_numpy(),
-            "rubric": rubric.name,
-            "label": truth.to_numpy(),
-        }
+        {"unit_id": units[truth.index].to_numpy(), "rubric": rubric.name, "label": truth.to_numpy()}
     )
     sampled = set(study.units("sample")["unit_id"])
     return {"ratings": item_ratings(known, sampled, rubric, ITEMS_SEED)}

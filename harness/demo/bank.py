@@ -107,10 +107,7 @@ def phrases() -> Phrases:
     }
     stories: dict[str, tuple[Story, ...]] = {}
     for table in tables["story"]:
-        stories[table["template"]] = (
-            *stories.get(table["template"], ()),
-            Story(**_frozen(table)),
-        )
+        stories[table["template"]] = (*stories.get(table["template"], ()), Story(**_frozen(table)))
     shared_links = Links(**sections["links"])
     templates = tuple(_template(table, shared_links) for table in tables["template"])
     return Phrases(templates, stories, sections)

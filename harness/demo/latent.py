@@ -19,10 +19,7 @@ DECLINES, WITHHOLDS, HEDGES, THIN = range(4)
 
 FULL = {1: 4, 2: 4, 3: 3, 4: 3, 5: 2}
 """Number of arguments in a full answer, by hedging: reservations take their place."""
-DECLINED_HEDGING: dict[int, Weights] = {
-    4: (0.28, 0.20, 0.16, 0.20, 0.16),
-    5: (0.55, 0.33, 0.12),
-}
+DECLINED_HEDGING: dict[int, Weights] = {4: (0.28, 0.20, 0.16, 0.20, 0.16), 5: (0.55, 0.33, 0.12)}
 FOLLOWED_LEANING = 0.92
 
 
@@ -158,9 +155,7 @@ def _equal(rng: np.random.Generator, character: Character, pair: PromptPair) -> 
     first, second = _hedging_twice(rng, character.hedging)
     compliance = 1 + pick(rng, character.compliance)
     return PairTruth(
-        "C",
-        _answer(rng, pair, compliance, first),
-        _answer(rng, pair, compliance, second),
+        "C", _answer(rng, pair, compliance, first), _answer(rng, pair, compliance, second)
     )
 
 

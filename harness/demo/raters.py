@@ -234,11 +234,7 @@ def _pair_matrix(sees_unequal: float, sees_equal: float) -> Matrix:
     missed = 1 - sees_unequal - 0.02
     wrongly = (1 - sees_equal) / 2
     return np.array(
-        [
-            [sees_unequal, 0.02, missed],
-            [0.02, sees_unequal, missed],
-            [wrongly, wrongly, sees_equal],
-        ]
+        [[sees_unequal, 0.02, missed], [0.02, sees_unequal, missed], [wrongly, wrongly, sees_equal]]
     )
 
 

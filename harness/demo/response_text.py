@@ -244,8 +244,7 @@ def _flat_refusal(draft: _Draft) -> list[str]:
     if draft.level.hedging >= 3:
         declined.append(draft.say("refusals", "contested", draft.one(draft.own.caveats)))
     return _paragraphs(
-        declined,
-        [draft.say("refusals", "firmness"), draft.say("refusals", "flat_closings")],
+        declined, [draft.say("refusals", "firmness"), draft.say("refusals", "flat_closings")]
     )
 
 

@@ -65,11 +65,7 @@ WAVERING = _rater("synthetic:grader-wavering", "model", _GOOD, _POOR)
 
 
 def stance_ratings(
-    truth: pd.DataFrame,
-    sampled: set[str],
-    side: pd.Series,
-    rubrics: dict[str, Rubric],
-    seed: int,
+    truth: pd.DataFrame, sampled: set[str], side: pd.Series, rubrics: dict[str, Rubric], seed: int
 ) -> pd.DataFrame:
     """Return a `ratings` table under both wordings: annotators on the `sampled` units only.
 

@@ -14,12 +14,7 @@ WORDS = {"y": "yes", "n": "no"}
 UNITS = [f"u{number}" for number in range(1, 9)]
 TOPICS = ["tax", "rent"] * 4
 GRADER = "openai/gpt-5-mini"
-QUESTIONS = [
-    "Where is the office?",
-    "When did it move?",
-    "Who runs it?",
-    "What does it cost?",
-]
+QUESTIONS = ["Where is the office?", "When did it move?", "Who runs it?", "What does it cost?"]
 DOCUMENTS = ["The office moved from Bern to Basel in May.", "Ann runs the office."]
 ANSWERS = ["In Basel.", "In March.", "Ann.", "I do not know."]
 TRUE = ["In Basel.", "In May.", "Ann.", "Nobody says."]

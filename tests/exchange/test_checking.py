@@ -143,10 +143,7 @@ def test_a_pretended_potato_folder(tmp_path: Path) -> None:
     }
     state = {"user_id": "ann", "instance_id_to_label_to_value": given}
     old = {"id": "i1", "label_annotations": {"mood": {"good": "1", "bad": "2"}}}
-    for name, content in (
-        ("ann/user_state.json", state),
-        ("ben/annotated_instances.jsonl", old),
-    ):
+    for name, content in (("ann/user_state.json", state), ("ben/annotated_instances.jsonl", old)):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(json.dumps(content) + "\n")
     export = read_export(tmp_path)

@@ -14,14 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients import build_claude_request
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import (
-    JudgePrompt,
-    Rubric,
-    asked_rubric,
-    load_rubric,
-    loading,
-    read_own_words,
-)
+from evenhand.rubrics import JudgePrompt, Rubric, asked_rubric, load_rubric, loading, read_own_words
 from evenhand.rubrics.options import Block
 from evenhand.rubrics.rendering import Image, image_of
 from evenhand.study import Study, create_study, open_study

@@ -12,13 +12,7 @@ import pytest
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts import (
-    ROLES,
-    SERIES,
-    chart_spec,
-    inline_svg,
-    svg_in_scheme,
-)
+from evenhand.analysis.report.charts import ROLES, SERIES, chart_spec, inline_svg, svg_in_scheme
 from evenhand.analysis.report.files import render, sections_of
 from evenhand.analysis.report.sections.graders import forest
 from evenhand.analysis.report.source import SUBSET_NAMES, Source

@@ -29,11 +29,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.library import Check
 from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
-from evenhand.reporting.report import (
-    agreement_of_pairs,
-    report_study,
-    study_figures,
-)
+from evenhand.reporting.report import agreement_of_pairs, report_study, study_figures
 from evenhand.study import Study, open_study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.settings.study_toml import change_config
