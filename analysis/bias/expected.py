@@ -385,9 +385,8 @@ class _Curves:
             a = a - np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
             b = b - np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
             # Where the covariance falls with sharpness, its maximum has been passed.
-            inside = (
-                (det > 0.0) & (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
-            )
+            is_in_range = (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
+            inside = (det > 0.0) & is_in_range
             converged = np.maximum(np.abs(step_a), np.abs(step_b)) <= _TOLERANCE
             done = inside & converged
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]

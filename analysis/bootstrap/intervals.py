@@ -47,8 +47,8 @@ MIN_CLUSTERS = 5
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 """Shares of undefined resamples above which there is a warning, and no interval."""
 
-_NO_WIDTH = 1e-12
-"""Largest width that counts as none, because of rounding errors."""
+_ROUNDING = 1e-12
+"""Largest width, or variance, that counts as none, because of rounding errors."""
 _TAIL = (1.0 - LEVEL) / 2.0
 
 
@@ -251,7 +251,7 @@ def widened(
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
     """
-    if kind == "place" or not interval.high - interval.low <= _NO_WIDTH:
+    if kind == "place" or not interval.high - interval.low <= _ROUNDING:
         return interval
     if kind is None or n_clusters < 1:
         remarks = (*interval.remarks, statistics.Remark("no_resample_differs"))
@@ -273,8 +273,6 @@ def widened(
     return replace(interval, low=low, high=high, remarks=remarks)
 
 
-_NO_VARIANCE = 1e-12
-"""Largest variance that counts as none, because of rounding errors."""
 _MIN_FREEDOM = 2.0
 """Fewest degrees of freedom of Student's quantile."""
 _MANY_CARRIERS = 30.0
@@ -295,7 +293,7 @@ def share_interval(
     if math.isnan(interval.low) or n_clusters < 2:
         return interval
     variance = float(replicates[~np.isnan(replicates)].var()) * n_clusters / (n_clusters - 1)
-    if variance < _NO_VARIANCE:
+    if variance < _ROUNDING:
         return interval
     low, high = bounds_from_variance(interval.estimate, variance, n_units, n_clusters, reach=reach)
     return replace(interval, low=min(low, interval.estimate), high=max(high, interval.estimate))
@@ -341,7 +339,7 @@ def bounds_from_variance(
     of the share between samples of clusters. A corrected share that was clipped to 0 or 1 still
     varies: it is taken to lie one unit inside.
     """
-    if variance < _NO_VARIANCE:
+    if variance < _ROUNDING:
         different = unseen(n_clusters, alpha)
         return share - different * share, share + different * (1.0 - share)
     inner_share = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
