@@ -104,17 +104,20 @@ def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[st
 
 
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
-    """Return the combined labels of one rubric's validated ratings, with their original index.
+    """Return the combined labels of one rubric (a validated `ratings` table with its original
+    index). An *entry* is a rater and a unit; a *reading* an entry in one order of the responses.
 
-    Arrays are by row of the ratings, by *reading* (a rater, a unit and an order of the responses),
-    or by *entry* (a rater and a unit). Raises InputError naming the row whose label or
-    probabilities lie outside the scale.
+    The label of an entry is that of its draws and orders (`_combined_labels`); if there is none and
+    the scale has two categories, the verdict at the threshold that was not tuned, as a tuned one
+    gives no category; and with several rows, or still no label, the most probable category.
+
+    Raises InputError naming the row whose label or probabilities lie outside the scale.
     """
     import pandas as pd
 
     ratings = _without_human_repeats(ratings)
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
-    # Raters are sorted by id, whatever their display names: code k is `rater_names[k]`.
+    # Raters are in the order of their ids, and named by their display names.
     id_of = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
     raters, _ = pd.factorize(ratings["rater_id"].map(id_of), sort=True)
     rater_names = sorted(id_of, key=id_of.__getitem__)
@@ -141,14 +144,13 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
     code = combined.code
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
-        # Without a label, the verdict gives the category. Tuned thresholds are for verdicts only.
         thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
         affirmative = scale.affirmative_codes[0]
         verdict = np.where(positive >= thresholds[rater_of_entry], affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
-    # With several rows, or still without a label, the most probable category is the label.
     is_repeated = np.bincount(entry, minlength=len(entries)) > 1
     code = np.where(is_complete & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
+    is_unscored = (code < 0) & np.isnan(positive)
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     methods, draws = _methods_and_draws(ratings)
     return Readings(
@@ -161,7 +163,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         positive=positive,
         probabilities=distribution,
         confidence=confidence,
-        reason=_missing_reasons(reasons, entry, (code < 0) & np.isnan(positive), combined),
+        reason=np.where(is_unscored, _unscored_reasons(reasons, entry, combined), ""),
         methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
         draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
     )
@@ -185,28 +187,12 @@ class _CombinedLabels(NamedTuple):
         return _group_mean(by_reading, self.entry_of_reading, len(self.code))
 
 
-def _missing_reasons(
-    reasons: npt.NDArray[np.object_], entry: Codes, is_unscored: Mask, combined: _CombinedLabels
-) -> npt.NDArray[np.object_]:
-    """Return `Readings.reason` (entries,): differing orders, tied draws, or the first rating's."""
-    first_reason = np.full(len(is_unscored), _NO_LABEL, dtype=object)
-    with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
-    first_reason[entry[with_reason]] = reasons[with_reason]
-    tied_entries = combined.entry_of_reading[combined.is_tied]
-    has_tie = np.bincount(tied_entries, minlength=len(is_unscored)) > 0
-    reason = np.where(is_unscored, first_reason, "")
-    reason[is_unscored & has_tie] = "draw_tie"
-    reason[is_unscored & combined.orders_differ] = "order_disagreement"
-    return reason
-
-
 def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
     """Return the combined labels of rows with these codes, entries and orders, (rows,) each."""
     import pandas as pd
 
     n_entries = int(entry.max(initial=-1)) + 1
-    if scale.is_number:
-        # The median over draws and orders, the lower one of two: an entry is its only reading.
+    if scale.is_number:  # the median over draws and orders, the lower one of two
         reading, entry_of_reading = entry, np.arange(n_entries)
         has_label = labels >= 0
         by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
@@ -226,6 +212,22 @@ def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -
     orders_differ = lowest != highest
     code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
     return _CombinedLabels(reading, entry_of_reading, is_tied, code, orders_differ)
+
+
+def _unscored_reasons(
+    reasons: npt.NDArray[np.object_], entry: Codes, combined: _CombinedLabels
+) -> npt.NDArray[np.object_]:
+    """Return why each entry would have no label (entries,): orders with different labels, a tie of
+    draws, or else the first of its rows' `reasons` (rows,); `entry` (rows,) is that of each row.
+    """
+    n_entries = len(combined.code)
+    entry_reasons = np.full(n_entries, _NO_LABEL, dtype=object)
+    with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
+    entry_reasons[entry[with_reason]] = reasons[with_reason]
+    tied_entries = combined.entry_of_reading[combined.is_tied]
+    entry_reasons[np.bincount(tied_entries, minlength=n_entries) > 0] = "draw_tie"
+    entry_reasons[combined.orders_differ] = "order_disagreement"
+    return entry_reasons
 
 
 def _without_human_repeats(ratings: DataFrame) -> DataFrame:

@@ -215,9 +215,8 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
 
 def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
     """Return a reason with the share of gross errors and its bound, perhaps above `allowed`."""
-    n_points = row["at"]  # beyond so many points an error is gross
-    fields = {"units": row["n_units"], "far": n_points, "points": case.points}
-    fields["share"] = row["estimate"]
+    fields: dict[str, object] = {"far": row["at"], "points": case.points}  # the points of an error
+    fields |= {"units": row["n_units"], "share": row["estimate"]}
     if allowed is not None:
         fields |= {"allowed": allowed, "high": share_apart(row["high"], allowed)}
         return because("too_many_gross_errors", "gross_errors", **fields)

@@ -316,10 +316,8 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
 def show_progress(study: Study) -> None:
     """Draw what is left of the labelling, by rubric and annotator, and the work of the graders."""
     require(study, "lead")
-    rubrics, raters = (
-        latest(study, progress.rubric_progress),
-        latest(study, progress.rater_progress),
-    )
+    rubrics = latest(study, progress.rubric_progress)
+    raters = latest(study, progress.rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
     outlook = latest(study, progress.forecast)

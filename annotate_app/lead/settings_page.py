@@ -313,11 +313,9 @@ def show_settings(study: Study) -> None:
 
 def _choose_part(label: str, titles: Mapping[str, str], key: str) -> str:
     """Draw the choice of a part of the page; return its key in `titles`, at first the first."""
-    first, title_of = next(iter(titles)), titles.__getitem__
-    chosen = st.pills(
-        label, list(titles), default=first, format_func=title_of, required=True, key=key
-    )
-    return chosen or first
+    names, title_of = list(titles), titles.__getitem__
+    chosen = st.pills(label, names, default=names[0], format_func=title_of, required=True, key=key)
+    return chosen or names[0]
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
