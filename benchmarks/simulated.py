@@ -109,7 +109,7 @@ def verdicts(study: Study, scale: Scale, *, is_random: bool = False) -> tuple[li
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if not _may_pass(labels.in_agreement):
         return nothing, selection.rule
-    copies = copies_among(labels.codes, labels.humans, labels.models)
+    copies = copies_among(labels.codes, labels.kinds)
     return _judged(replace(labels, copies=copies)), selection.rule
 
 

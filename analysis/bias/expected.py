@@ -75,8 +75,8 @@ if strata are small steps of a property such as length. Chosen by `benchmarks/bi
 _MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0
 _STEPS, _ANGLE_STEPS, _TOLERANCE, _NUDGE = 40, 30, 1e-6, 1e-5
 """Newton's method: largest numbers of steps, precision, increment for numerical derivatives."""
-_MAX_STEP_A, _MAX_STEP_B = 0.7, 0.5
-"""Newton's method: largest change of strictness and of sharpness in a step."""
+_MAX_STEP_A, _MAX_STEP_B, _LOG_STEP = 0.7, 0.5, 0.5
+"""Newton's method: largest change of strictness, sharpness, and log noise or spread in a step."""
 _MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
 """Bounds of log noise for each standard deviation of a property, and of log spread."""
 _SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
@@ -91,10 +91,10 @@ class StratumSums:
     """Sums over the units of every stratum, each (rows, strata).
 
     Over the units that the grader and a human labelled: their number `n`, the `grader`'s calls, the
-    mean human's calls (`person`), and the products of these (`both`). Over the units that two
-    humans labelled: their number `n2`, the mean human's calls (`person2`), and the products of two
-    humans' calls (`two2`). Over the units that three humans labelled: likewise, and the products of
-    three humans' calls (`three3`).
+    mean human's calls (`person`), and the products of these (`both`). The number at the end of the
+    others is that of humans who labelled a unit, at least: over these units, their number (`n2`,
+    `n3`), the mean human's calls (`person2`, `person3`), and the products of two humans' calls
+    (`two2`, `two3`) and of three humans' calls (`three3`).
     """
 
     n: Array
@@ -204,8 +204,8 @@ class Noise:
             det = kk * xx - kx**2
             step_k = _divide(xx * of_k - kx * of_x, det)
             step_g = _divide(kx * of_k - kk * of_x, det)
-            k = np.clip(k + np.clip(step_k, -0.5, 0.5), -_MAX_SPREAD, _MAX_SPREAD)
-            g = np.clip(g + np.clip(step_g, -0.5, 0.5), -_MAX_NOISE, _MAX_NOISE)
+            k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
+            g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
                 break
         return cls(fitted, np.exp(-g * x), _divide(g, unit))
@@ -245,7 +245,7 @@ def excess_calls(
         a, b, fits = curves.fitted()
     else:
         b, fits = np.ones(len(share)), np.ones(len(share), dtype=bool)
-        a = curves.strictness(b, np.zeros(len(share)))
+        a = curves.matching_mean(np.zeros(len(share)), b)
     is_constant = (mean < 1e-9) | (mean > 1.0 - 1e-9)
     fits |= is_constant
     if not (fits[0] or fits.mean() >= _MIN_FITTING):
@@ -323,24 +323,25 @@ class _Curves:
     def fitted(self) -> tuple[Array, Array, Mask]:
         """Return strictness and sharpness (rows,), and True where they match both moments (rows,).
 
-        The covariance rises with sharpness up to a maximum. A grader whose covariance is below 0 is
-        taken to guess, with sharpness 0; if it is above the maximum, the maximum is taken.
+        The covariance rises with sharpness up to a maximum.
+        1. Rows whose covariance is at most 0 are taken to guess: sharpness 0.
+        2. The data, row 0, are solved from a grid, and all other rows from the data's solution.
+        3. Rows still unsolved start at the data's maximum on the grid: a covariance above the row's
+           maximum gets the maximum, any other is solved from below.
         """
         a, b = np.full((2, len(self.mean)), np.nan)
         fits = np.ones(len(self.mean), dtype=bool)
         guesses = self.covariance <= 0.0
         start, b[guesses] = ndtri(self.mean[guesses]), 0.0
         start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
-        a[guesses] = self.of(np.flatnonzero(guesses)).strictness(b[guesses], start)
-        # The data, row 0, along a grid of sharpness.
+        a[guesses] = self.of(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
         data = self.of(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
-        grid_a = data.strictness(_SHARPNESS_GRID, np.zeros(len(_SHARPNESS_GRID)))
+        grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
         residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
         covariance[np.abs(residual) > _TOLERANCE] = np.nan
         crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
         if len(crossed) and not guesses[0]:
-            # The solution of the data is near those of the resamples.
             data_a, data_b = self.of(np.zeros(1, dtype=np.intp))._solve(
                 grid_a[crossed[:1]], _SHARPNESS_GRID[crossed[:1]]
             )
@@ -356,13 +357,13 @@ class _Curves:
         return a, b, fits
 
     def _fitted_from_maximum(self, a: Array, b: Array) -> tuple[Array, Array, Mask]:
-        """Return the result of `fitted` from the covariance's maximum, searched from `a`, `b`."""
+        """Return the result of step 3 of `fitted`, with the maximum searched from `a` and `b`."""
         a, b = self._maximum(a, b)
         fits = np.asarray(self.at(a, b).residuals()[1] >= 0.0)
         below = np.flatnonzero(fits)
         # From below, where the covariance rises fastest, no step leads beyond the maximum.
         half, curves = b[below] / 2.0, self.of(below)
-        solved_a, solved_b = curves._solve(curves.strictness(half, a[below]), half)
+        solved_a, solved_b = curves._solve(curves.matching_mean(a[below], half), half)
         is_solved = ~np.isnan(solved_b)
         solved = below[is_solved]
         a[solved], b[solved] = solved_a[is_solved], solved_b[is_solved]
@@ -384,9 +385,8 @@ class _Curves:
             a = a - np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
             b = b - np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
             # Where the covariance falls with sharpness, its maximum has been passed.
-            inside = (
-                (det > 0.0) & (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
-            )
+            is_in_range = (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
+            inside = (det > 0.0) & is_in_range
             converged = np.maximum(np.abs(step_a), np.abs(step_b)) <= _TOLERANCE
             done = inside & converged
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
@@ -398,8 +398,8 @@ class _Curves:
 
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return strictness and sharpness at which the covariance is at its maximum, with the
-        grader's mean matched, by Newton's method from `a` and `b`. The maximum is at the largest
-        sharpness if the covariance rises up to there, and at the start without convergence.
+        grader's mean matched, by Newton's method from `a` and `b`. The sharpness is the largest one
+        if the covariance rises up to there, and the start's without convergence.
         """
         start, best_b = b, b.copy()
         best_a, active, curves = a.copy(), np.arange(len(a)), self
@@ -414,7 +414,8 @@ class _Curves:
             jacobian = mean_by_a * det_by_b - mean_by_b * det_by_a
             step_a = _divide(det_by_b * residual - mean_by_b * det, jacobian)
             step_b = _divide(mean_by_a * det - det_by_a * residual, jacobian)
-            # At a maximum, unlike a minimum, the slope falls with sharpness.
+            # At a maximum, unlike a minimum, the slope falls with sharpness. Where it does not, go
+            # uphill by a fixed step: `det` has the sign of the covariance's slope.
             falls = jacobian < 0.0
             step_b = np.where(falls, step_b, -0.25 * np.sign(det))
             step_a = np.where(falls, step_a, _divide(residual - mean_by_b * step_b, mean_by_a))
@@ -430,11 +431,12 @@ class _Curves:
             if len(remaining) < len(active):
                 active, curves = active[remaining], curves.of(remaining)
                 a, b = a[remaining], b[remaining]
-        ended = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
-        best_a[ended] = self.of(ended).strictness(best_b[ended], best_a[ended])
+        # Only a row that converged has a new sharpness, and a strictness that matches its mean.
+        unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
+        best_a[unmatched] = self.of(unmatched).matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b
 
-    def strictness(self, b: Array, a: Array) -> Array:
+    def matching_mean(self, a: Array, b: Array) -> Array:
         """Return the strictness (rows,) that matches the mean at sharpness `b`, starting at `a`."""
         root, active, curves = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
@@ -837,6 +839,7 @@ class PeopleCalls:
             products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
             totals = self._sums(*products.values(), products["person"] * x)
             sums = {"n": self._n, **dict(zip(products, totals[:-1], strict=True))}
+            # Scores and noise depend on no calls of the grader, so that any array does for these.
             without_grader = StratumSums(grader=self._n, both=self._n, **sums)
             noise, scores = None, ScoreDistribution.constant(without_grader)
             if self.has_pairs:

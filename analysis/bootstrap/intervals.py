@@ -47,8 +47,8 @@ MIN_CLUSTERS = 5
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 """Shares of undefined resamples above which there is a warning, and no interval."""
 
-_NO_WIDTH = 1e-12
-"""Largest width that counts as none, because of rounding errors."""
+_ROUNDING = 1e-12
+"""Largest width, or variance, that counts as none, because of rounding errors."""
 _TAIL = (1.0 - LEVEL) / 2.0
 
 
@@ -157,11 +157,10 @@ def interval(
         code = "most_resamples_undefined"
     elif degenerate > WARN_DEGENERATE:
         code = "many_resamples_undefined"
-    # A mean over pairs of raters is undefined in parts of a resample: a part counts as one.
-    number = math.ceil(degenerate * len(replicates) - 1e-9)
-    remarks: statistics.Remarks = (
-        (statistics.Remark(code, (number, len(replicates))),) if degenerate else ()
-    )
+    # Resamples undefined for some pairs of raters count in part; rounded up but for float errors.
+    n_undefined = math.ceil(degenerate * len(replicates) - 1e-9)
+    remark = statistics.Remark(code, (n_undefined, len(replicates)))
+    remarks: statistics.Remarks = (remark,) if degenerate else ()
     if degenerate > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
     return Interval(estimate, *percentile_bounds(defined, expanded_tail(n_clusters)), remarks)
@@ -252,20 +251,21 @@ def widened(
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
     """
-    if kind == "place" or not interval.high - interval.low <= _NO_WIDTH:
+    if kind == "place" or not interval.high - interval.low <= _ROUNDING:
         return interval
     if kind is None or n_clusters < 1:
         remarks = (*interval.remarks, statistics.Remark("no_resample_differs"))
         return Interval.point(interval.estimate, remarks)
     estimate, share = interval.estimate, unseen(n_clusters)
-    reach = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
+    largest_change = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
     lowest, highest = {
         "share": (0.0, 1.0),
         "unit": (0.0, 1.0),
         "signed": (-1.0, 1.0),
-        "coefficient": (1.0 - reach, 1.0),
-        "difference": (estimate - reach, estimate + reach),
+        "coefficient": (1.0 - largest_change, 1.0),
+        "difference": (estimate - largest_change, estimate + largest_change),
     }[kind]
+    # Bounds stay within 0 or -1 and 1, but for an estimate beyond.
     floor = 0.0 if kind in ("share", "unit") else -1.0
     low, high = estimate - share * (estimate - lowest), estimate + share * (highest - estimate)
     low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
@@ -273,15 +273,14 @@ def widened(
     return replace(interval, low=low, high=high, remarks=remarks)
 
 
-_NO_VARIANCE = 1e-12
-"""Largest variance that counts as none, because of rounding errors."""
 _MIN_FREEDOM = 2.0
 """Fewest degrees of freedom of Student's quantile."""
 _MANY_CARRIERS = 30.0
 """Number of clusters with the rarer outcome from which the score bound is not computed: it differs
 from Wilson's by at most a twenty-fifth of the interval."""
-_PATH = np.geomspace(0.02, 60.0, 32)
-"""Tilts of the sample at which nulls are tested, in standard errors to the first order."""
+_TILTS = np.geomspace(0.02, 60.0, 32)
+"""Tilts at which nulls are tested: a cluster's weight is multiplied by exp(tilt x influence), where
+a tilt of 1 moves the estimate by about one standard error."""
 
 
 def share_interval(
@@ -294,9 +293,9 @@ def share_interval(
     if math.isnan(interval.low) or n_clusters < 2:
         return interval
     variance = float(replicates[~np.isnan(replicates)].var()) * n_clusters / (n_clusters - 1)
-    if variance < _NO_VARIANCE:
+    if variance < _ROUNDING:
         return interval
-    low, high = bounds(interval.estimate, variance, n_units, n_clusters, reach=reach)
+    low, high = bounds_from_variance(interval.estimate, variance, n_units, n_clusters, reach=reach)
     return replace(interval, low=min(low, interval.estimate), high=max(high, interval.estimate))
 
 
@@ -314,7 +313,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
     share = float(part.sum()) / total
     squares = float(((part - share * whole) ** 2).sum()) / total**2
     variance = squares * clusters / max(clusters - 1, 1)
-    return share, *bounds(share, variance, total, clusters, alpha)
+    return share, *bounds_from_variance(share, variance, total, clusters, alpha)
 
 
 class Reach(NamedTuple):
@@ -328,7 +327,7 @@ class Reach(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def bounds(
+def bounds_from_variance(
     share: float,
     variance: float,
     n_units: float,
@@ -340,7 +339,7 @@ def bounds(
     of the share between samples of clusters. A corrected share that was clipped to 0 or 1 still
     varies: it is taken to lie one unit inside.
     """
-    if variance < _NO_VARIANCE:
+    if variance < _ROUNDING:
         different = unseen(n_clusters, alpha)
         return share - different * share, share + different * (1.0 - share)
     inner_share = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
@@ -350,7 +349,7 @@ def bounds(
         return max(low, share - reach.below), min(high, share + reach.above)
     cases, times = two_kinds_of_clusters(inner_share, variance, n_clusters)
     sizes = np.ones(len(cases))
-    n_carriers = carriers(cases, sizes, times)
+    n_carriers = effective_carriers(cases, sizes, times)
     low, high = wilson(inner_share, size, alpha, n_carriers)
     if n_carriers >= _MANY_CARRIERS:
         return low, high
@@ -412,32 +411,35 @@ def ratio_bounds(
     of samples.
 
     `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
-    is the number of clusters of each kind. Half a cluster is added that consists of cases or has
-    none. The weights are tilted by the influence at the estimate in both directions, and the bounds
-    are the first nulls that the data contradict.
+    is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981).
+    Half a cluster is added that consists of cases or has none: the *support* of a null is each kind
+    of cluster as it is, without cases, and with cases only (3 x kinds).
     """
     clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)
-    share, mean = float(times @ numerator) / total, total / clusters
-    part, whole = np.concatenate([numerator, 0.0 * sizes - less, sizes - less]), np.tile(sizes, 3)
+    share, mean_size = float(times @ numerator) / total, total / clusters
+    part = np.concatenate([numerator, 0.0 * sizes - less, sizes - less])  # (support,)
+    whole = np.tile(sizes, 3)
     base = np.concatenate([times, np.tile(times / clusters * PSEUDO / 2.0, 2)])
-    influence = (part - share * whole) / mean
+    influence = (part - share * whole) / mean_size
     error = math.sqrt(float(base @ influence**2) / float(base.sum()) / clusters)
-    direction = np.array([-1.0, 1.0])[:, None, None]
-    tilt = direction * (_PATH[:, None] / (error * clusters)) * influence
-    weights = base * np.exp(tilt - tilt.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    direction = np.array([-1.0, 1.0])[:, None, None]  # down for the lower bound, up for the upper
+    exponents = direction * (_TILTS[:, None] / (error * clusters)) * influence
+    weights = base * np.exp(exponents - exponents.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)  # (2, tilts, support)
     size = weights @ whole
-    value = (weights @ part) / size
+    value = (weights @ part) / size  # (2, tilts)
     influence = (part - value[..., None] * whole) / size[..., None]
-    sign, effective_clusters = -direction[..., 0], total**2 / float(times @ sizes**2)
+    effective_clusters = total**2 / float(times @ sizes**2)
     stretch = np.array(math.sqrt(clusters / (clusters - 1.0)))
-    sample = Sample(sign * share, clusters, effective_clusters, stretch)
-    ends = first_contradicted(weights, sign * value, -direction * influence, sample, alpha)
+    # `first_contradicted` takes values that fall: for the upper bound, all signs are reversed.
+    sign = -direction
+    sample = Sample(sign[..., 0] * share, clusters, effective_clusters, stretch)
+    ends = first_contradicted(weights, sign[..., 0] * value, sign * influence, sample, alpha)
     return float(ends[0]), -float(ends[1])
 
 
-def carriers(cases: Array, sizes: Array, times: Array) -> float:
+def effective_carriers(cases: Array, sizes: Array, times: Array) -> float:
     """Return the effective number of clusters with the rarer outcome; 0 if there is only one
     outcome. `cases` and `sizes` are by kind of cluster (kinds,), `times` (kinds,) their numbers.
     """
@@ -463,4 +465,4 @@ def powered_reach(
     unlabelled_reach = float(ndtri(1.0 - ALPHA)) * unlabelled
     below = math.hypot(labelled_part - low, unlabelled_reach)
     above = math.hypot(high - labelled_part, unlabelled_reach)
-    return Reach(below, above, carriers(cases, sizes, times))
+    return Reach(below, above, effective_carriers(cases, sizes, times))

@@ -445,9 +445,8 @@ class PatternResamples(Resamples):
     def left_out(self, clusters: Codes) -> PatternResamples:
         """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
         is_present = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
-        cells, members = (
-            table[np.flatnonzero(table @ is_present > 0)] for table in (self._cells, self._members)
-        )
+        cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
+        members = self._members[np.flatnonzero(self._members @ is_present > 0)]
         data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), jackknife=True)
         return PatternResamples(cells, members, data)
 

@@ -349,10 +349,9 @@ class _PermutationRows:
         if self.times.max() > 1 and self.times.sum() > _MANY_UNITS:
             yield from self._sums_of_tables(draws, rng)
             return
-        features, part, block = (
-            np.repeat(values, self.times, axis=0)
-            for values in (self.features, self.part, self.block)
-        )
+        features = np.repeat(self.features, self.times, axis=0)
+        part = np.repeat(self.part, self.times, axis=0)
+        block = np.repeat(self.block, self.times, axis=0)
         order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
         part = part[order]
         by_part = np.argsort(part, kind="stable")

@@ -134,28 +134,22 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     probabilities[~is_usable] = np.nan
 
     entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
+    rater_of_entry, unit_of_entry = np.divmod(entries, len(unit_names))
     combined = _combined_labels(labels, entry, orders, scale)
-    code = combined.code
-
-    def mean(values: Array) -> Array:
-        # Over draws within an order, then over orders, so that both orders have the same weight.
-        by_reading = _group_mean(values, combined.reading, len(combined.entry_of_reading))
-        return _group_mean(by_reading, combined.entry_of_reading, len(entries))
-
-    positive, distribution = mean(positive[:, None])[:, 0], mean(probabilities)
-    is_repeated = np.bincount(entry, minlength=len(entries)) > 1
-    untuned = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
-    threshold = untuned[entries // len(unit_names)]
+    positive = combined.mean(positive[:, None])[:, 0]
+    distribution = combined.mean(probabilities)
     # Confidence is the probability of the likeliest category, or else of the likelier verdict.
     is_complete = ~np.isnan(distribution.sum(axis=1))
     shares = np.where(is_complete[:, None], distribution, 0.0)
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
+    code = combined.code
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
+        thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
         affirmative = scale.affirmative_codes[0]
-        verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
+        verdict = np.where(positive >= thresholds[rater_of_entry], affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
+    is_repeated = np.bincount(entry, minlength=len(entries)) > 1
     code = np.where(is_complete & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
-
     is_unscored = (code < 0) & np.isnan(positive)
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     methods, draws = _methods_and_draws(ratings)
@@ -163,8 +157,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names),
         kinds=tuple(kinds[rater] for rater in rater_names),
-        unit=entries % len(unit_names),
-        rater=entries // len(unit_names),
+        unit=unit_of_entry,
+        rater=rater_of_entry,
         code=code.astype(code_type(len(scale.categories))),
         positive=positive,
         probabilities=distribution,
@@ -187,6 +181,11 @@ class _CombinedLabels(NamedTuple):
     code: Codes
     orders_differ: Mask
 
+    def mean(self, values: Array) -> Array:
+        """Return the mean (entries, k) of values (rows, k), of both orders with equal weight."""
+        by_reading = _group_mean(values, self.reading, len(self.entry_of_reading))
+        return _group_mean(by_reading, self.entry_of_reading, len(self.code))
+
 
 def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
     """Return the combined labels of rows with these codes, entries and orders, (rows,) each."""
@@ -194,7 +193,8 @@ def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -
 
     n_entries = int(entry.max(initial=-1)) + 1
     if scale.is_number:  # the median over draws and orders, the lower one of two
-        reading, entry_of_reading, has_label = entry, np.arange(n_entries), labels >= 0
+        reading, entry_of_reading = entry, np.arange(n_entries)
+        has_label = labels >= 0
         by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
         medians = by_entry.quantile(interpolation="lower")
         label, is_tied = np.full(n_entries, -1), np.zeros(n_entries, dtype=bool)
@@ -304,9 +304,6 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     means = np.empty((n_groups, values.shape[1]))
     for column, column_values in enumerate(values.T):
         defined = ~np.isnan(column_values)
-        if not defined.any():
-            means[:, column] = np.nan
-            continue
         count = np.bincount(group[defined], minlength=n_groups).astype(float)
         total = np.bincount(group[defined], weights=column_values[defined], minlength=n_groups)
         means[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
@@ -354,8 +351,6 @@ def encode(
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[rater] for rater in order)
     kinds = tuple(readings.kinds[rater] for rater in order)
-    humans = [rater for rater, kind in enumerate(kinds) if kind == "human"]
-    graders = [rater for rater, kind in enumerate(kinds) if kind == "model"]
     return matrix.LabelMatrix(
         scale=scale,
         raters=raters,
@@ -376,7 +371,7 @@ def encode(
         slices=facts.slices(slices),
         methods=tuple(readings.methods[rater] for rater in order),
         draws=tuple(readings.draws[rater] for rater in order),
-        copies=matrix.copies_among(codes, humans, graders),
+        copies=matrix.copies_among(codes, kinds),
         weight=facts.weights(clusters),
         distributions=distributions,
         withheld=_withheld_mask(readings, order, scale),
@@ -478,6 +473,7 @@ def pair_verdicts(labels: matrix.LabelMatrix) -> matrix.LabelMatrix:
 
 def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     """Return the row numbers of side a and of side b, for every pair and subject with both."""
+    # One number for each pair and subject, where -1 (no subject) counts as a subject.
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     has_side = (labels.side >= 0) & (labels.pair >= 0)
     first, second = (np.flatnonzero(has_side & (labels.side == side)) for side in (0, 1))
@@ -689,6 +685,7 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     first, pattern_of_row = matrix.distinct_bytes(rows)
     patterns = rows[first]
     cells = block_diag([part.cells for part in parts], format="coo")
+    # Without clusters, each part has one row of cells, and all are added up.
     names, cluster_of_row = None, np.zeros(len(parts), dtype=np.intp)
     if parts[0].clusters is not None:
         all_names = pa.chunked_array([part.clusters for part in parts])
@@ -697,8 +694,9 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     shape = (1 if names is None else len(names), len(patterns))
     positions = cluster_of_row[cells.row], pattern_of_row[cells.col]
     cells = csr_array((cells.data, positions), shape=shape)  # adds up equal positions
-    reasons = [sum(sums, Counter[str]()) for sums in zip(*(p.reasons for p in parts), strict=True)]
-    return Reduced(parts[0].raters, patterns, names, cells, tuple(reasons))
+    by_rater = zip(*(part.reasons for part in parts), strict=True)
+    reasons = tuple(sum(counts, Counter[str]()) for counts in by_rater)
+    return Reduced(parts[0].raters, patterns, names, cells, reasons)
 
 
 @dataclass(frozen=True)
@@ -726,8 +724,6 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
     n, r = len(reduced.patterns), len(reduced.raters)
     names, kinds = tuple(reduced.raters), tuple(reduced.raters.values())
     codes, assigned, by_probability = np.split(reduced.patterns, 3, axis=1)
-    humans = [rater for rater in range(r) if kinds[rater] == "human"]
-    models = [rater for rater in range(r) if kinds[rater] == "model"]
     no_probabilities: Array = np.broadcast_to(np.nan, (n, r))
     no_codes = np.full(n, -1, dtype=np.intp)
     return PatternMatrix(
@@ -749,7 +745,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         side=no_codes,
         methods=("",) * r,
         draws=(0,) * r,
-        copies=matrix.copies_among(codes, humans, models, reduced.times),
+        copies=matrix.copies_among(codes, kinds, reduced.times),
         by_probability=np.ascontiguousarray(by_probability),
     )
 

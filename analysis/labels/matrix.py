@@ -259,18 +259,20 @@ class Copy:
 
 
 def copies_among(
-    codes: Labels, people: Sequence[int], graders: Sequence[int], times: Frequency | None = None
+    codes: Labels, kinds: Sequence[str], times: Frequency | None = None
 ) -> tuple[Copy, ...]:
     """Return the graders that repeat a human's labels, and identical graders or humans. `codes`
     (units, raters) are -1 if missing; `times` (units,) is the frequency of each unit, 1 by default.
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
-    >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
+    >>> copies_among(np.column_stack([ann, ben, ben]), kinds=["human", "human", "model"])
     (Copy(rater=2, duplicate_of=1, share=1.0),)
     """
     from scipy.sparse import csr_array
 
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
+    people = [column for column, kind in enumerate(kinds) if kind == "human"]
+    graders = [column for column, kind in enumerate(kinds) if kind == "model"]
     copies = []
     for grader, person in product(graders, people):
         share = _share_equal(codes, times, grader, person, MIN_UNITS)

@@ -110,15 +110,15 @@ def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
         found = intervals.widened(intervals.Interval(estimate, estimate, estimate), 60, kind, apart)
         return found.low, found.high
 
-    assert intervals.bounds(0.5, "share") == pytest.approx((0.5 - 0.5 * share, 0.5 + 0.5 * share))
-    assert intervals.bounds(1.0, "signed") == pytest.approx((1 - 2 * share, 1.0))
-    assert intervals.bounds(0.0, "signed") == pytest.approx((-share, share))
+    assert bounds(0.5, "share") == pytest.approx((0.5 - 0.5 * share, 0.5 + 0.5 * share))
+    assert bounds(1.0, "signed") == pytest.approx((1 - 2 * share, 1.0))
+    assert bounds(0.0, "signed") == pytest.approx((-share, share))
     # Kappa 1 with chance agreement .5, and a difference of two such.
-    assert intervals.bounds(1.0, "coefficient", 0.5) == pytest.approx((1 - share / 0.5, 1.0))
-    assert intervals.bounds(0.0, "difference", 0.5) == pytest.approx((-share / 0.5, share / 0.5))
+    assert bounds(1.0, "coefficient", 0.5) == pytest.approx((1 - share / 0.5, 1.0))
+    assert bounds(0.0, "difference", 0.5) == pytest.approx((-share / 0.5, share / 0.5))
     # Nobody knows how far: all that is sure is the range.
-    assert intervals.bounds(1.0, "coefficient", 0.0) == (-1.0, 1.0)
-    assert intervals.bounds(-1.0, "difference", 0.5) == pytest.approx((-1.0, -1 + share / 0.5))
+    assert bounds(1.0, "coefficient", 0.0) == (-1.0, 1.0)
+    assert bounds(-1.0, "difference", 0.5) == pytest.approx((-1.0, -1 + share / 0.5))
 
 
 def test_only_an_interval_without_width_is_widened():
@@ -204,9 +204,9 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
 def test_clusters_that_carry_the_rarer_outcome():
     """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
     cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
-    assert intervals.carriers(cases, sizes, ones) == pytest.approx(64 / 22)
-    assert intervals.carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
-    assert intervals.carriers(0 * cases, sizes, ones) == 0.0
+    assert intervals.effective_carriers(cases, sizes, ones) == pytest.approx(64 / 22)
+    assert intervals.effective_carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
+    assert intervals.effective_carriers(0 * cases, sizes, ones) == 0.0
 
 
 @pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])
@@ -257,7 +257,8 @@ def test_degenerate_shares():
     assert found.low == 0.0
     assert 0.02 < found.high < 0.2
     for share in (1e-9, 1 - 1e-9):  # finite at the very ends
-        assert all(0.0 <= each <= 1.0 for each in intervals.bounds(share, 0.01, 1e12, 20))
+        low, high = intervals.bounds_from_variance(share, 0.01, 1e12, 20)
+        assert 0.0 <= low <= high <= 1.0
 
 
 def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
@@ -271,11 +272,10 @@ def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
     more = intervals.powered_reach(cases, 0.0 * cases, sizes, ones, 0.02)
     assert more.above == pytest.approx(math.hypot(alone.above, 1.959964 * 0.02))
     # A grader that sees nearly all of the cases leaves less to be unsure of.
-    seen = intervals.powered_reach(
-        cases, 0.8 * rng.binomial(cases.astype(int), 0.9), sizes, ones, 0.0
-    )
+    graded = 0.8 * rng.binomial(cases.astype(int), 0.9)
+    seen = intervals.powered_reach(cases, graded, sizes, ones, 0.0)
     assert seen.above < alone.above
-    assert seen.carriers == alone.carriers == intervals.carriers(cases, sizes, ones)
+    assert seen.carriers == alone.carriers == intervals.effective_carriers(cases, sizes, ones)
 
 
 PAIRS, OTHERS = 60, 80
