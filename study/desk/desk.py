@@ -417,8 +417,7 @@ class Sheet:
 
 PAGE = 30
 """Number of answers on a page of the list of earlier answers."""
-_EXCERPT_CHARACTERS = 60
-"""Of each text of an item."""
+_EXCERPT_CHARACTERS, _OF_EACH_TEXT = 160, 60
 
 
 @dataclass(frozen=True)
@@ -442,7 +441,8 @@ class EarlierPage:
 
 def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts, in the order in which they are read."""
-    return " · ".join(block.text[:_EXCERPT_CHARACTERS] for block in people.blocks)
+    texts = [block.text[:_OF_EACH_TEXT] for block in people.blocks]
+    return " · ".join(texts)[:_EXCERPT_CHARACTERS]
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]
