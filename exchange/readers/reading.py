@@ -56,9 +56,10 @@ ITEM_READERS = {name: partial(_items, name) for name in _ORDER}
 def read_export(
     path: str | Path, form: str | None = None, *, several: bool = False, sheet: str = ""
 ) -> Export:
-    """Read a file in the format named, else in the one that its content suggests; a file that no
-    reader recognises is a table. With `several` an answer may be a list of labels; `sheet` names
-    one of a workbook. Raises InputError where it cannot be read, or is not of that format.
+    """Read a file in the format named (whatever its case and hyphens), else in the one that its
+    content suggests; a file that no reader recognises is a table. With `several` an answer may be a
+    list of labels; `sheet` names one of a workbook. Raises InputError where it cannot be read, or
+    is not of that format.
     """
     source = Source(Path(path), several=several, sheet=sheet)
     plain = form.casefold().replace("_", "").replace("-", "") if form else ""
@@ -104,7 +105,7 @@ def read_items(
     if sheet:
         _check_sheet(source, format_of(source))
     for name, items in ITEM_READERS.items():
-        may_be_votes = compared and name in ("pair-votes", "hugging-face")
+        may_be_votes = compared and name in ("pair-votes", "hugging-face")  # a row is then a vote
         try:
             table = (annotation_tools.pairs(source) if may_be_votes else None) or items(source)
         except RecursionError:
@@ -116,8 +117,8 @@ def read_items(
 
 def _labels_of_judges(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
     """Return the labels by models, or by raters of an unknown kind, in a file of items: for each
-    judge by unit. A judge is called after its rubric, else by its id; by both where two judges have
-    one rubric.
+    judge by unit. A judge is called after its rubric, else by its id; further ones of a rubric by
+    both.
     """
     if name not in READERS or not items.units:
         return {}

@@ -265,7 +265,7 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """Return the accepted answers in the pair's own order of sides; none if all are."""
+        """Return the accepted answers in the pair's own order of sides; () if every one is."""
         unit = self.units.get(key[0])
         return unit.expected.get(key[1], ()) if unit else ()
 
@@ -502,9 +502,9 @@ _RANDOM_ID = "t"
 
 
 def blinded(task_id: str, key: bytes) -> str:
-    """Return the id under which a task is sent to the page, from its id in the store. Before 0.3.0
-    ids were a digest of seed, rater and unit, which anyone who guesses these can check. They are no
-    longer sent, except for an open task: a page holds its draft under it.
+    """Return the id under which a task is sent to the page, from its id in the store: the same, but
+    a hash with the study's `key` of an id from before 0.3.0, which was a digest of seed, rater and
+    unit that anyone who guesses these could check.
     """
     if task_id.startswith(_RANDOM_ID):
         return task_id
@@ -729,22 +729,19 @@ class NextTasks:
 
     def progress(self) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given)."""
-        n_answered = n_first_answers = n_repeats = n_checks_done = 0
+        n_answered = n_first_given = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
             is_labelled = claim.state == "labelled"
             if claim.is_check:
                 n_checks_done += is_labelled
                 continue
             n_answered += is_labelled
-            n_first_answers += is_labelled and claim.draw == 0
+            n_first_given += is_labelled and claim.draw == 0
             n_repeats += claim.state != "released" and claim.draw > 0
-        n_first_answers += sum(
-            claim.draw == 0 and not claim.is_check for claim in self.valid_claims
-        )
-        if self.design.settings.units_per_rater:
-            n_first_answers += sum(map(len, self._screens()))
-        else:
-            n_first_answers += len(self.free_questions)
+        n_first_open = sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
+        is_limited = self.design.settings.units_per_rater
+        n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
+        n_first_answers = n_first_given + n_first_open + n_free
         total = n_first_answers + max(n_repeats, self.design.planned_repeats(n_first_answers))
         n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
         if n_answered < total:
@@ -808,7 +805,8 @@ class NextTasks:
         answers = [claim for claim in answered(self.tasks) if not claim.is_check]
         n_first = sum(claim.draw == 0 for claim in answers)
         n_repeats = len(answers) - n_first
-        # One repeat comes at a random place in every stretch; after the last question all come.
+        # One repeat comes at a random place in each stretch (10 answers if the share is .1); after
+        # the last question all come.
         stretch = round(1 / design.settings.repeat_share)
         place = seeded_number(design.key, stretch, "repeat", self.rater_id, str(n_repeats))
         delay = place if self._next_screen else 0

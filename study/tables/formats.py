@@ -94,7 +94,7 @@ def check_arrow(table: pa.Table, name: str) -> None:
 
 
 def check_part(size: int, rows: int, most: int, name: str) -> None:
-    """Raise InputError where these rows, for each `most` of them, hold more than `MOST_DECODED`."""
+    """Raise InputError where rows of this `size` hold over `MOST_DECODED` per `most` rows begun."""
     if size > MOST_DECODED * max(1, -(-rows // most)):
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {most:,} rows once it is "
@@ -361,7 +361,8 @@ def _looks_like(header: str, cells: list[str]) -> bool | None:
         return has_same_shape
     if all(map(_NUMBER.fullmatch, filled)):
         return has_same_shape or bool(_NUMBER.fullmatch(header))
-    return False if 2 * len({*filled}) <= len(filled) else None
+    has_categories = 2 * len({*filled}) <= len(filled)  # of which the header is none
+    return False if has_categories else None
 
 
 def _check_header(header: list[str], name: str) -> None:
