@@ -53,24 +53,24 @@ def tables(items: int = 72) -> tuple[pd.DataFrame, pd.DataFrame]:
         for rater, keep in zip((*PEOPLE, *GRADERS), (0.9, 0.85, 0.8, 0.9, 0.5), strict=True):
             noise, is_missing = rng.integers(0, q, items), rng.random(items) < 0.05
             code = np.where(rng.random(items) < keep, truth, noise)
-            own = units[["unit_id"]].assign(
+            rows = units[["unit_id"]].assign(
                 rubric=scale.name,
                 rater_id=rater,
                 rater_kind="model" if rater in GRADERS else "human",
             )
             words = np.array([*scale.categories, ""])
-            own["label"] = words[np.where(is_missing, q, code)]
-            own["order"] = ["ab", "ba"][rater == "ben"] if scale.unit == "comparison" else ""
+            rows["label"] = words[np.where(is_missing, q, code)]
+            rows["order"] = ["ab", "ba"][rater == "ben"] if scale.unit == "comparison" else ""
             if rater == "sure" and scale.affirmative:
-                is_yes = own["label"].isin(scale.affirmative)
+                is_yes = rows["label"].isin(scale.affirmative)
                 stated = np.clip(np.where(is_yes, 0.7, 0.3) + rng.normal(0, 0.2, items), 0, 1)
-                own["p_positive"] = stated.round(3)
+                rows["p_positive"] = stated.round(3)
             if rater in PEOPLE:
-                own["seconds"] = rng.integers(5, 90, items).astype(float)
-                own = own[own["label"] != ""]
+                rows["seconds"] = rng.integers(5, 90, items).astype(float)
+                rows = rows[rows["label"] != ""]
             else:
-                own["unscored_reason"] = np.where(own["label"] == "", "refused", "")
-            parts.append(own)
+                rows["unscored_reason"] = np.where(rows["label"] == "", "refused", "")
+            parts.append(rows)
     ratings = pd.concat(parts, ignore_index=True)
     return ratings, units.drop(columns="n")
 
@@ -80,7 +80,7 @@ def analysed_study() -> Analysis:
     ratings, units = tables()
     usage = pd.DataFrame(
         {"rubric": "kind", "rater_id": [*GRADERS], "attempts": [72, 80],
-         "usd": [0.5, np.nan], "models": [json.dumps({"m": 72}), "{}"]}
+         "cost_usd": [0.5, np.nan], "models": [json.dumps({"m": 72}), "{}"]}
     )  # fmt: skip
     raters = pd.DataFrame({"rater_id": [*PEOPLE], "party": ["left", "left", "right"]})
     facts = StudyFacts(

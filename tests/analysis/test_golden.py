@@ -35,7 +35,7 @@ def summed(analysis: Analysis) -> pd.DataFrame:
 def sentences(analysis: Analysis, folder: Path) -> list[str]:
     """Every different line of the report, with # for numbers and RUBRIC for a rubric's name."""
     titles = {scale.name: scale.name.title() for scale in SCALES}
-    write_report(analysis, ReportContext(name="A study", rubric_titles=titles), folder)
+    write_report(analysis, ReportContext("A study", synthetic=True, rubric_titles=titles), folder)
     names = "|".join(sorted(titles, key=len, reverse=True))
     text = re.sub(rf"(?i)\b(?:{names})\b", "RUBRIC", (folder / "report.md").read_text("utf-8"))
     return list(dict.fromkeys(re.sub(r"[+-]?\d[\d.,]*", "#", text).splitlines()))
