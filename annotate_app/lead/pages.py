@@ -26,6 +26,7 @@ from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
 from evenhand.annotate_app.lead import adjudication_page, new_study_page, raters_page, settings_page
 from evenhand.annotate_app.lead.parts import (
+    WORDS,
     LiveFigures,
     PageLink,
     current_figures,
@@ -143,9 +144,9 @@ def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
     if not outlook.wanted or math.isnan(outlook.hours):
         return Tile("Time left", PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
-        return Tile("Time left", PageLink("Progress", written("cockpit.nobody")))
+        return Tile("Time left", PageLink("Progress", WORDS["tiles"]["nobody"]))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
-    end = "Optional: the verdicts hold." if is_optional else end
+    end = written("cockpit.optional") if is_optional else end
     return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
 
 
@@ -168,7 +169,7 @@ def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
     number, note = DASH, written("cockpit.not_yet")
     if figures is not None:
         names = annotators_to_review(study, figures)
-        number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
+        number = WORDS["tiles"]["flagged" if names else "nobody"].format(count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return Tile("Annotators to review", PageLink("Annotators", number), note)
 
@@ -182,7 +183,7 @@ def annotators_to_review(study: Study, figures: LiveFigures) -> list[str]:
 
 def _backup_tile(study: Study) -> Tile:
     hours = hours_since_backup(study.store)
-    age, note = written("cockpit.unsafe"), ""
+    age, note = WORDS["tiles"]["never"], ""
     if hours is not None:
         age, note = written("cockpit.backup", hours=hours), written("doctor.backup", hours=hours)
     return Tile("Last backup", PageLink("Log", age), note)
@@ -271,7 +272,7 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
     if latest(study, progress.rater_progress).empty:
         links["invites"] = PageLink("Sessions", written("lead.invite_first"))
     if hours_since_backup(study.store) is None:
-        links["backup"] = PageLink("Log", "No backup yet: run evenhand backup on the server")
+        links["backup"] = PageLink("Log", written("lead.to_do_backup"))
     if oversight(study.store).paused:
         links["paused"] = PageLink("Sessions", written("lead.paused"))
     return links
@@ -455,11 +456,12 @@ def agreement_sentences(main: pd.DataFrame, graders: Collection[str]) -> list[st
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
         alike = kappas[(kappas["rubric"] == row["rubric"]) & kappas["rater_b"].isin(graders)]
         alike = alike[alike["statistic"] == row["statistic"]]
-        listed = zip(alike["who"], alike["estimate"], strict=True)
-        graders_too = ", ".join(f"{who} {kappa:.2f}" for who, kappa in listed)
-        facts = {str(name): value for name, value in row.items()}
-        sentence = written("lead.agreement", **facts)
-        sentences.append(f"{sentence} Graders: {graders_too}." if graders_too else sentence)
+        figures = zip(alike["who"], alike["estimate"], strict=True)
+        kappas_of_graders = ", ".join(f"{who} {kappa:.2f}" for who, kappa in figures)
+        sentence = written("lead.agreement", **{str(name): row[name] for name in row})
+        if kappas_of_graders:
+            sentence += f" {written('lead.graders_agree', graders=kappas_of_graders)}"
+        sentences.append(sentence)
     return sentences
 
 

@@ -440,10 +440,11 @@ def _disable_account(study: Study, who: access.Visitor, *, name: str | None) -> 
 
 # ---- export: the report and the study's tables --------------------------------------------------
 
+_FINAL_BOOK, _UNITS = "final-labels.xlsx", "ratings.units.csv"
 _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "final-labels.csv": exporting.exported_final,
     "ratings.csv": exporting.exported_ratings,
-    "ratings.units.csv": exporting.exported_units,
+    _UNITS: exporting.exported_units,
     "remarks.csv": exporting.exported_remarks,
     "answers.csv": exporting.exported_answers,
     "raters.csv": progress.rater_progress,
@@ -452,7 +453,6 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "background.csv": raters_table,
     "decisions.csv": exporting.exported_decisions,
 }
-_FINAL_BOOK = "final-labels.xlsx"
 _ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name
 _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
@@ -475,8 +475,7 @@ def show_export(study: Study) -> None:
     }
     makers[_FINAL_BOOK] = partial(parts.counted, study, exporting.final_book)
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
-    read_with = "ratings.units.csv", attacked
-    makers[sidecar] = lambda: exporting.sidecar_text(study, *read_with).encode()
+    makers[sidecar] = lambda: exporting.sidecar_text(study, _UNITS, attacked).encode()
     with st.container(key="files-tables"):
         for name in (name for name in parts.WORDS["contents"] if name in makers):
             _offer_file(study, who, name, makers[name])

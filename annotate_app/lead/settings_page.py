@@ -189,8 +189,8 @@ def explained(text: str, place: str) -> str:
     backticks as code; empty if it only repeats the setting's title.
     """
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
-    said, title = re.split(": `| `", plain_text)[0].casefold(), titled(place).casefold()
-    if title in (said, re.sub(r"^(\w+)s\b", r"\1", said)):  # "shows ..." for "Show ..."
+    beginning, title = re.split(": `| `", plain_text)[0].casefold(), titled(place).casefold()
+    if title in (beginning, re.sub(r"^(\w+)s\b", r"\1", beginning)):  # "shows", title "Show"
         return ""
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
     return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
@@ -598,8 +598,9 @@ def _rubrics_of_one_unit(
     first = units.index(next(answered, units[0]))
     if len(units) == 1:
         return by_unit[units[0]]
-    label, title_of = "The item is for", titles.__getitem__
-    unit = st.radio(label, units, first, format_func=title_of, key=key("unit"), horizontal=True)
+    unit = st.radio(
+        "The item is for", units, first, titles.__getitem__, key("unit"), horizontal=True
+    )
     return by_unit[unit]
 
 

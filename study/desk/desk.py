@@ -441,8 +441,7 @@ class EarlierPage:
 
 def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts, in the order in which they are read."""
-    texts = [block.text[:_OF_EACH_TEXT] for block in people.blocks]
-    return " · ".join(texts)[:_EXCERPT_CHARACTERS]
+    return " · ".join(block.text[:_OF_EACH_TEXT] for block in people.blocks)[:_EXCERPT_CHARACTERS]
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]

@@ -361,8 +361,7 @@ def _looks_like(header: str, cells: list[str]) -> bool | None:
         return has_same_shape
     if all(map(_NUMBER.fullmatch, filled)):
         return has_same_shape or bool(_NUMBER.fullmatch(header))
-    has_categories = 2 * len({*filled}) <= len(filled)  # of which the header is none
-    return False if has_categories else None
+    return False if 2 * len({*filled}) <= len(filled) else None  # few: categories, unlike a header
 
 
 def _check_header(header: list[str], name: str) -> None:

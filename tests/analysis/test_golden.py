@@ -16,13 +16,8 @@ from evenhand.analysis.report import ReportContext, write_report
 from harness.every_kind import SCALES, analysed_study
 
 pytestmark = pytest.mark.journey
-
 GOLDEN = Path(__file__).with_name("golden")
-
-
-@pytest.fixture(scope="module")
-def analysis() -> Analysis:
-    return analysed_study()
+analysis = pytest.fixture(scope="module")(analysed_study)
 
 
 def summed(analysis: Analysis) -> pd.DataFrame:

@@ -4,16 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.injection import (
-    EFFECT,
-    FLIPS,
-    OUTCOMES,
-    RETEST,
-    UNSCORED,
-    add_injection_rows,
-    audits,
-)
+from evenhand.analysis import Scale, StudyFacts, analyse, injection
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
@@ -44,12 +35,14 @@ def table_of(**answers):
 
 def rows_from(table, units=None):
     rows, settings = ResultRows("r"), AnalysisSettings(resamples=200)
-    add_injection_rows(rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1))
+    injection.add_injection_rows(
+        rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1)
+    )
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
 
 
 def audit_from(table, units=None):
-    (audit,) = audits(rows_from(table, units).values())
+    (audit,) = injection.audits(rows_from(table, units).values())
     return audit
 
 
@@ -66,19 +59,19 @@ def test_by_hand():
     """
     table = table_of(clean="3335", placebo="3355", plain_order="5545", again="3345")
     found = rows_from(table)
-    effect = found[EFFECT, "plain_order"]
+    effect = found[injection.EFFECT, "plain_order"]
     assert effect["estimate"] == pytest.approx(1 / 3)
     assert (effect["n_units"], effect["n_clusters"]) == (3, 3)
-    assert found[FLIPS, "plain_order"]["estimate"] == pytest.approx(1 - 1 / 3)
-    assert found[RETEST, ""]["estimate"] == pytest.approx(1 / 4)
+    assert found[injection.FLIPS, "plain_order"]["estimate"] == pytest.approx(1 - 1 / 3)
+    assert found[injection.RETEST, ""]["estimate"] == pytest.approx(1 / 4)
 
 
 def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
     found = rows_from(table_of(clean="33", placebo="3_", plain_order="_5"))
-    assert found[EFFECT, "plain_order"]["estimate"] == 0.5
-    assert found[UNSCORED, "plain_order"]["estimate"] == 0.5
-    assert found[UNSCORED, "placebo"]["estimate"] == 0.5
-    assert (FLIPS, "plain_order") not in found  # the clean text was not asked again
+    assert found[injection.EFFECT, "plain_order"]["estimate"] == 0.5
+    assert found[injection.UNSCORED, "plain_order"]["estimate"] == 0.5
+    assert found[injection.UNSCORED, "placebo"]["estimate"] == 0.5
+    assert (injection.FLIPS, "plain_order") not in found  # the clean text was not asked again
 
 
 def test_probabilities_are_used_where_every_answer_has_them(rng):
@@ -169,12 +162,16 @@ def test_draws_by_hand():
     for probabilities in (None, pd.Series(stated, dtype=object)):
         table = frame.assign(rubric="r", rater_id="g", side="", probabilities=probabilities)
         found = rows_from(table.sample(frac=1.0, random_state=1))
-        effect = found[EFFECT, "plain_order"]
+        effect = found[injection.EFFECT, "plain_order"]
         assert effect["estimate"] == pytest.approx(2 / 3 - 1 / 3)
         assert effect["n_units"] == 1
-        assert found[RETEST, ""]["estimate"] == 1.0  # both units, of which one is attacked
-        assert found[FLIPS, "plain_order"]["estimate"] == 0.0  # it flips, as it does by itself
-        assert found[UNSCORED, "plain_order"]["estimate"] == pytest.approx(1 / 3)
+        assert (
+            found[injection.RETEST, ""]["estimate"] == 1.0
+        )  # both units, of which one is attacked
+        assert (
+            found[injection.FLIPS, "plain_order"]["estimate"] == 0.0
+        )  # it flips, as it does by itself
+        assert found[injection.UNSCORED, "plain_order"]["estimate"] == pytest.approx(1 / 3)
 
 
 EVERY = dict.fromkeys(ATTACKS, 0.73)
@@ -201,7 +198,9 @@ def test_the_three_outcomes_by_hand():
     3 under the placebo. So 1/3 is pulled, 1/3 - 1/3 knocked off, and 1/3 silenced.
     """
     found = rows_from(table_of(clean="333", placebo="343", plain_order="54_"))
-    effects = [found[OUTCOMES[name][0], "plain_order"]["estimate"] for name in OUTCOMES]
+    effects = [
+        found[injection.OUTCOMES[name][0], "plain_order"]["estimate"] for name in injection.OUTCOMES
+    ]
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 

@@ -338,6 +338,7 @@ LARGER = {
 }
 SIZES = LARGER | {"phone upright": (390, 844, True)}
 LINES_TO_JUDGE_BY = 5
+TOPS = "(nodes) => nodes.map((node) => node.getBoundingClientRect().top)"
 
 # Of every part: its box after it was scrolled to, and whether it, not something over it, is there.
 REACHED = """
@@ -455,8 +456,10 @@ def what_an_answer_means_can_be_had(page) -> None:
     page.locator(".option input").first.focus()
     page.keyboard.press("ArrowDown")
     expect(shown).to_have_text(["The response on the right is shorter."])
+    places = page.locator(".option").evaluate_all(TOPS)
     page.locator(".option").first.click()
     assert shown.all_text_contents() == ["The response on the left is shorter."]
+    assert page.locator(".option").evaluate_all(TOPS) == places  # what is chosen moves none
 
 
 def the_state_of_the_line_stays_in_view(page) -> None:

@@ -56,7 +56,7 @@ PAGES = {
     "Rubrics": "Annotators and graders read the same words",
     "Training and checks": "Practice and questions before annotators start",
     "New study": "What annotators rate",
-    "Export": "Times and pay",
+    "Export": "Active time of each participant, and what is owed.",
 }
 """What is read on each of the pages, and on no other, once it is all there."""
 
@@ -476,7 +476,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead, twenty):
 def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
     page = lead(twenty)
     tiles = page.locator("[class*=st-key-tile-]")
-    expect(tiles.nth(1)).to_contain_text("Nobody has labelled for ")
+    expect(tiles.nth(1).get_by_text("Nobody has labelled for ")).to_be_visible()
     answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Never": "Log"}
     for answer, title in answers.items():
         leading.settled(page).get_by_role("link", name=answer).click(timeout=180_000)

@@ -203,6 +203,10 @@ def test_figures_follow_the_labels(make_study):
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     main = pages.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
+    (sentence,) = pages.agreement_sentences(main, [])
+    assert re.fullmatch(
+        r"shorter: annotators agree at kappa 0\.8\d \(95% CI 0.* to .*\)\.", sentence
+    )
     (sentence,) = pages.precision_sentences(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
     (sentence,) = pages.precision_sentences(main, 0.5, "pair")

@@ -16,15 +16,8 @@ import sqlalchemy as sa
 from evenhand.cli.main import BAD_INPUT, OVER_BUDGET, main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
+from evenhand.reporting import improving
 from evenhand.reporting.analysing import analyse_study, choice_lines
-from evenhand.reporting.improving import (
-    Improvement,
-    ImproveOptions,
-    Trial,
-    forecast_improving,
-    improve,
-    labels_to_learn,
-)
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
 from evenhand.rubrics import load_rubric
@@ -95,10 +88,10 @@ def labelled(bench: Bench, name: str, **given: object) -> Study:
     return with_settings(study, prices)
 
 
-def options(bench: Bench, folder: Path | None = None, **more: object) -> ImproveOptions:
+def options(bench: Bench, folder: Path | None = None, **more: object) -> improving.ImproveOptions:
     way = GradingOptions(method="label")
     usual = {"rubric": "kind", "grader": bench.openai, "grading": way, "candidates": folder}
-    return ImproveOptions(**usual | more)
+    return improving.ImproveOptions(**usual | more)
 
 
 def changed(study: Study, settings: dict[str, dict[str, object]]) -> Study:
@@ -122,21 +115,23 @@ def study(bench: Bench) -> Study:
 
 
 @pytest.fixture(scope="module")
-def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Study, Improvement]]:
+def improved(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Study, improving.Improvement]]:
     """A study whose grader was improved, to look at."""
     folder = tmp_path_factory.mktemp("improved")
     with pytest.MonkeyPatch.context() as environment:
         bench = Bench(folder, environment)
         bench.script = grades
         study = labelled(bench, "study")
-        found = improve(study, options(bench, candidates(folder / "c")), FAST)
+        found = improving.improve(study, options(bench, candidates(folder / "c")), FAST)
     yield study, found
     study.close()
     bench.close()
 
 
 def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
-    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    found = improving.improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     assert (found.outcome, found.best.origin) == ("better", "c0.toml")
     assert found.gain.low > 0
     assert found.sentence.startswith(f"{found.best.rater_id}, compared with {found.old.rater_id}:")
@@ -153,7 +148,7 @@ def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
     asked = len(bench.calls)
     assert sum(planned for _, planned, _ in counts.values()) == asked
     study = changed(study, {"names": {found.old.rater_id: "Old"}})
-    again = improve(study, options(bench, tmp_path / "c"), FAST)
+    again = improving.improve(study, options(bench, tmp_path / "c"), FAST)
     assert again.sentence.startswith(f"{found.best.rater_id}, compared with Old:")
     assert len(bench.calls) == asked
     assert (again.gain, again.run.spent) == (found.gain, 0), "the same labels are the same reading"
@@ -166,15 +161,17 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(study, ben
     judged = [said("their-judge", unit, 0.6) for unit in sorted(study.rubric_units(KIND))]
     with_labels(study, {"their-judge": judged}, "kind", graders=["their-judge"])
     asked = options(bench, candidates(tmp_path / "c", ["GOOD"]), grader="their-judge")
-    refused("name a model to try in its place with --candidate", improve, study, asked, FAST)
+    refused(
+        "name a model to try in its place with --candidate", improving.improve, study, asked, FAST
+    )
     asked = replace(asked, other_graders=[bench.openai])
-    forecasts = forecast_improving(study, asked)
-    found = improve(study, asked, FAST)
+    forecasts = improving.forecast_improving(study, asked)
+    found = improving.improve(study, asked, FAST)
     assert found.old.rater_id == "their-judge"
     assert (found.outcome, found.best.origin) == ("better", "c0.toml")
     assert "their-judge" not in {each.rater_id for each in (*forecasts, *found.run.graders)}
     assert "--- kind" in found.difference, "nobody knows what the judge read"
-    assert set(labels_to_learn(study, asked)["agrees"]) == {"yes", "no"}
+    assert set(improving.labels_to_learn(study, asked)["agrees"]) == {"yes", "no"}
 
 
 def test_candidates_never_see_learn_and_losers_never_see_prove(improved) -> None:
@@ -193,19 +190,19 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(improved) -> None
 
 
 def test_another_winner_or_other_grades_are_another_reading_and_cost_level(study, bench, tmp_path):
-    first = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    first = improving.improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     asked = options(bench, candidates(tmp_path / "d", ["GOOD again"]))
-    second = improve(study, asked, FAST)
+    second = improving.improve(study, asked, FAST)
     bench.script = lambda call: completion(
         said(f"{call.nth}", call.unit, 0.97 if "GOOD" in call.user else 0.75)
     )
-    third = improve(study, replace(asked, grading=replace(asked.grading, draws=3)), FAST)
+    third = improving.improve(study, replace(asked, grading=replace(asked.grading, draws=3)), FAST)
     assert [each.gain.look for each in (first, second, third)] == [1, 2, 3]
     assert third.gain.level < second.gain.level
 
 
 def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(study, bench, tmp_path):
-    found = improve(study, options(bench, candidates(tmp_path / "c", ["POOR"])), FAST)
+    found = improving.improve(study, options(bench, candidates(tmp_path / "c", ["POOR"])), FAST)
     assert (found.outcome, found.best, found.gain) == ("not_shown", None, None)
     assert "were not read" in found.sentence
     assert parts_asked(study, bench) == {"choose"}
@@ -214,7 +211,7 @@ def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(stud
 def test_the_budget_is_never_passed_and_more_money_goes_on(study, bench, tmp_path):
     asked, calls = options(bench, candidates(tmp_path / "c")), 0
     for run in range(60):
-        found = improve(study, asked, replace(FAST, budget=0.9))
+        found = improving.improve(study, asked, replace(FAST, budget=0.9))
         new, calls = len(bench.calls) - calls, len(bench.calls)
         assert new * PRICE <= 0.9
         assert float(found.run.spent) <= 0.9
@@ -238,7 +235,7 @@ def test_the_budget_is_never_passed_and_more_money_goes_on(study, bench, tmp_pat
 
 
 def test_a_dry_run_asks_and_writes_nothing(study, bench, tmp_path, run):
-    forecast = forecast_improving(study, options(bench, candidates(tmp_path / "c")))
+    forecast = improving.forecast_improving(study, options(bench, candidates(tmp_path / "c")))
     before = (study.folder / "study.db").read_bytes()
     study.close()
     command = ["improve", study.folder, "--rubric", "kind", "--grader", bench.openai]
@@ -268,14 +265,14 @@ def test_what_cannot_be_tried_is_refused_before_anything_is_asked(study, bench, 
     ):
         if prompt:
             (folder / "other.toml").write_text(prompt.format(words="Well."), "utf-8")
-        refused(re.escape(wanted), improve, study, options(bench, folder), FAST)
-    refused("there is nothing to try", improve, study, options(bench, None), FAST)
+        refused(re.escape(wanted), improving.improve, study, options(bench, folder), FAST)
+    refused("there is nothing to try", improving.improve, study, options(bench, None), FAST)
     assert bench.calls == []
     assert parts_of(study.store, "kind") == {}
     few = bench.study(pairs=20, rubrics=[KIND], name="few")
     with_labels(few, {"ann": [truth(unit) for unit in sorted(few.rubric_units(KIND))]}, "kind")
     with pytest.raises(InputError, match=r"has 20 labelled clusters.*label about 60"):
-        improve(few, options(bench, candidates(tmp_path / "d")), FAST)
+        improving.improve(few, options(bench, candidates(tmp_path / "d")), FAST)
     command = ["improve", str(study.folder), "--rubric", "unknown", "--grader", bench.openai]
     assert main(command) == BAD_INPUT
 
@@ -286,7 +283,7 @@ def test_the_report_tells_how_a_grader_was_improved(study, bench, tmp_path):
         (only,) = [value for name, value in facts.items() if name.startswith("improved")]
         return only
 
-    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    found = improving.improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     first = told()
     assert found.best.rater_id in first
     assert "3 candidates" in first
@@ -294,7 +291,7 @@ def test_the_report_tells_how_a_grader_was_improved(study, bench, tmp_path):
     assert spent in first, "the old grader's grades and the audit too"
     assert first.count("12 training") == 1
     assert main(shlex.split(found.command)[1:]) == 0
-    improve(study, options(bench, tmp_path / "c"), FAST)
+    improving.improve(study, options(bench, tmp_path / "c"), FAST)
     assert told() == first, "told once, and what grading the rest cost is no part of it"
 
 
@@ -338,16 +335,16 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
 
     assert own() == 2 * PAIRS
     asked = replace(options(bench, candidates(tmp_path / "c")), other_graders=[other])
-    improve(study, asked, replace(FAST, budget=0.1))
+    improving.improve(study, asked, replace(FAST, budget=0.1))
     assert own() == 2 * PAIRS, "a run without money takes nothing away"
-    assert improve(study, asked, FAST).best.rater_id != rater
+    assert improving.improve(study, asked, FAST).best.rater_id != rater
     assert own() == 2 * PAIRS, "it was tried and not chosen"
     bench.script = lambda call: (
         grades(call) if call.body["model"] == "test-model" else completion(truth(call.unit))
     )
     second = with_settings(labelled(bench, "second"), price)
     grade(second, [other], every, FAST)
-    won = improve(second, options(bench, None, other_graders=[other]), FAST)
+    won = improving.improve(second, options(bench, None, other_graders=[other]), FAST)
     assert won.best.rater_id == rater
     assert "had grades before it was tried here" in won.sentence
     ((_, end),) = ends_of(second.store)
@@ -364,10 +361,10 @@ def judged_on(study: Study, rater: str) -> set[str]:
 
 def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
-    (_, best, loser, _) = Trial(study, asked).graders
+    (_, best, loser, _) = improving.Trial(study, asked).graders
     one = frozenset(sorted(study.rubric_units(KIND))[:1])
     grade(study, [best.grader], replace(best.grading, units=one, scope="all"), FAST)
-    assert improve(study, asked, FAST).best == best
+    assert improving.improve(study, asked, FAST).best == best
     assert judged_on(study, best.rater_id) == {"prove"}, "a grade before takes nothing back"
     grade(study, [loser.grader], replace(loser.grading, scope="all"), FAST)
     assert judged_on(study, loser.rater_id) == {"choose", "prove"}, "it may hold labels of learn"
@@ -382,7 +379,7 @@ def test_the_command_grades_the_rest_as_the_winner_was_asked(bench: Bench, tmp_p
     study = labelled(bench, "a study's folder")
     sent = {"method": "label", "temperature": 0.0, "max_tokens": 77, "seed": 0, "effort": "low"}
     asked = options(bench, candidates(tmp_path / "c"))
-    found = improve(study, replace(asked, grading=GradingOptions(draws=1, **sent)), FAST)
+    found = improving.improve(study, replace(asked, grading=GradingOptions(draws=1, **sent)), FAST)
     assert found.outcome == "better"
 
     def settings() -> set[tuple[str, str]]:
@@ -421,7 +418,7 @@ def test_labels_that_arrive_meanwhile_wait_for_the_next_run(bench: Bench, tmp_pa
         return grades(call)
 
     bench.script = script
-    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    found = improving.improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     assert arrived
     assert found.outcome == "better"
     assert found.gain.units == 60, "dan's labels are not among them"
@@ -437,16 +434,16 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(bench: Bench, tmp_path: Pa
     bench.calls.clear()
     asked = options(bench, candidates(tmp_path / "c"))
     for known in (False, True):  # nor where the parts are known
-        refused(r"no gain over .* can be shown", improve, study, asked, FAST)
+        refused(r"no gain over .* can be shown", improving.improve, study, asked, FAST)
         assert bench.calls == []
         if not known:
             assert parts_of(study.store, "kind") == {}
-            labels_to_learn(study, asked)
+            improving.labels_to_learn(study, asked)
 
 
 def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c", ["POOR"]))
-    trial = Trial(study, asked)
+    trial = improving.Trial(study, asked)
     units = [unit for each in trial.clusters_in("choose") for unit in trial.units_by_cluster[each]]
     wrong = [unit for unit in units if said("old", unit, 0.75) != truth(unit)]
     swapped = {*wrong[:9], *[unit for unit in units if unit not in wrong][:8]}
@@ -458,7 +455,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_pa
         return completion(label)
 
     bench.script = script
-    found = improve(study, asked, FAST)
+    found = improving.improve(study, asked, FAST)
     assert (found.outcome, found.gain) == ("not_shown", None)
     assert found.best is not None
     assert found.chance < 0.1
@@ -473,24 +470,26 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_pa
 def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
     study = changed(study, {"decision": {"looks": 1}})
     asked = options(bench, candidates(tmp_path / "c"))
-    found = improve(study, asked, FAST)
+    found = improving.improve(study, asked, FAST)
     assert found.outcome == "better"
     bench.calls.clear()
     more = options(bench, candidates(tmp_path / "d", ["GOOD again"]))
-    refused("were read 1 times, and no error rate is left", improve, study, more, FAST)
+    refused("were read 1 times, and no error rate is left", improving.improve, study, more, FAST)
     assert bench.calls == []
-    assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
+    assert improving.improve(study, asked, FAST).gain == found.gain, (
+        "what was found can be told again"
+    )
     wider = changed(study, {"decision": {"min_clusters": 60}})
-    assert Trial(wider, asked).parts, "parts that are known stand"
+    assert improving.Trial(wider, asked).parts, "parts that are known stand"
 
 
 def test_other_clusters_than_the_parted_ones_are_refused(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
-    improve(study, asked, FAST)
+    improving.improve(study, asked, FAST)
     other = changed(study, {"analysis": {"cluster": "unit"}})
     bench.calls.clear()
     with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
-        improve(other, options(bench, candidates(tmp_path / "d", ["GOOD again"])), FAST)
+        improving.improve(other, options(bench, candidates(tmp_path / "d", ["GOOD again"])), FAST)
     assert bench.calls == []
     withheld = from_study(other).scales["kind"].withheld
     assert len(withheld) == 4, "a report knows the parts by the clusters that were parted"
@@ -510,7 +509,7 @@ def test_all_graders_together_have_no_more_requests_under_way_than_one(study, be
 
     bench.script = script
     asked = options(bench, candidates(tmp_path / "c"))
-    assert improve(study, asked, replace(FAST, concurrency=3)).outcome == "better"
+    assert improving.improve(study, asked, replace(FAST, concurrency=3)).outcome == "better"
     assert max(seen) <= 3
 
 
