@@ -18,7 +18,7 @@ with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
@@ -81,20 +81,16 @@ def add_ceiling_rows(view: View) -> None:
 
 def add_baseline_ceiling_rows(view: View) -> None:
     """Add `human_ceiling_difference` of the baselines, on all units with labels of two humans."""
-    coded, humans, kappa = (
-        view.coded,
-        view.coded.members("human"),
-        pairwise.deciding_kappa(view.coded),
-    )
-    if not humans:
-        return
-    units = np.asarray(coded.labelled[:, list(humans)].sum(axis=1) >= 2)
+    humans, kappa = view.coded.members("human"), pairwise.deciding_kappa(view.coded)
+    units = np.asarray(view.coded.labelled[:, list(humans)].sum(axis=1) >= 2)
+    means = CeilingMeans(units, None, None)
     has_enough = view.count(units)[0] >= pairwise.MIN_SHARED_UNITS
-    among = view.once(pairwise.KappaMeans).among(humans)[kappa] if has_enough else None
-    statistics = {kappa: pairwise.measurement_of(coded).statistics()[kappa]}
     for name, shares in view.once(baselines).items():
-        mean = _baseline_means(view, units, shares, statistics)[kappa] if has_enough else None
-        _add_difference(view, name, CeilingMeans(units, mean, among))
+        if has_enough:
+            with_humans = _baseline_means(view, units, shares, [kappa])[kappa]
+            among_humans = view.once(pairwise.KappaMeans).among(humans)[kappa]
+            means = CeilingMeans(units, with_humans, among_humans)
+        _add_difference(view, name, means)
 
 
 def add_baseline_rows(view: View) -> None:
@@ -107,26 +103,27 @@ def add_baseline_rows(view: View) -> None:
     has_two = np.asarray(n_humans >= 2)
     has_enough = view.count(has_two)[0] >= pairwise.MIN_SHARED_UNITS
     units = has_two if has_enough else np.asarray(n_humans >= 1)
-    panel = pairwise.measurement_of(coded).statistics()
-    names = dict.fromkeys(["observed_agreement", "cohen_kappa", pairwise.deciding_kappa(coded)])
-    statistics = {name: panel[name] for name in names if name in panel}
+    n_compared = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
+    panel_note = "1 human" if n_compared == 1 else f"mean over {n_compared} humans"
+    names = ["observed_agreement", "cohen_kappa", pairwise.deciding_kappa(coded)]
     for baseline, shares in view.once(baselines).items():
-        means = _baseline_means(view, units, shares, statistics)
-        n_raters = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
-        panel_note = "1 human" if n_raters == 1 else f"mean over {n_raters} humans"
-        if shares.max() == 1.0:
-            labels = f"always {coded.categories[int(shares.argmax())]}"
-        elif coded.is_number:
-            labels = "expected value where numbers are drawn from annotators'"
-        else:
-            by_category = zip(coded.categories, shares, strict=True)
-            prevalence = ", ".join(f"{category} {share:.3f}" for category, share in by_category)
-            labels = f"expected value at {prevalence}"
-        for statistic, mean in means.items():
+        labels_note = _baseline_in_words(coded, shares)
+        for statistic, mean in _baseline_means(view, units, shares, names).items():
             is_constant = baseline == BASELINES[0] and entry_for(statistic).own_margins
-            note = join_notes(Remark("constant_rater") if is_constant else "", labels, panel_note)
-            about = About(a="humans", b=baseline, note=note)
+            remark = Remark("constant_rater") if is_constant else ""
+            about = About(a="humans", b=baseline, note=join_notes(remark, labels_note, panel_note))
             view.add(statistic, mean.values, units, undefined=mean.undefined, **about)
+
+
+def _baseline_in_words(coded: Coded, shares: Array) -> str:
+    """Return the note on the labels of a baseline with these shares of the categories (q,)."""
+    if shares.max() == 1.0:
+        return f"always {coded.categories[int(shares.argmax())]}"
+    if coded.is_number:
+        return "expected value where numbers are drawn from annotators'"
+    by_category = zip(coded.categories, shares, strict=True)
+    prevalence = ", ".join(f"{category} {share:.3f}" for category, share in by_category)
+    return f"expected value at {prevalence}"
 
 
 def with_and_among_humans(
@@ -144,10 +141,9 @@ def with_and_among_humans(
     units, has_two = pairwise.compared_units(coded, resamples, people, grader, min_people)
     if resamples.count(coded.clusters, units)[0] < pairwise.MIN_SHARED_UNITS:
         return CeilingMeans(units, None, None)
-    overlap = pairwise.Overlap.of(coded, resamples, people, units)
-    statistics = {kappa: pairwise.measurement_of(coded).statistics()[kappa]}
-    mean = pairwise.means_with(overlap, coded.codes[:, grader], resamples, statistics)[kappa]
-    return CeilingMeans(units, mean, kappas.among(people, units)[kappa] if has_two else None)
+    with_humans = pairwise.KappaMeans(coded, resamples, [kappa]).with_rater(people, grader, units)
+    among_humans = kappas.among(people, units)[kappa] if has_two else None
+    return CeilingMeans(units, with_humans[kappa], among_humans)
 
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
@@ -169,10 +165,14 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
 
 
 def _baseline_means(
-    view: View, units: Mask, shares: Array, statistics: dict[str, coefficients.PairStatistic]
+    view: View, units: Mask, shares: Array, names: Sequence[str]
 ) -> dict[str, pairwise.MeanOverTables]:
-    """Return means over the humans of statistics of the tables expected with a baseline."""
+    """Return means over the humans, on `units` (units,), of the named statistics of the tables
+    expected with a baseline that has these shares of the categories (q,).
+    """
     coded, resamples, measurement = view.coded, view.resamples, pairwise.measurement_of(view.coded)
+    panel = measurement.statistics()
+    statistics = {name: panel[name] for name in names if name in panel}
     overlap = pairwise.Overlap.of(coded, resamples, coded.members("human"), units)
     any_codes = np.zeros(len(units), dtype=np.intp)
     chunks = overlap.tables_with_rater(any_codes, len(resamples))
@@ -189,12 +189,13 @@ def _add_difference(view: View, grader: str, means: CeilingMeans) -> None:
         view.add(CEILING, Interval.undefined(reason), counts, a="humans", b=grader)
         return
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
-    with_humans = f"with humans {mean.values[0]:.4g}", mean.pairs_in_words
-    between_humans = f"between humans {among.values[0]:.4g}", among.pairs_in_words
-    kappas = "; ".join(", ".join(filter(None, part)) for part in (with_humans, between_humans))
-    note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {kappas}")
-    difference, undefined = mean.values - among.values, max(mean.undefined, among.undefined)
-    view.add(CEILING, difference, counts, a="humans", b=grader, note=note, undefined=undefined)
+    with_humans = ", ".join(filter(None, (f"{mean.values[0]:.4g}", mean.pairs_in_words)))
+    between_humans = ", ".join(filter(None, (f"{among.values[0]:.4g}", among.pairs_in_words)))
+    kappas = f"{kind} kappa: with humans {with_humans}; between humans {between_humans}"
+    note = join_notes(Remark("pooled_pairs") if mean.pooled else "", kappas)
+    about = About(a="humans", b=grader, note=note)
+    undefined = max(mean.undefined, among.undefined)
+    view.add(CEILING, mean.values - among.values, counts, undefined=undefined, **about)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,21 +232,20 @@ def human_ceiling(
     """
     people, grades = encode_labels(humans, categories), encode_column(grader, categories)
     same_length(people, grades)
+    if not people.shape[1]:
+        raise InputError("there is no human to compare with; give labels (units, raters)")
     coded = coded_raters(people, grades[:, None], categories, level)
     coded = replace(coded, clusters=cluster_codes(clusters, len(grades)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
     rows.record_chance(coded, resamples)
     view = View.of(rows, coded, resamples)
-    view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(
-        coded, resamples, [pairwise.deciding_kappa(coded)]
-    )
-    add_ceiling_rows(view)
-    row = rows.get(CEILING, "humans", coded.raters[-1])
-    if row is None:
-        raise InputError("there is no human to compare with; give labels (units, raters)")
-    fields = row["estimate"], row["low"], row["high"], row["remarks"]
-    return CeilingDifference(*fields, n_units=row["n_units"], n_clusters=row["n_clusters"])
+    kappas = pairwise.KappaMeans(coded, resamples, [pairwise.deciding_kappa(coded)])
+    _add_difference(view, "", with_and_among_humans(kappas, coded, people.shape[1]))
+    (row,) = rows.rows.values()
+    interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
+    n_units, n_clusters = row["n_units"], row["n_clusters"]
+    return CeilingDifference(**vars(interval), n_units=n_units, n_clusters=n_clusters)
 
 
 def add_grader_comparison_rows(view: View) -> None:
@@ -253,43 +253,70 @@ def add_grader_comparison_rows(view: View) -> None:
     best one with each other. The difference is the first's mean kappa with humans minus the
     second's, on the units that both labelled and in the same resamples, so that it is paired.
     """
-    coded, resamples, kappas = view.coded, view.resamples, view.once(pairwise.KappaMeans)
-    graders = coded.members("model")
-    pairs, name = list(combinations(graders, 2)), pairwise.deciding_kappa(coded)
+    coded, humans = view.coded, view.coded.members("human")
+    majority = coefficients.majority_codes(coefficients.label_counts(coded, humans))
+    for first, second in _compared_graders(view):
+        both = coded.labelled[:, first] & coded.labelled[:, second]
+        units = both & coded.labelled_by_any(humans)
+        if view.count(units)[0] >= pairwise.MIN_SHARED_UNITS:
+            _add_kappa_difference(view, first, second, units)
+            if not coded.is_number:
+                _add_mcnemar(view, first, second, np.where(both, majority, -1))
+
+
+def _compared_graders(view: View) -> list[tuple[int, int]]:
+    """Return the pairs of graders (columns) that have rows."""
+    coded, graders = view.coded, view.coded.members("model")
+    if len(graders) <= pairwise.MAX_LISTED_RATERS:
+        return list(combinations(graders, 2))
 
     def estimated_kappa(grader: int) -> float:
+        name = pairwise.deciding_kappa(coded)
         row = view.rows.get(name, "humans", coded.raters[grader], coded.subset)
         return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
 
-    if len(graders) > pairwise.MAX_LISTED_RATERS:
-        best = max(graders, key=estimated_kappa)
-        pairs = [(min(best, other), max(best, other)) for other in graders if other != best]
-    humans = coded.members("human")
-    majority = coefficients.majority_codes(coefficients.label_counts(coded, humans))
-    for first, second in pairs:
-        both = coded.labelled[:, first] & coded.labelled[:, second]
-        units = both & coded.labelled_by_any(humans)
-        if view.count(units)[0] < pairwise.MIN_SHARED_UNITS:
-            continue
-        mean, other_mean = (kappas.with_rater(humans, k, units)[name] for k in (first, second))
-        difference = mean.values - other_mean.values
-        undefined = max(mean.undefined, other_mean.undefined)
-        about = About(a=coded.raters[first], b=coded.raters[second])
-        view.add("kappa_difference", difference, units, undefined=undefined, **about)
-        if coded.is_number:
-            continue
-        # Do both match the humans' majority equally often? Signs are flipped by cluster.
-        compared = both & (majority >= 0)
-        matches = coded.codes[:, [first, second]] == majority[:, None]
-        only_first, only_second = (compared & matches[:, k] & ~matches[:, 1 - k] for k in (0, 1))
-        wins = (only_first * 1.0 - only_second)[:, None]
-        p = sign_flip(resamples.each_cluster(resamples.cluster_sums(coded.clusters, wins))[:, 0])
-        n_first, n_second = (view.count(units)[0] for units in (only_first, only_second))
-        about["note"] = join_notes(
-            f"with the humans' majority only the first {n_first}, only the second {n_second}",
-            view.as_sampled,
-        )
-        view.add("mcnemar_p", p, compared, **about)
+    best = max(graders, key=estimated_kappa)
+    return [(min(best, other), max(best, other)) for other in graders if other != best]
+
+
+def _add_kappa_difference(view: View, first: int, second: int, units: Mask) -> None:
+    """Add the `kappa_difference` of two graders (columns) on `units` (units,)."""
+    coded, kappas = view.coded, view.once(pairwise.KappaMeans)
+    humans, kappa = coded.members("human"), pairwise.deciding_kappa(coded)
+    mean, other_mean = (kappas.with_rater(humans, k, units)[kappa] for k in (first, second))
+    difference = mean.values - other_mean.values
+    undefined = max(mean.undefined, other_mean.undefined)
+    about = About(a=coded.raters[first], b=coded.raters[second])
+    view.add("kappa_difference", difference, units, undefined=undefined, **about)
+
+
+def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
+    """Add `mcnemar_p`, the p value that two graders (columns) match the humans' majority equally
+    often. `majority` are codes (units,), -1 for none. Signs are flipped by cluster.
+    """
+    coded, resamples = view.coded, view.resamples
+    matches, other_matches = (coded.codes[:, k] == majority for k in (first, second))
+    compared = np.asarray(majority >= 0)
+    only_first = compared & matches & ~other_matches
+    only_second = compared & other_matches & ~matches
+    wins = (only_first * 1.0 - only_second)[:, None]
+    wins_by_cluster = resamples.each_cluster(resamples.cluster_sums(coded.clusters, wins))
+    n_first, n_second = view.count(only_first)[0], view.count(only_second)[0]
+    note = join_notes(
+        f"with the humans' majority only the first {n_first}, only the second {n_second}",
+        view.as_sampled,
+    )
+    about = About(a=coded.raters[first], b=coded.raters[second], note=note)
+    view.add("mcnemar_p", sign_flip(wins_by_cluster[:, 0]), compared, **about)
+
+
+class _LeniencyTest(NamedTuple):
+    """Test that humans, by name, and a grader use categories equally often on `units` (units,)."""
+
+    humans: str
+    grader: str
+    units: Mask
+    p: float
 
 
 def add_leniency_rows(view: View) -> None:
@@ -297,11 +324,19 @@ def add_leniency_rows(view: View) -> None:
     Where there are too many humans to list, each grader is compared with all humans together, who
     then count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
+    tests = list(_leniency_tests(view))
+    for test, adjusted in zip(tests, holm([test.p for test in tests]), strict=True):
+        about = About(a=test.humans, b=test.grader)
+        about["note"] = "" if math.isnan(test.p) else f"Holm p {adjusted:.4g}"
+        view.add("stuart_maxwell_p", test.p, test.units, reason="not_testable", **about)
+
+
+def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
+    """Yield the tests of each human, or all humans together, with each grader."""
     coded, humans = view.coded, view.coded.members("human")
     members_by_name = {"humans": humans}
     if len(pairwise.listed_raters(coded)) == len(coded.raters):
         members_by_name = {coded.raters[human]: (human,) for human in humans}
-    tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
         counts = coefficients.label_counts(coded, members)
         both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
@@ -309,10 +344,7 @@ def add_leniency_rows(view: View) -> None:
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
             test = clustered_homogeneity(view.each_cluster(differences))
-            tests.append((name, coded.raters[grader], both, test.p))
-    for (a, b, both, p), adjusted in zip(tests, holm([p for *_, p in tests]), strict=True):
-        note = "" if np.isnan(p) else f"Holm p {adjusted:.4g}"
-        view.add("stuart_maxwell_p", p, both, reason="not_testable", a=a, b=b, note=note)
+            yield _LeniencyTest(name, coded.raters[grader], both, test.p)
 
 
 MAJORITY = ("tpr_majority", "tnr_majority")
@@ -340,16 +372,22 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
         compared_with = coded.raters[coded.members("human")[0]] if reference else "humans"
         counts = coefficients.label_counts(coded, people)
         tied, majority = coefficients.is_tied(counts), coefficients.majority_codes(counts)
-        has_one_label = ~tied & (counts.sum(axis=1) == 1)
+        n_tied = _items_in_words(view, tied & (grades >= 0), "tied and left out")
         for code, name in enumerate(REFERENCE if reference else MAJORITY):
-            units, rate = (majority == code) & (grades >= 0), Interval.undefined("no_labels")
-            if units.any() and view.count(units)[0]:
-                part_and_whole = np.column_stack([units & (grades == code), units])
-                rate = Interval(*share_bounds(*view.each_cluster(part_and_whole).T))
-            n_tied = _items_in_words(view, tied & (grades >= 0), "tied and left out")
-            by_one = _items_in_words(view, has_one_label & units, "labelled by one annotator")
+            units = (majority == code) & (grades >= 0)
+            has_one_label = units & (counts.sum(axis=1) == 1)
+            by_one = _items_in_words(view, has_one_label, "labelled by one annotator")
             note = join_notes(n_tied, "" if reference else by_one)
+            rate = _share_of(view, units & (grades == code), units)
             view.add(name, rate, units, a=compared_with, b=coded.raters[grader], note=note)
+
+
+def _share_of(view: View, part: Mask, whole: Mask) -> Interval:
+    """Return the share of the units of the mask `whole` that are in `part`, (units,) each."""
+    if not view.count(whole)[0]:
+        return Interval.undefined("no_labels")
+    n_part, n_whole = view.each_cluster(np.column_stack([part, whole])).T
+    return Interval(*share_bounds(n_part, n_whole))
 
 
 def _items_in_words(view: View, units: Mask, predicate: str) -> str:
@@ -365,11 +403,18 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
     rates: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE):
         if row := rows.get(name, people, grader, BINARY_ALL):
-            ends = (row["estimate"], row["low"], row["high"])
-            estimate, low, high = (None if np.isnan(end) else end for end in ends)
-            rate = Rate(estimate=estimate, low=low, high=high, n=row["n_units"])
-            rates[name.partition("_")[0]] = rate  # "tpr" or "tnr"
+            rates[name.removesuffix("_majority").removesuffix("_reference")] = Rate(
+                estimate=_known(row["estimate"]),
+                low=_known(row["low"]),
+                high=_known(row["high"]),
+                n=row["n_units"],
+            )
     return rates
+
+
+def _known(figure: float) -> float | None:
+    """Return the figure, or None for NaN."""
+    return None if math.isnan(figure) else figure
 
 
 EPSILON = 0.2
@@ -417,22 +462,19 @@ class AltTest:
 
 @dataclass(frozen=True)
 class _Comparisons:
-    """Comparisons of the grader with each human on each unit, expected over the grader's labels:
-    `unit` and `human` (comparisons,), and three `outcomes` (3, comparisons): the grader's win (it
-    is at least as close to the other humans), the human's win minus the grader's, and its square.
+    """Comparisons of a grader with each of `n_humans` humans on each unit, (comparisons,) each.
+
+    `unit` and `human` are positions. Expected over the grader's labels are `grader_wins` (it is at
+    least as close to the other humans as this human), `difference`, the human's win minus the
+    grader's, and `squared_difference`.
     """
 
+    n_humans: int
     unit: Codes
     human: Codes
-    outcomes: Array
-
-    def with_humans(self, humans: Sequence[int]) -> _Comparisons:
-        """Return the comparisons with some of the humans, numbered in this order."""
-        position = np.full(int(self.human.max(initial=-1)) + 1, -1)
-        position[list(humans)] = np.arange(len(humans))
-        inside = position[self.human] >= 0
-        human = position[self.human[inside]]
-        return _Comparisons(self.unit[inside], human, self.outcomes[:, inside])
+    grader_wins: Array
+    difference: Array
+    squared_difference: Array
 
 
 def add_alt_test_rows(view: RubricView) -> None:
@@ -443,49 +485,58 @@ def add_alt_test_rows(view: RubricView) -> None:
     as independent.
     """
     coded, epsilon = view.coded, view.request.settings.epsilon
-    members = list(coded.members("human"))
-    if not members:
+    humans = coded.codes[:, list(coded.members("human"))]
+    if not humans.size:
         return
-    humans = coded.codes[:, members]
-    one_hot = np.vstack([np.eye(coded.q), np.zeros(coded.q)])
-    graders = {coded.raters[g]: one_hot[coded.codes[:, g]] for g in coded.members("model")}
-    for name, shares in view.once(baselines).items():
-        graders[name] = np.tile(shares, (len(humans), 1))
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = view.resamples.frequency[coded.clusters].astype(float)
-    for name, labels in graders.items():
-        comparisons = _compare(humans, labels, values)
-        test = _alt_test(comparisons, len(members), frequency, epsilon, pairwise.MIN_SHARED_UNITS)
-        comparisons, n = comparisons.with_humans(test.annotators), len(test.annotators)
-        is_compared = np.bincount(comparisons.unit, minlength=len(humans)) > 0
-        n_flat = int(test.zero_variance.sum())
-        passes = "passes" if test.passed else "does not pass"
-        outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
-        note = join_notes(
-            Remark("zero_variance", (n_flat, n)) if n_flat else "",
-            f"epsilon {epsilon:g}",
-            f"{n} of {len(members)} humans with {pairwise.MIN_SHARED_UNITS} items",
-        )
-        units = view.count(is_compared)
-        add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
-        winning_note = join_notes(note, outcome if n else "", view.as_sampled)
-        add("alt_test_winning_rate", test.winning_rate, note=winning_note)
-        add("alt_test_advantage", _mean_advantage(comparisons, n, view), note=note)
+    labels = {coded.raters[g]: _one_hot(coded.codes[:, g], coded.q) for g in coded.members("model")}
+    for baseline, shares in view.once(baselines).items():
+        labels[baseline] = np.tile(shares, (len(humans), 1))
+    for name, probabilities in labels.items():
+        comparisons = _compare(humans, probabilities, values)
+        test = _test_of(comparisons, frequency, epsilon, pairwise.MIN_SHARED_UNITS)
+        _add_alt_test(view, name, comparisons, test)
 
 
-def _alt_test(
-    comparisons: _Comparisons, n_humans: int, frequency: Array, epsilon: float, min_units: int
+def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTest) -> None:
+    """Add the rows of a grader or baseline from its comparisons and their test."""
+    is_eligible = np.isin(comparisons.human, test.annotators)
+    compared_units = np.isin(np.arange(len(view.clusters)), comparisons.unit[is_eligible])
+    n_eligible, n_flat = len(test.annotators), int(test.zero_variance.sum())
+    note = join_notes(
+        Remark("zero_variance", (n_flat, n_eligible)) if n_flat else "",
+        f"epsilon {test.epsilon:g}",
+        f"{n_eligible} of {comparisons.n_humans} humans with {pairwise.MIN_SHARED_UNITS} items",
+    )
+    passes = "passes" if test.passed else "does not pass"
+    outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
+    winning_note = join_notes(note, outcome if n_eligible else "", view.as_sampled)
+    add = partial(
+        view.add, units=view.count(compared_units), a="humans", b=name, reason=NO_ELIGIBLE
+    )
+    add("alt_test_winning_rate", test.winning_rate, note=winning_note)
+    add("alt_test_advantage", _mean_advantage(comparisons, test.annotators, view), note=note)
+
+
+def _test_of(
+    comparisons: _Comparisons, frequency: Array, epsilon: float, min_units: int
 ) -> AltTest:
-    """Test the grader against each human with `min_units` comparisons, weighted by `frequency`."""
+    """Test a grader against each human with `min_units` comparisons; `frequency` (units,) weights
+    the units.
+    """
     weight = frequency[comparisons.unit]
-    n = np.bincount(comparisons.human, weight, n_humans).astype(float)
+    n = np.bincount(comparisons.human, weight, comparisons.n_humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))
     n = n[eligible]
-    advantage, mean, square = (
-        np.bincount(comparisons.human, values * weight, n_humans)[eligible] / n
-        for values in comparisons.outcomes
-    )
-    variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
+
+    def mean_by_human(outcome: Array) -> Array:
+        sums = np.bincount(comparisons.human, outcome * weight, comparisons.n_humans)
+        return np.asarray(sums[eligible] / n)
+
+    mean = mean_by_human(comparisons.difference)
+    mean_square = mean_by_human(comparisons.squared_difference)
+    variance = np.maximum(mean_square - mean**2, 0.0) * n / (n - 1.0)
     is_flat, excess = variance < _ROUNDING, mean - epsilon
     # A one-sided t test that the mean is below epsilon; without variance, p is 0 or 1 by the sign.
     t = excess / np.sqrt(np.where(is_flat, 1.0, variance) / n)
@@ -493,12 +544,17 @@ def _alt_test(
     return AltTest(
         annotators=tuple(eligible.tolist()),
         n=n.astype(np.int64),
-        advantage=advantage,
+        advantage=mean_by_human(comparisons.grader_wins),
         p=p,
         rejected=benjamini_yekutieli(p) <= FALSE_DISCOVERY_RATE,
         zero_variance=is_flat,
         epsilon=epsilon,
     )
+
+
+def _one_hot(codes: Integers, q: int) -> Array:
+    """Return the probabilities of labels with these codes (units,), (units, q); 0 where missing."""
+    return np.asarray(codes[:, None] == np.arange(q), dtype=float)
 
 
 def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparisons:
@@ -516,28 +572,33 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = total[unit, codes]
-    expected = np.zeros((3, len(unit)))
+    grader_wins, difference, squared_difference = np.zeros((3, len(unit)))
     for code in range(q):
+        probability = grader[unit, code]
         grader_loss = total[unit, code] - distance[code][codes]
-        grader_wins = grader_loss <= human_loss + _ROUNDING
-        human_wins = human_loss <= grader_loss + _ROUNDING
-        difference = human_wins.astype(float) - grader_wins
-        expected += grader[unit, code] * np.stack([grader_wins, difference, difference**2])
-    return _Comparisons(unit, human, expected)
+        is_win = grader_loss <= human_loss + _ROUNDING
+        surplus = (human_loss <= grader_loss + _ROUNDING).astype(float) - is_win
+        grader_wins += probability * is_win
+        difference += probability * surplus
+        squared_difference += probability * surplus**2
+    n_humans = humans.shape[1]
+    return _Comparisons(n_humans, unit, human, grader_wins, difference, squared_difference)
 
 
-def _mean_advantage(comparisons: _Comparisons, n_humans: int, writer: Writer) -> Array:
-    """Return the mean over humans of the share of units that the grader wins, (rows,)."""
+def _mean_advantage(comparisons: _Comparisons, humans: Sequence[int], writer: Writer) -> Array:
+    """Return the mean over these humans of the share of units that the grader wins, (rows,)."""
     from scipy.sparse import csr_array
 
-    resamples, ones = writer.resamples, np.ones(len(comparisons.unit))
-    if n_humans == 0:
+    resamples = writer.resamples
+    if not humans:
         return np.full(len(resamples), np.nan)
-    cells = (writer.clusters[comparisons.unit], comparisons.human)
-    shape = (resamples.n_types, n_humans)
-    wins, units = (
-        csr_array((values, cells), shape=shape) for values in (comparisons.outcomes[0], ones)
-    )
+
+    def by_cluster(outcome: Array) -> csr_array:
+        cells = writer.clusters[comparisons.unit], comparisons.human
+        shape = resamples.n_types, comparisons.n_humans
+        return csr_array((outcome, cells), shape=shape)[:, list(humans)]
+
+    wins, units = by_cluster(comparisons.grader_wins), by_cluster(np.ones(len(comparisons.unit)))
     means = []
     for block in resamples.blocks():
         shares = ratio(block @ wins, np.asarray(block @ units, dtype=float))
@@ -570,7 +631,6 @@ def alt_test(
     """
     people, grades = encode_labels(humans, categories), encode_column(grader, categories)
     same_length(people, grades)
-    one_hot = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     values = None if level == "nominal" else np.asarray(category_values(categories, level))
-    comparisons = _compare(people, one_hot[grades], values)
-    return _alt_test(comparisons, people.shape[1], np.ones(len(people)), epsilon, min_units)
+    comparisons = _compare(people, _one_hot(grades, len(categories)), values)
+    return _test_of(comparisons, np.ones(len(people)), epsilon, min_units)
