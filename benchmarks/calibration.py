@@ -22,7 +22,7 @@ from scipy.special import expit, logit, ndtr
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.tuning import OBJECTIVES, Outcomes, calibrate, sweep
+from evenhand.analysis.thresholds.tuning import OBJECTIVES, Graded, Outcomes, calibrate, sweep
 
 OUT = RESULTS / "calibration.md"
 SEED = 20231206
@@ -105,10 +105,8 @@ def optimum(population: Population) -> float:
     return float(at[values.argmax()])
 
 
-def simulate(
-    population: Population, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One study: probabilities, the reference (0 or 1) and clusters, each (units,)."""
+def simulate(population: Population, rng: np.random.Generator) -> Graded:
+    """One study: probabilities against a reference."""
     shape = (population.clusters, population.units)
 
     def normal() -> np.ndarray:
@@ -123,7 +121,7 @@ def simulate(
     if population.step:
         positive = np.ceil(positive / population.step) * population.step
     clusters = np.repeat(np.arange(shape[0]), shape[1])
-    return positive, affirmed.astype(np.int8), clusters
+    return Graded(positive, affirmed.astype(np.int8), clusters)
 
 
 def run_population(
@@ -132,13 +130,13 @@ def run_population(
     """Some runs of one population."""
     tally, n = Tally(), population.clusters
     for number in runs:
-        positive, reference, clusters = simulate(population, np.random.default_rng([seed, number]))
+        graded = simulate(population, np.random.default_rng([seed, number]))
         drawn = Resamples(np.ones(n), resamples, np.random.default_rng([seed, number, 1]))
-        found = calibrate(positive, reference, clusters, drawn, n, DEFAULT)[population.objective]
+        found = calibrate(graded, drawn, n, DEFAULT)[population.objective]
         tally.runs += 1
         tally.held += found.threshold.low <= OPTIMUM <= found.threshold.high
         tally.width += found.threshold.high - found.threshold.low
-        swept = sweep(positive, reference, clusters, drawn, DEFAULT)[population.objective]
+        swept = sweep(graded, drawn, DEFAULT)[population.objective]
         plain = drawn.interval(swept.threshold, n)
         tally.percentile_held += plain.low <= OPTIMUM <= plain.high
         tally.advice[found.advice.kind] += 1

@@ -87,6 +87,34 @@ _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
 @dataclass(frozen=True)
+class Graded:
+    """A grader's probabilities `positive` of units with these `clusters`, and the verdicts of a
+    `reference`: 1, 0, or -1 for none, (units,) each. `weight` (units,) is None if all are 1.
+    """
+
+    positive: Array
+    reference: Numbers
+    clusters: Codes
+    weight: Array | None = None
+
+    @classmethod
+    def of(cls, labels: LabelMatrix, grader: int, reference: Labels, units: Mask) -> Graded:
+        """Return the probabilities of a grader (column) on some units of the labels."""
+        positive, clusters = labels.positive[units, grader], labels.clusters[units]
+        return cls(positive, reference[units], clusters, labels.weight_of(units))
+
+    def on(self, units: Mask) -> Graded:
+        """Return the same on some of the units."""
+        weight = None if self.weight is None else self.weight[units]
+        return Graded(self.positive[units], self.reference[units], self.clusters[units], weight)
+
+    @property
+    def affirmed(self) -> Mask:
+        """Mask (units,) of the units that the reference affirms."""
+        return np.asarray(self.reference == 1)
+
+
+@dataclass(frozen=True)
 class Outcomes:
     """Counts of verdicts against a reference: `hits` among the units `affirmed` by the reference,
     and `false_alarms` among the `others`.
@@ -172,14 +200,16 @@ class Candidates:
     below: tuple[Codes, Codes]
 
     @classmethod
-    def of(cls, positive: Array, affirmed: Mask, clusters: Codes, default: float) -> Candidates:
-        """Return every distinct probability of units (units,), the default, and 1 as candidates."""
+    def of(cls, graded: Graded, default: float) -> Candidates:
+        """Return every distinct probability, the default, and 1 as candidates."""
+        positive, clusters, order = graded.positive, graded.clusters, np.argsort(graded.positive)
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
-        order = np.argsort(positive)
-        parts = (order[affirmed[order]], order[~affirmed[order]])
-        below = [np.searchsorted(positive[part], thresholds) for part in parts]
-        return cls(thresholds, (clusters[parts[0]], clusters[parts[1]]), (below[0], below[1]))
+        affirmed, others = order[graded.affirmed[order]], order[~graded.affirmed[order]]
+        below, others_below = (
+            np.searchsorted(positive[part], thresholds) for part in (affirmed, others)
+        )
+        return cls(thresholds, (clusters[affirmed], clusters[others]), (below, others_below))
 
     def outcomes(self, weights: Numbers) -> Outcomes:
         """Return the outcomes of each threshold in each resample, (rows, thresholds). `weights`
@@ -226,13 +256,11 @@ def objective_values(objective: str, outcomes: Outcomes, *, is_whole: bool) -> A
     return values if is_whole else values.round(_DECIMALS)
 
 
-def sweep(
-    positive: Array, reference: Labels, clusters: Codes, resamples: Resamples, default: float
-) -> dict[str, Sweep]:
-    """Return the sweep of all thresholds of probabilities (units,) against a reference (units,) of
-    0 and 1, by objective. It is NaN in resamples where the objective is undefined.
+def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Sweep]:
+    """Return the sweep of all thresholds, by objective; every unit has a reference. It is NaN in
+    resamples where the objective is undefined.
     """
-    candidates = Candidates.of(positive, reference == 1, clusters, default)
+    candidates = Candidates.of(graded, default)
     outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
     on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
     points = candidates.curve_points(np.array([nearest_best(values)[0] for values in on_data]))
@@ -295,43 +323,41 @@ def folds(clusters: Codes) -> Codes:
     return fold[cluster_of_unit.reshape(-1)]
 
 
-def held_out_thresholds(
-    positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
-) -> dict[str, Array]:
+def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
     """Return a threshold for each unit (units,), by objective, tuned on all folds but the unit's.
-    `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but have
-    a threshold, too. `weight` (units,) are the units' weights. Empty with a single cluster.
+    Units without a reference are not tuned on, but have a threshold, too. Empty with a single
+    cluster.
     """
-    fold = folds(clusters)
+    fold = folds(graded.clusters)
     if fold.max(initial=0) < 1:
         return {}
-    thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
+    thresholds = {objective: np.full(len(fold), default) for objective in OBJECTIVES}
     for held_out in range(int(fold.max()) + 1):
-        train, test = np.flatnonzero((fold != held_out) & (reference >= 0)), fold == held_out
-        train_units, affirmed = np.arange(len(train)), reference[train] == 1
-        weights: Numbers = np.ones(len(train), np.int64) if weight is None else weight[train]
-        candidates = Candidates.of(positive[train], affirmed, train_units, default)
+        training = graded.on((fold != held_out) & (graded.reference >= 0))
+        n, weight = len(training.positive), training.weight
+        candidates = Candidates.of(replace(training, clusters=np.arange(n)), default)
+        weights: Numbers = np.ones(n, np.int64) if weight is None else weight
         outcomes = candidates.outcomes(weights[None])
         for objective in OBJECTIVES:
             values = objective_values(objective, outcomes, is_whole=weight is None)
-            thresholds[objective][test] = candidates.thresholds[nearest_best(values)[0]]
+            best = candidates.thresholds[nearest_best(values)[0]]
+            thresholds[objective][fold == held_out] = best
     return thresholds
 
 
-def held_out_verdicts(
-    positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
-) -> dict[str, Mask]:
+def held_out_verdicts(graded: Graded, default: float) -> dict[str, Mask]:
     """Return the verdicts (units,) by objective, made with `held_out_thresholds`."""
-    by_objective = held_out_thresholds(positive, reference, clusters, default, weight)
-    return {objective: positive >= thresholds for objective, thresholds in by_objective.items()}
+    by_objective = held_out_thresholds(graded, default)
+    return {
+        objective: graded.positive >= thresholds for objective, thresholds in by_objective.items()
+    }
 
 
-def verdict_outcomes(
-    verdict: Mask, affirmed: Mask, clusters: Codes, resamples: Resamples
-) -> Outcomes:
-    """Return the outcomes (rows,) of verdicts (units,) against a reference (units,)."""
+def verdict_outcomes(graded: Graded, verdict: Mask, resamples: Resamples) -> Outcomes:
+    """Return the outcomes (rows,) of verdicts (units,) against the reference."""
+    affirmed = graded.affirmed
     cells = verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed
-    return Outcomes(*resamples.sums(clusters, *cells).T)
+    return Outcomes(*resamples.sums(graded.clusters, *cells).T)
 
 
 MIN_CLUSTERS = 30
@@ -369,33 +395,26 @@ class Calibration:
 
 
 def calibrate(
-    positive: Array,
-    reference: Labels,
-    clusters: Codes,
-    resamples: Resamples,
-    n_clusters: int,
-    default: float,
+    graded: Graded, resamples: Resamples, n_clusters: int, default: float
 ) -> dict[str, Calibration]:
-    """Return the tuned threshold of probabilities (units,) against a reference (units,) of 0 and 1,
-    with advice, by objective. Both verdicts must occur in the reference.
+    """Return the tuned threshold with advice, by objective. Every unit has a reference, in which
+    both verdicts must occur.
     """
-    affirmed = reference == 1
-    weight = None if resamples.weight is None else resamples.weight[clusters]
-    held_out = held_out_verdicts(positive, reference, clusters, default, weight)
+    held_out = held_out_verdicts(graded, default)
 
     def kappa(outcomes: Outcomes) -> Interval:
         return resamples.interval(OBJECTIVES["kappa"](outcomes), n_clusters)
 
-    by_default = verdict_outcomes(positive >= default, affirmed, clusters, resamples)
+    by_default = verdict_outcomes(graded, graded.positive >= default, resamples)
     default_kappa = kappa(by_default)
     calibrations = {}
-    for objective, swept in sweep(positive, reference, clusters, resamples, default).items():
+    for objective, swept in sweep(graded, resamples, default).items():
         value = OBJECTIVES[objective]
         at_default = value(by_default)
         threshold = threshold_interval(swept, resamples, n_clusters)
         gain, tuned_kappa = None, default_kappa
         if objective in held_out:
-            by_tuned = verdict_outcomes(held_out[objective], affirmed, clusters, resamples)
+            by_tuned = verdict_outcomes(graded, held_out[objective], resamples)
             gain = resamples.interval(value(by_tuned) - at_default, n_clusters)
             tuned_kappa = kappa(by_tuned)
         calibrations[objective] = Calibration(
@@ -494,8 +513,8 @@ def tune_threshold(
     codes = encoding.cluster_codes(clusters, len(scores))
     n_clusters = int(codes.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n_clusters))
-    sample = scores, verdicts.astype(np.int8), codes
-    calibration = calibrate(*sample, resamples, n_clusters, default)[objective]
+    graded = Graded(scores, verdicts.astype(np.int8), codes)
+    calibration = calibrate(graded, resamples, n_clusters, default)[objective]
     gain = calibration.gain or Interval(np.nan, np.nan, np.nan)
     return TunedThreshold(
         **vars(calibration.threshold),
@@ -631,12 +650,11 @@ def with_held_out_thresholds(labels: LabelMatrix) -> LabelMatrix:
         verdicts = human_majority(labels).verdicts
         if tuning.reference in labels.raters:
             verdicts = labels.verdicts[:, labels.raters.index(tuning.reference)]
-        reference = np.where(tuned_on, verdicts, -1)
-        graded = ~np.isnan(labels.positive[:, grader])
-        sample = labels.positive[graded, grader], reference[graded], labels.clusters[graded]
-        retuned = held_out_thresholds(*sample, tuning.instead_of, labels.weight_of(graded))
+        units = _with_probability(labels, grader)
+        graded = Graded.of(labels, grader, np.where(tuned_on, verdicts, -1), units)
+        retuned = held_out_thresholds(graded, tuning.instead_of)
         if retuned:  # a single cluster cannot be held out
-            thresholds[tuned_on, grader] = retuned[tuning.objective][tuned_on[graded]]
+            thresholds[tuned_on, grader] = retuned[tuning.objective][tuned_on[units]]
     return replace(labels, thresholds=thresholds)
 
 
@@ -648,32 +666,36 @@ def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
         return {}
     majority, retuned = human_majority(labels).verdicts, {}
     for grader in probability_graders(labels):
-        name, graded = labels.raters[grader], ~np.isnan(labels.positive[:, grader])
+        name, units = labels.raters[grader], _with_probability(labels, grader)
         if name in labels.scale.tunings or not has_both(labels, grader, majority):
             continue
-        sample = labels.positive[graded, grader], majority[graded], labels.clusters[graded]
-        by_objective = held_out_thresholds(*sample, labels.scale.threshold_for(name))
+        graded = Graded(labels.positive[units, grader], majority[units], labels.clusters[units])
+        by_objective = held_out_thresholds(graded, labels.scale.threshold_for(name))
         if by_objective:
             thresholds = np.array(labels.thresholds)
-            thresholds[graded, grader] = by_objective["kappa"]
+            thresholds[units, grader] = by_objective["kappa"]
             retuned[name] = replace(labels, thresholds=thresholds)
     return retuned
 
 
 def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
     """Return True if the reference (units,) has both verdicts where a grader gave probabilities."""
-    compared = ~np.isnan(labels.positive[:, grader]) & (reference >= 0)
+    compared = _with_probability(labels, grader) & (reference >= 0)
     return len(np.unique(reference[compared])) == 2
+
+
+def _with_probability(labels: LabelMatrix, grader: int) -> Mask:
+    """Return the mask (units,) of the units for which a grader (column) gave a probability."""
+    return np.asarray(~np.isnan(labels.positive[:, grader]))
 
 
 def held_out_views(
     labels: LabelMatrix, verdicts: Coded, grader: int, reference: Labels, default: float
 ) -> dict[str, Coded]:
     """Return the verdicts by objective, a grader's with thresholds tuned on other clusters."""
-    graded = ~np.isnan(labels.positive[:, grader])
-    sample = labels.positive[graded, grader], reference[graded], labels.clusters[graded]
-    affirmed = held_out_verdicts(*sample, default, labels.weight_of(graded))
-    return {name: with_verdicts(verdicts, grader, graded, affirmed[name]) for name in affirmed}
+    units = _with_probability(labels, grader)
+    affirmed = held_out_verdicts(Graded.of(labels, grader, reference, units), default)
+    return {name: with_verdicts(verdicts, grader, units, affirmed[name]) for name in affirmed}
 
 
 def with_verdicts(verdicts: Coded, grader: int, units: Mask, affirmed: Mask) -> Coded:
@@ -688,7 +710,7 @@ def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> froze
     the grader and a label of the reference, "humans" or a rater. Ties count as labelled.
     """
     raters = list(labels.humans) if reference == "humans" else [labels.raters.index(reference)]
-    labelled = (labels.verdicts[:, raters] >= 0).any(axis=1) & ~np.isnan(labels.positive[:, grader])
+    labelled = (labels.verdicts[:, raters] >= 0).any(axis=1) & _with_probability(labels, grader)
     return frozenset(labels.pairs[pair] for pair in set(labels.pair[labelled].tolist()) - {-1})
 
 
@@ -703,7 +725,7 @@ def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
 def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
     """Return the mask (units,) of units in clusters that the grader's threshold was tuned on."""
     is_tuned_on = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
-    return np.asarray(is_tuned_on[labels.pair] & ~np.isnan(labels.positive[:, grader]))
+    return np.asarray(is_tuned_on[labels.pair] & _with_probability(labels, grader))
 
 
 def _tuned_on(tuning: Tuning) -> Remark:
@@ -803,15 +825,14 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
 def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, curve: bool) -> None:
     """Add the rows of one grader and one reference; with `curve`, also kappa at all thresholds."""
     labels, resamples, name = view.labels, view.resamples, view.labels.raters[grader]
-    compared = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
-    units, clusters = view.count(compared), labels.clusters[compared]
-    positive, verdicts = labels.positive[compared, grader], reference.verdicts[compared]
+    compared = _with_probability(labels, grader) & (reference.verdicts >= 0)
+    graded, units = Graded.of(labels, grader, reference.verdicts, compared), view.count(compared)
 
     def add(statistic: str, figure: Interval, at: str, note: Note = "") -> None:
         about = About(a=reference.name, b=name, at=at, note=join_notes(note, reference.note))
         view.add(statistic, figure, units, **about)
 
-    if len(np.unique(verdicts)) < 2:
+    if len(np.unique(graded.reference)) < 2:
         reason = "no_variation" if units[0] else "no_pairable_units"
         for objective in OBJECTIVES:
             add("threshold", Interval.undefined(reason), objective)
@@ -821,7 +842,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
     origin = "declared_threshold" if is_declared else "default_threshold"
     default_name = "the declared one" if is_declared else "the default"
     keep = f"keep {default_name}"
-    tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
+    tuned = calibrate(graded, resamples, units[1], default)
     objectives_at = {default: list(AT_THRESHOLD)}
     for objective, calibration in tuned.items():
         interval, advice, gain = calibration.threshold, calibration.advice, calibration.gain
@@ -844,7 +865,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         if objective in AT_THRESHOLD and objective not in objectives:
             objectives.append(objective)
     for threshold, objectives in objectives_at.items():
-        outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
+        outcomes = verdict_outcomes(graded, graded.positive >= threshold, resamples)
         optimistic = "tuned on these items: optimistic"
         basis: Note = Remark(origin) if threshold == default else optimistic
         for objective in objectives:
@@ -899,33 +920,26 @@ def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
     return np.unique(bin_of_unit, return_inverse=True)[1].reshape(-1)
 
 
-def squared_calibration_error(
-    positive: Array,
-    affirmed: Array,
-    clusters: Codes,
-    counts: Array | None = None,
-    bins: int | None = None,
-) -> float:
+def squared_calibration_error(graded: Graded, bins: int | None = None) -> float:
     """Return the mean over units of their bin's squared gap between the affirmative share and the
     mean probability, minus its bias, the variance of the gaps. It can be below 0.
 
-    Probabilities, verdicts of 0 or 1, and clusters are (units,); `counts` (clusters,) are weights
-    of the clusters, by default 1. In a bin of one cluster the bias equals the squared gap.
+    Every unit has a reference. In a bin of one cluster the bias equals the squared gap.
     """
-    bin_of_unit = equal_mass_bins(positive, bins)
-    shape = (int(clusters.max()) + 1, int(bin_of_unit.max()) + 1)
-    cell = clusters * shape[1] + bin_of_unit
-    frequency = np.ones((1, 1)) if counts is None else counts[: shape[0], None]
+    bin_of_unit = equal_mass_bins(graded.positive, bins)
+    shape = int(graded.clusters.max()) + 1, int(bin_of_unit.max()) + 1
+    cell = graded.clusters * shape[1] + bin_of_unit
+    weight = np.ones(len(cell)) if graded.weight is None else graded.weight
     units, error_sums = (
-        np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
-        for weights in (np.ones(len(bin_of_unit)), affirmed - positive)
+        np.bincount(cell, values, shape[0] * shape[1]).reshape(shape)
+        for values in (weight, weight * (graded.reference - graded.positive))
     )
-    bin_sizes = (frequency * units).sum(axis=0)
-    gap = (frequency * error_sums).sum(axis=0) / bin_sizes
+    bin_sizes = units.sum(axis=0)
+    gap = error_sums.sum(axis=0) / bin_sizes
     # Deviations from a mean have (n - 1) / n of the variance, for n clusters.
     clusters_in = (units > 0).sum(axis=0)
     correction = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
-    influence = frequency * (error_sums - gap * units) / bin_sizes * correction
+    influence = (error_sums - gap * units) / bin_sizes * correction
     variance = np.where(clusters_in > 1, (influence**2).sum(axis=0), gap**2)
     return float(bin_sizes @ (gap**2 - variance) / bin_sizes.sum())
 
@@ -939,10 +953,10 @@ _DRAWN_UNITS = 20_000_000
 
 
 def isotonic_curve(
-    positive: Array, affirmed: Array, weight: Array | None = None
+    positive: Array, affirmed: Numbers, weight: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the distinct probabilities, and the share of affirmative verdicts at each by isotonic
-    regression. `weight` (units,) are the units' weights, here and below; 1 by default.
+    regression, from probabilities, verdicts and weights (units,).
 
     >>> isotonic_curve(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]))[1].tolist()
     [0.0, 0.5, 0.5]
@@ -971,16 +985,15 @@ class ReliabilityCurve:
     step_of_unit: Codes
 
 
-def reliability_curve(
-    positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
-) -> ReliabilityCurve:
-    """Return the isotonic curve with its consistency band, from arrays (units,). The band is from
-    curves that are fitted to references simulated with the stated probabilities. Errors within a
-    cluster have the same correlation in the simulation as in the data.
+def reliability_curve(graded: Graded) -> ReliabilityCurve:
+    """Return the isotonic curve with its consistency band. The band is from curves that are fitted
+    to references simulated with the stated probabilities. Errors within a cluster have the same
+    correlation in the simulation as in the data.
     """
     from scipy.optimize import isotonic_regression
 
-    stated, share = isotonic_curve(positive, affirmed, weight)
+    positive, clusters, weight = graded.positive, graded.clusters, graded.weight
+    stated, share = isotonic_curve(positive, graded.reference, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
     change = np.flatnonzero(np.diff(step))
     ends = np.unique([0, *change, *(change + 1), len(step) - 1])
@@ -989,7 +1002,7 @@ def reliability_curve(
     expected = np.interp(positive, stated, share)
     observed, largest = (
         float((np.bincount(clusters, weights=errors) ** 2).sum() - (errors**2).sum())
-        for errors in (affirmed - expected, np.sqrt(expected * (1.0 - expected)))
+        for errors in (graded.reference - expected, np.sqrt(expected * (1.0 - expected)))
     )
     correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
     counts = np.ones(len(positive)) if weight is None else weight
@@ -1009,22 +1022,19 @@ def reliability_curve(
     return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, step_of_unit)
 
 
-def recalibrated(
-    positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
-) -> Array | None:
+def recalibrated(graded: Graded) -> Array | None:
     """Return the probabilities (units,) recalibrated by an isotonic curve that was fitted on other
     clusters; None with a single cluster. The curve is linear between the probabilities that it was
     fitted on, and constant beyond them. Source: Zadrozny & Elkan 2002.
     """
-    fold = folds(clusters)
+    fold = folds(graded.clusters)
     if fold.max(initial=0) < 1:
         return None
-    calibrated = np.empty(len(positive))
+    calibrated = np.empty(len(fold))
     for held_out in range(int(fold.max()) + 1):
-        test = fold == held_out
-        weights = None if weight is None else weight[~test]
-        stated, share = isotonic_curve(positive[~test], affirmed[~test], weights)
-        calibrated[test] = np.interp(positive[test], stated, share)
+        test, training = fold == held_out, graded.on(fold != held_out)
+        curve = isotonic_curve(training.positive, training.reference, training.weight)
+        calibrated[test] = np.interp(graded.positive[test], *curve)
     return calibrated
 
 
@@ -1045,11 +1055,9 @@ def add_probability_rows(view: RubricView) -> None:
 def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -> None:
     """Add the calibration rows of one grader against one reference."""
     labels, resamples = view.labels, view.resamples
-    compared = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
+    compared = _with_probability(labels, grader) & (reference.verdicts >= 0)
     units, method = view.count(compared), labels.methods[grader]
-    positive = labels.positive[compared, grader]
-    affirmed = reference.verdicts[compared].astype(float)
-    clusters, weight = labels.clusters[compared], labels.weight_of(compared)
+    graded = Graded.of(labels, grader, reference.verdicts, compared)
 
     def add(
         statistic: str, figure: Interval, at: str = "", note: Note = "", counts: Counts = units
@@ -1065,22 +1073,21 @@ def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -
 
     def brier(stated: Array) -> Interval:
         """Return the mean squared distance of probabilities (units,) from the verdicts."""
-        squares = (stated - affirmed) ** 2
-        sums = resamples.sums(clusters, squares, np.ones(len(squares)))
+        squares = (stated - graded.reference) ** 2
+        sums = resamples.sums(graded.clusters, squares, np.ones(len(squares)))
         return resamples.interval(ratio(*sums.T), units[1])
 
-    add("brier", brier(positive))
-    squared = squared_calibration_error(positive, affirmed, clusters, resamples.weight)
-    add("ece", Interval.point(math.sqrt(max(0.0, squared))))
-    cross_fitted = recalibrated(positive, affirmed, clusters, weight)
+    add("brier", brier(graded.positive))
+    add("ece", Interval.point(math.sqrt(max(0.0, squared_calibration_error(graded)))))
+    cross_fitted = recalibrated(graded)
     if cross_fitted is not None:
         note = "isotonic, fitted on other clusters"
         add("brier_recalibrated", brier(cross_fitted), note=note)
-    curve = reliability_curve(positive, affirmed, clusters, weight)
+    curve = reliability_curve(graded)
     for stated, share, low, high, step in zip(
         curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True
     ):
-        step_counts = resamples.count(clusters, curve.step_of_unit == step)
+        step_counts = resamples.count(graded.clusters, curve.step_of_unit == step)
         add("reliability", Interval.point(share), repr(float(stated)), counts=step_counts)
         band = Interval(float(stated), min(low, stated), max(high, stated))
         add("reliability_probability", band, repr(float(stated)), counts=step_counts)
@@ -1118,9 +1125,8 @@ def score_probabilities(
     encoding.same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every item, each between 0 and 1")
-    codes = encoding.cluster_codes(clusters, len(scores))
-    squared = squared_calibration_error(scores, affirmed, codes)
-    calibrated = recalibrated(scores, affirmed, codes)
+    graded = Graded(scores, affirmed, encoding.cluster_codes(clusters, len(scores)))
+    squared, calibrated = squared_calibration_error(graded), recalibrated(graded)
     brier_after = np.nan if calibrated is None else float(np.mean((calibrated - affirmed) ** 2))
     brier = float(np.mean((scores - affirmed) ** 2))
     return ProbabilityScores(brier, math.sqrt(max(0.0, squared)), brier_after)

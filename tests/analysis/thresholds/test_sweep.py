@@ -44,7 +44,7 @@ def test_sweep_is_exact_in_every_resample(rng, name):
     y = (rng.random(40) < p).astype(np.int8)
     clusters = np.repeat(np.arange(10), 4)
     resamples = Resamples(np.ones(10), 5, np.random.default_rng(4))
-    found = tune.sweep(p, y, clusters, resamples, 0.5)[name]
+    found = tune.sweep(tune.Graded(p, y, clusters), resamples, 0.5)[name]
     for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
         units = np.repeat(np.arange(40), weight[clusters])
         if len(np.unique(y[units])) < 2:
@@ -62,12 +62,12 @@ def test_the_interval_holds_every_threshold_with_the_same_verdicts():
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 10), np.array([0, 0, 1, 1] * 10, dtype=np.int8)
     resamples = Resamples(np.ones(40), 200, np.random.default_rng(1))
     found = tune.threshold_interval(
-        tune.sweep(p, y, np.arange(40), resamples, 0.5)["kappa"], resamples, 40
+        tune.sweep(tune.Graded(p, y, np.arange(40)), resamples, 0.5)["kappa"], resamples, 40
     )
     assert (found.low, found.high) == (0.2, 0.8)
     # With too few clusters there is none.
     resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
-    of_four = tune.sweep(p[:4], y[:4], np.arange(4), resamples, 0.5)["kappa"]
+    of_four = tune.sweep(tune.Graded(p[:4], y[:4], np.arange(4)), resamples, 0.5)["kappa"]
     found = tune.threshold_interval(of_four, resamples, 4)
     assert np.isnan(found.low)
     assert found.note == "too_few_clusters"
@@ -77,7 +77,7 @@ def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
     p = rng.random(300)
     y = (rng.random(300) < p).astype(np.int8)
     resamples = Resamples(np.ones(300), 20, np.random.default_rng(1))
-    for found in tune.sweep(p, y, np.arange(300), resamples, 0.5).values():
+    for found in tune.sweep(tune.Graded(p, y, np.arange(300)), resamples, 0.5).values():
         at = found.curve.thresholds
         assert tune.CURVE_POINTS <= len(at) <= tune.CURVE_POINTS + len(tune.OBJECTIVES) + 1
         assert (np.diff(at) > 0).all()
@@ -100,7 +100,7 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
     p, clusters = rng.random(100), np.arange(100)
     reference = (p >= 0.3).astype(np.int8)
     reference[::5] = -1
-    found = tune.held_out_verdicts(p, reference, clusters, 0.5)["kappa"]
+    found = tune.held_out_verdicts(tune.Graded(p, reference, clusters), 0.5)["kappa"]
     # A cut between the nearest probabilities on either side of .3 that have a reference.
     known = np.sort(p[reference >= 0])
     near = known[known >= 0.3][:3].max()
@@ -109,8 +109,8 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
 
 
 def test_a_single_cluster_cannot_be_held_out():
-    one = np.zeros(20, dtype=np.intp)
-    assert tune.held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
+    one = tune.Graded(np.linspace(0, 1, 20), np.ones(20), np.zeros(20, dtype=np.intp))
+    assert tune.held_out_verdicts(one, 0.5) == {}
 
 
 def _interval(low, high):
@@ -151,7 +151,7 @@ def test_a_share_of_draws_resolves_so_much():
 def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     p, reference = rng.random(100), (rng.random(100) < 0.5).astype(np.int8)
     resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
-    found = tune.calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
+    found = tune.calibrate(tune.Graded(p, reference, np.arange(100)), resamples, 100, 0.5)["kappa"]
     assert found.value > 0.05
     assert found.gain.low < 0
     assert found.advice.kind == "not_identifiable"
@@ -300,9 +300,8 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
     # By hand: people's majority on the 40 pairs, each fold without its own.
     people = labels.verdicts[:, :2].sum(axis=1)
     majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)
-    by_hand = tune.held_out_thresholds(labels.positive[:, g], majority, labels.clusters, 0.5)[
-        "kappa"
-    ]
+    graded = tune.Graded(labels.positive[:, g], majority, labels.clusters)
+    by_hand = tune.held_out_thresholds(graded, 0.5)["kappa"]
     assert (judged.thresholds[seen, g] == by_hand[seen]).all()
     verdicts = (labels.positive[:, g] >= np.where(seen, by_hand, 0.12)).astype(int)
     assert (judged.verdicts[:, g] == verdicts).all()
@@ -423,7 +422,7 @@ def test_recalibration_is_that_of_scikit_learn(rng):
     p = rng.random(200).round(2)
     y = (rng.random(200) < p**2).astype(float)
     clusters = np.repeat(np.arange(50), 4)
-    found = tune.recalibrated(p, y, clusters)
+    found = tune.recalibrated(tune.Graded(p, y, clusters))
     fold = tune.folds(clusters)
     for each in range(10):
         test = fold == each
@@ -538,21 +537,21 @@ def _root_mean_square(shift):
 def test_one_probability_a_bin_is_the_authors_formula(rng):
     p = rng.choice([0.1, 0.3, 0.6, 0.9], 200)
     y = (rng.random(200) < p**2).astype(float)
-    found = tune.squared_calibration_error(p, y, np.arange(200), bins=60)
+    found = tune.squared_calibration_error(tune.Graded(p, y, np.arange(200)), bins=60)
     assert found == pytest.approx(_kumar_liang_ma(p, y, tune.equal_mass_bins(p, 60)))
 
 
 def test_units_of_a_cluster_that_go_together_are_one(rng):
-    given = _drawn(rng, 60, 0.5)
-    once = tune.squared_calibration_error(*given, bins=5)
-    thrice = tune.squared_calibration_error(*(np.repeat(each, 3) for each in given), bins=5)
+    once = tune.Graded(*_drawn(rng, 60, 0.5))
+    thrice = once.on(np.repeat(np.arange(60), 3))
+    once, thrice = (tune.squared_calibration_error(graded, bins=5) for graded in (once, thrice))
     assert thrice == pytest.approx(once)
 
 
 @pytest.mark.parametrize(("shift", "subjects"), [(0.0, 1), (0.0, 4), (1.0, 1), (1.0, 4)])
 def test_the_squared_error_is_unbiased(rng, shift, subjects):
     drawn = (_drawn(rng, 100, shift, subjects) for _ in range(150))
-    squared = [tune.squared_calibration_error(*each) for each in drawn]
+    squared = [tune.squared_calibration_error(tune.Graded(*each)) for each in drawn]
     error = np.std(squared) / np.sqrt(150)
     # Bins take a little of the true distance away: shares and probabilities vary within them.
     assert np.mean(squared) == pytest.approx(_root_mean_square(shift) ** 2, abs=4 * error + 0.001)
@@ -580,7 +579,8 @@ def _outside(rng, subjects, together, distort):
         p = rng.uniform(0.05, 0.95, (60, subjects))
         luck = rng.random((60, 1 if together else subjects)) * np.ones((60, subjects))
         y = (luck < p**distort).astype(float)
-        curve = tune.reliability_curve(p.ravel(), y.ravel(), np.repeat(np.arange(60), subjects))
+        clusters = np.repeat(np.arange(60), subjects)
+        curve = tune.reliability_curve(tune.Graded(p.ravel(), y.ravel(), clusters))
         shares.append(((curve.share < curve.low) | (curve.share > curve.high)).mean())
     return float(np.mean(shares))
 
