@@ -103,31 +103,6 @@ def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
     return math.ceil(noncentral / per_unit)
 
 
-def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
-    """Return the cell probabilities (2, 2) of two raters who are affirmative equally often.
-
-    >>> two_rater_table(0.85, 0.5).round(3).tolist()
-    [[0.425, 0.075], [0.075, 0.425]]
-    """
-    half = (1 - agreement) / 2  # probability of either disagreement
-    return np.array([[prevalence - half, half], [half, 1 - prevalence - half]])
-
-
-def kappa_half_width(units: float, agreement: float, prevalence: float) -> float:
-    """Return half the 95% interval of Cohen's kappa of two raters, by the large-sample variance of
-    Fleiss, Cohen & Everitt (1969), equation 13; NaN if the agreement is impossible.
-
-    >>> round(kappa_half_width(250, 0.85, 0.5), 3)
-    0.089
-    """
-    table = two_rater_table(agreement, prevalence)
-    if table.min() <= 0:
-        return math.nan
-    pe = prevalence**2 + (1 - prevalence) ** 2
-    kappa = (agreement - pe) / (1 - pe)
-    return Z * math.sqrt(_kappa_variance(prevalence, prevalence, kappa) / units)
-
-
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
     """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
@@ -262,6 +237,13 @@ class Scenario(_Raters):
         """Kappa of two raters."""
         expected = self.prevalence**2 + (1 - self.prevalence) ** 2
         return (self.agreement - expected) / (1 - expected)
+
+    def kappa_half_width(self, units: float) -> float:
+        """Return half the 95% interval of two raters' kappa, by the large-sample variance of
+        Fleiss, Cohen & Everitt (1969), equation 13; NaN if the raters never disagree.
+        """
+        variance = _kappa_variance(self.prevalence, self.prevalence, self.kappa)
+        return Z * math.sqrt(variance / units) if self.agreement < 1 else math.nan
 
     @property
     def error(self) -> float:
@@ -417,7 +399,7 @@ def half_width(
     if not scenario.is_possible:
         return math.nan
     if statistic == "kappa":
-        return kappa_half_width(shared, scenario.agreement, scenario.prevalence)
+        return scenario.kappa_half_width(shared)
     simulated = {"alpha": _alpha_half_width, "threshold": _threshold_half_width}
     equally_strict = replace(scenario, strictness=0.0)
     return simulated[statistic](max(round(shared), 2), equally_strict, seed)

@@ -87,20 +87,18 @@ has another distribution. The shift is then undefined. Otherwise the nearest sha
 
 
 @dataclass(frozen=True)
-class StratumSums:
-    """Sums over the units of every stratum, each (rows, strata).
+class PeopleSums:
+    """Sums over the units of every stratum that the grader and a human labelled, each (rows,
+    strata); or the same of single units, each (units,).
 
-    Over the units that the grader and a human labelled: their number `n`, the `grader`'s calls, the
-    mean human's calls (`person`), and the products of these (`both`). The number at the end of the
+    These are their number `n` and the mean human's calls (`person`). The number at the end of the
     others is that of humans who labelled a unit, at least: over these units, their number (`n2`,
     `n3`), the mean human's calls (`person2`, `person3`), and the products of two humans' calls
     (`two2`, `two3`) and of three humans' calls (`three3`).
     """
 
     n: Array
-    grader: Array
     person: Array
-    both: Array
     n2: Array
     person2: Array
     two2: Array
@@ -108,6 +106,17 @@ class StratumSums:
     person3: Array
     two3: Array
     three3: Array
+
+
+@dataclass(frozen=True)
+class StratumSums:
+    """Sums of `people`, and over the same units of the grader's calls (`grader`) and of their
+    products with the mean human's (`both`), each (rows, strata).
+    """
+
+    people: PeopleSums
+    grader: Array
+    both: Array
 
 
 @dataclass(frozen=True)
@@ -127,14 +136,14 @@ class ScoreDistribution:
     weight: Array
 
     @classmethod
-    def constant(cls, sums: StratumSums) -> ScoreDistribution:
+    def constant(cls, sums: PeopleSums) -> ScoreDistribution:
         """Return the distribution for equal tau in a stratum; for few units with two labels."""
         mean = _person_mean(sums)
         zero, no_nodes = np.zeros_like(mean), np.zeros((*mean.shape, 0))
         return cls(mean, zero, ndtri(mean), zero, no_nodes, no_nodes)
 
     @classmethod
-    def of(cls, sums: StratumSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
+    def of(cls, sums: PeopleSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
         """Fit the first two moments, or three if `third`; with `noise`, its variances are used."""
         mean = _person_mean(sums)
         shared = _SHARED_BY_TWO if mean.shape[1] <= 2 else _SHARED_BY_MANY
@@ -177,7 +186,7 @@ class Noise:
     rise: Array
 
     @classmethod
-    def along(cls, sums: StratumSums, x: Array) -> Noise:
+    def along(cls, sums: PeopleSums, x: Array) -> Noise:
         """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata;
         `x` (rows, strata) is the property's mean in each stratum.
         """
@@ -228,19 +237,20 @@ class ExcessCalls:
 
 
 def excess_calls(
-    sums: StratumSums, people: ScoreDistribution, *, free: bool, noise: Noise | None = None
+    sums: StratumSums, scores: ScoreDistribution, *, free: bool, noise: Noise | None = None
 ) -> ExcessCalls:
     """Return the excess of calls over expected calls by stratum; both have the same mean over all
     strata. If not `free`, sharpness is that of humans. With `noise`, strictness changes with it.
     NaN in rows without a solution, and in all rows if no sharpness fits the data.
     """
-    share = ratio(sums.grader, sums.n)
-    stratum_shares = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
-    covariance_with_people = ratio(sums.both, sums.n) - share * people.mean
+    n = sums.people.n
+    share = ratio(sums.grader, n)
+    stratum_shares = ratio(n, n.sum(axis=1, keepdims=True))
+    covariance_with_people = ratio(sums.both, n) - share * scores.mean
     mean = (stratum_shares * share).sum(axis=1)
     covariance = (stratum_shares * covariance_with_people).sum(axis=1)
     strictness = np.ones_like(share) if noise is None else noise.strictness
-    curves = _Curves.of_people(people, stratum_shares, strictness, mean, covariance)
+    curves = _Curves.of_people(scores, stratum_shares, strictness, mean, covariance)
     if free:
         a, b, fits = curves.fitted()
     else:
@@ -258,7 +268,7 @@ def excess_calls(
         nudged = curves.at(a * (1.0 + _NUDGE), b).mean.T
         strictness_slope = (nudged - expected) / _NUDGE
     # 0 where all units of a stratum have the same tau.
-    slope = np.nan_to_num(ratio(covariances, people.variance))
+    slope = np.nan_to_num(ratio(covariances, scores.variance))
     is_solved = np.abs((stratum_shares * (share - expected)).sum(axis=1)) < 1e-3
     excess = np.where(is_solved[:, None], share - expected, np.nan)
     excess = np.where(is_constant[:, None], 0.0, excess)
@@ -549,13 +559,13 @@ def _nonzero(values: Array) -> Array:
     return np.where(np.abs(values) < 1e-9, 1e-9, values)
 
 
-def _person_mean(sums: StratumSums) -> Array:
+def _person_mean(sums: PeopleSums) -> Array:
     """Return the mean share of humans' affirmative calls, kept half a unit away from 0 and 1."""
     least = 0.5 / (sums.n.sum(axis=1, keepdims=True) + 1.0)
     return np.clip(ratio(sums.person, sums.n), least, 1.0 - least)
 
 
-def _covariance(sums: StratumSums) -> Array:
+def _covariance(sums: PeopleSums) -> Array:
     """Return the covariance of two humans' calls within each stratum, (rows, strata)."""
     mean = np.nan_to_num(ratio(sums.person2, sums.n2))
     return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
@@ -566,7 +576,7 @@ def _row_sums(values: Array) -> Array:
     return np.asarray(values.sum(axis=1, keepdims=True))
 
 
-def _variance(sums: StratumSums, mean: Array, shared: float, noise: Noise | None) -> Array:
+def _variance(sums: PeopleSums, mean: Array, shared: float, noise: Noise | None) -> Array:
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
     stratum, averaged with the value implied by all strata, which counts as `shared` units.
     """
@@ -805,13 +815,13 @@ class Shifts:
 
 
 class _Step(NamedTuple):
-    """Humans' calls at or above one step: their `mean` on each unit (units,), their part of
-    `StratumSums`, the sums of their products with x, the distribution of tau (`scores`), and the
-    `noise` of all raters along x, if that may change.
+    """Humans' calls at or above one step: their `mean` on each unit (units,), their `sums`, the
+    sums of their products with x, the distribution of tau (`scores`), and the `noise` of all raters
+    along x, if that may change.
     """
 
     mean: Array
-    sums: dict[str, Array]
+    sums: PeopleSums
     products_with_x: Array
     scores: ScoreDistribution
     noise: Noise | None
@@ -837,26 +847,23 @@ class PeopleCalls:
         self.steps = []
         for step in shifts.steps:
             products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
-            totals = self._sums(*products.values(), products["person"] * x)
-            sums = {"n": self._n, **dict(zip(products, totals[:-1], strict=True))}
-            # Scores and noise depend on no calls of the grader, so that any array does for these.
-            without_grader = StratumSums(grader=self._n, both=self._n, **sums)
-            noise, scores = None, ScoreDistribution.constant(without_grader)
+            *totals, products_with_x = self._sums(*vars(products).values(), products.person * x)
+            sums = PeopleSums(*totals)
+            noise, scores = None, ScoreDistribution.constant(sums)
             if self.has_pairs:
-                noise = Noise.along(without_grader, self._mean) if shifts.noisy else None
-                scores = ScoreDistribution.of(without_grader, third, noise)
-            self.steps.append(_Step(products["person"], sums, totals[-1], scores, noise))
+                noise = Noise.along(sums, self._mean) if shifts.noisy else None
+                scores = ScoreDistribution.of(sums, third, noise)
+            self.steps.append(_Step(products.person, sums, products_with_x, scores, noise))
 
     def excess_slope(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
         """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
         grader, both, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
-        sums = StratumSums(grader=grader, both=both, **step.sums)
-        noise = step.noise if noisy else None
+        sums, noise = StratumSums(step.sums, grader, both), step.noise if noisy else None
         excess = excess_calls(sums, step.scores, free=self.has_pairs, noise=noise)
         within = products_with_x - self._mean * grader
-        within -= excess.slope * (step.products_with_x - self._mean * step.sums["person"])
+        within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
         if noise is not None and excess.strictness_slope is not None:
             within += noise.rise * excess.strictness_slope * self._within
         between = (self._n * self._distance * excess.share).sum(axis=1)
@@ -881,9 +888,9 @@ def divide(x: Array) -> Mask:
     return np.asarray(x[:, None] == values)
 
 
-def _call_products(people: Array) -> dict[str, Array]:
-    """Return the products of people's calls of 1 and 0 whose sums are `StratumSums`, each (units,).
-    Each person's leniency is subtracted, so that it does not look like a difference of units.
+def _call_products(people: Array) -> PeopleSums:
+    """Return the products of people's calls of 1 and 0 on each unit, (units,) each. Each person's
+    leniency is subtracted, so that it does not look like a difference of units.
     """
     has_call = ~np.isnan(people)
     k = has_call.sum(axis=1).astype(float)
@@ -903,6 +910,14 @@ def _call_products(people: Array) -> dict[str, Array]:
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
     n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
-    of_two = {"n2": n2, "person2": n2 * mean, "two2": two}
-    of_three = {"n3": n3, "person3": n3 * mean, "two3": n3 * two, "three3": np.nan_to_num(three)}
-    return {"person": mean, **of_two, **of_three}
+    return PeopleSums(
+        n=np.ones(len(k)),
+        person=mean,
+        n2=n2,
+        person2=n2 * mean,
+        two2=two,
+        n3=n3,
+        person3=n3 * mean,
+        two3=n3 * two,
+        three3=np.nan_to_num(three),
+    )

@@ -37,9 +37,9 @@ def test_published_sample_sizes():
 
 
 def test_the_variance_of_kappa_is_that_of_statsmodels():
-    table = plans.two_rater_table(0.85, 0.8)
+    table = np.array([[0.725, 0.075], [0.075, 0.125]])
     width = 1.959963984540054 * inter_rater.cohens_kappa(250 * table).std_kappa
-    assert plans.kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
+    assert plans.half_width("kappa", 250, plans.Scenario(0.85, 0.8)) == pytest.approx(width)
 
 
 @pytest.mark.slow

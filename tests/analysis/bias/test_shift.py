@@ -4,8 +4,6 @@ Length, self-preference, parts of the sample, groups of people: what was put in 
 The grader's side less people's, scaled: against plain loops over the units.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -355,7 +353,8 @@ def _sums(tau, chance, rng):
     n, mean, two = np.full(tau.shape[:2], tau.shape[2]), people.mean(axis=0), people[0] & people[1]
     features = (calls, mean, calls * mean, mean, two, mean, two, two & people[2])
     grader, person, both, *rest = (each.sum(axis=-1).astype(float) for each in features)
-    return shift.StratumSums(n, grader, person, both, n, *rest[:2], n, *rest[2:])
+    sums = shift.PeopleSums(n, person, n, *rest[:2], n, *rest[2:])
+    return shift.StratumSums(sums, grader, both)
 
 
 def _curves(wide, rng):
@@ -403,7 +402,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     x = np.linspace(-1.0, 2.0, 5)
     spread = np.exp(0.3 - 0.4 * (x - x.mean()))[None, :, None]
     tau = ndtr(spread * rng.normal(size=(1, 5, 500)) + 0.3 * x[:, None])
-    sums = _sums(tau, tau > 0.5, rng)
+    sums = _sums(tau, tau > 0.5, rng).people
     found = shift.Noise.along(sums, x[None])
     mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
 
@@ -428,10 +427,10 @@ def test_noise_is_that_of_a_general_fit(rng):
 def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     sums = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
-    law = shift.ScoreDistribution.of(sums, third=True)
-    level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
-    share = sums.grader / sums.n
-    together = (0.5 * (sums.both / sums.n - share * law.mean)).sum(axis=1)
+    law = shift.ScoreDistribution.of(sums.people, third=True)
+    level = sums.grader.sum(axis=1) / sums.people.n.sum(axis=1)
+    share = sums.grader / sums.people.n
+    together = (0.5 * (sums.both / sums.people.n - share * law.mean)).sum(axis=1)
     curves = shift._Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
@@ -445,10 +444,15 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     sums = _sums(tau, ndtr(ndtri(tau)), rng)
-    assert shift.excess_calls(sums, shift.ScoreDistribution.of(sums, third=False), free=True).fits
+    assert shift.excess_calls(
+        sums, shift.ScoreDistribution.of(sums.people, third=False), free=True
+    ).fits
     # Of three people one is itself.
-    copied = sums.person3 / 3.0 + 2.0 / 3.0 * sums.two2
-    sums = replace(sums, grader=sums.person3, both=copied)
-    found = shift.excess_calls(sums, shift.ScoreDistribution.of(sums, third=False), free=True)
+    people = sums.people
+    copied = people.person3 / 3.0 + 2.0 / 3.0 * people.two2
+    sums = shift.StratumSums(people, people.person3, copied)
+    found = shift.excess_calls(
+        sums, shift.ScoreDistribution.of(sums.people, third=False), free=True
+    )
     assert not found.fits
     assert np.isnan(found.share).all()
