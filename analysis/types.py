@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -43,3 +43,9 @@ class Column(Protocol[_Entry]):
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_Entry]: ...
     def __getitem__(self, position: int, /) -> Any: ...
+
+
+Categories = Column[Hashable]
+"""All permitted categories, in order, if they have one."""
+Clusters = Column[Hashable] | None
+"""Hashable id of each unit's cluster, (units,); None where units are the clusters."""

@@ -28,6 +28,7 @@ from evenhand.analysis.bootstrap.intervals import Interval, share_interval, wide
 from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,
     Resamples,
+    Resampling,
     count_labels,
     count_patterns,
     ratio,
@@ -36,7 +37,7 @@ from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.statistics import Reason
-from evenhand.analysis.types import Array, Codes, Column, Mask, Numbers
+from evenhand.analysis.types import Array, Categories, Clusters, Codes, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]
 PairStatistic = Callable[[Array], Array]
@@ -71,10 +72,10 @@ def cohen_kappa(
     first: Any,
     second: Any,
     *,
-    categories: Column[Hashable],
+    categories: Categories,
     weights: Weights | npt.ArrayLike = "identity",
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> Agreement:
     """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
 
@@ -112,9 +113,9 @@ def scott_pi(
     first: Any,
     second: Any,
     *,
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    categories: Categories,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> Agreement:
     """Scott's pi of two raters (1955).
 
@@ -132,11 +133,7 @@ def scott_pi(
 
 
 def fleiss_kappa(
-    labels: Any,
-    *,
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    labels: Any, *, categories: Categories, clusters: Clusters = None, bootstrap: Resampling = None
 ) -> Agreement:
     """Fleiss' kappa of many raters (1971), generalised to unequal numbers of them (Gwet 2014).
 
@@ -157,11 +154,7 @@ def fleiss_kappa(
 
 
 def gwet_ac1(
-    labels: Any,
-    *,
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    labels: Any, *, categories: Categories, clusters: Clusters = None, bootstrap: Resampling = None
 ) -> Agreement:
     """Gwet's AC1 of two or more raters (2008; 2014, chapter 5).
 
@@ -178,10 +171,10 @@ def gwet_ac1(
 def gwet_ac2(
     labels: Any,
     *,
-    categories: Column[Hashable],
+    categories: Categories,
     weights: Weights | npt.ArrayLike = "quadratic",
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> Agreement:
     """Gwet's AC2 (2014, chapter 5): AC1 with agreement weights, as in `cohen_kappa`.
 
@@ -198,11 +191,7 @@ def gwet_ac2(
 
 
 def brennan_prediger(
-    labels: Any,
-    *,
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    labels: Any, *, categories: Categories, clusters: Clusters = None, bootstrap: Resampling = None
 ) -> Agreement:
     """Brennan & Prediger's coefficient (1981) of two or more raters; with two categories PABAK.
 
@@ -219,10 +208,10 @@ def brennan_prediger(
 def krippendorff_alpha(
     labels: Any,
     *,
-    categories: Column[Hashable],
+    categories: Categories,
     level: Level,
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> Agreement:
     """Krippendorff's alpha of two or more raters (2011).
 
@@ -250,11 +239,7 @@ def krippendorff_alpha(
 
 
 def observed_agreement(
-    labels: Any,
-    *,
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    labels: Any, *, categories: Categories, clusters: Clusters = None, bootstrap: Resampling = None
 ) -> Agreement:
     """Mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
 
@@ -270,11 +255,7 @@ def observed_agreement(
 
 
 def specific_agreement(
-    labels: Any,
-    *,
-    categories: Column[Hashable],
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    labels: Any, *, categories: Categories, clusters: Clusters = None, bootstrap: Resampling = None
 ) -> dict[Hashable, Agreement]:
     """Return the agreement on each category, by category (Uebersax 1982; with two raters Dice's
     index): among the ordered pairs of labels on a unit whose first label is the category, the share
@@ -301,7 +282,7 @@ def specific_agreement(
     }
 
 
-def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -> Array:
+def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Array:
     """Return the confusion matrix (q, q): the number of units for which the first rater chose the
     row's category and the second the column's.
 
@@ -327,10 +308,10 @@ class IntraRater:
 def intra_rater(
     readings: Any,
     *,
-    categories: Column[Hashable],
+    categories: Categories,
     weights: Weights = "identity",
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> IntraRater:
     """Return the agreement of one rater's repeated labels of the same units.
 
@@ -360,7 +341,7 @@ def _mean_of_defined(values: Sequence[float]) -> float:
 
 
 def _tables_of_two(
-    first: Any, second: Any, categories: Column[Hashable], clusters: Column[Hashable] | None = None
+    first: Any, second: Any, categories: Categories, clusters: Clusters = None
 ) -> Codes:
     """Return two raters' tables (clusters, q, q) of counts; one table if there are no clusters."""
     rows, columns = (encoding.encode_column(labels, categories) for labels in (first, second))
@@ -396,9 +377,9 @@ class _Pair:
         cls,
         first: Any,
         second: Any,
-        categories: Column[Hashable],
-        clusters: Column[Hashable] | None,
-        bootstrap: Bootstrap | None,
+        categories: Categories,
+        clusters: Clusters,
+        bootstrap: Resampling,
     ) -> _Pair:
         tables = _tables_of_two(first, second, categories, clusters)
         frequency = np.ones(len(tables), dtype=np.intp)
@@ -443,11 +424,7 @@ class _Group:
 
     @classmethod
     def of(
-        cls,
-        labels: Any,
-        categories: Column[Hashable],
-        clusters: Column[Hashable] | None,
-        bootstrap: Bootstrap | None,
+        cls, labels: Any, categories: Categories, clusters: Clusters, bootstrap: Resampling
     ) -> _Group:
         codes, draw = encoding.encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
         if clusters is None:

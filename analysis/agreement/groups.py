@@ -31,7 +31,7 @@ from evenhand.analysis.labels.matrix import WEIGHT, Coded, LabelMatrix, UnitColu
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import Note, join_notes
-from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, code_type
+from evenhand.analysis.types import Array, Categories, Codes, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.rubrics.options import NONE, set_label
@@ -285,7 +285,7 @@ class Majority:
     tied: Mask
 
 
-def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
+def majority(labels: Any, *, categories: Categories) -> Majority:
     """Return the most frequent label of each unit, from a table of labels (units, raters).
 
     >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]

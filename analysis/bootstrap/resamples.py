@@ -295,6 +295,10 @@ class Bootstrap:
         return Resamples(frequency, self.resamples, np.random.default_rng(self.seed))
 
 
+Resampling = Bootstrap | None
+"""Number of resamples and seed, None for the usual ones."""
+
+
 def ratio(part: Array, whole: Array) -> Array:
     """Return part / whole, NaN where whole is 0, up to rounding errors; shapes broadcast.
 

@@ -33,8 +33,9 @@ from evenhand.analysis.labels import matrix
 from evenhand.analysis.labels.scale import Level, Scale, category_values
 from evenhand.analysis.types import (
     Array,
+    Categories,
+    Clusters,
     Codes,
-    Column,
     DataFrame,
     Frequency,
     Labels,
@@ -481,7 +482,7 @@ def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     return first[at_first], second[at_second]
 
 
-def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
+def encode_labels(labels: Any, categories: Categories) -> Labels:
     """Return labels (units, raters) as codes (units, raters), -1 where missing.
 
     `labels` is anything that numpy converts to a table: nested lists, an array, a DataFrame. One
@@ -515,7 +516,7 @@ def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
 
 
 def coded_raters(
-    humans: Labels, graders: Labels, categories: Column[Hashable], level: Level
+    humans: Labels, graders: Labels, categories: Categories, level: Level
 ) -> matrix.Coded:
     """Return codes (units, raters) of humans and graders as a view, each unit a cluster."""
     codes = np.hstack([humans, graders])
@@ -531,7 +532,7 @@ def coded_raters(
     )
 
 
-def _category_list(categories: Column[Hashable]) -> str:
+def _category_list(categories: Categories) -> str:
     """Return the categories for an error message."""
     return ", ".join(map(str, categories)) or "none"
 
@@ -555,7 +556,7 @@ def _label_table(labels: Any) -> npt.NDArray[Any]:
     return table
 
 
-def encode_column(labels: Any, categories: Column[Hashable]) -> Labels:
+def encode_column(labels: Any, categories: Categories) -> Labels:
     """Return one rater's labels as codes (units,)."""
     codes = encode_labels(labels, categories)
     if codes.shape[1] != 1:
@@ -572,7 +573,7 @@ def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
         )
 
 
-def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
+def cluster_codes(clusters: Clusters, n: int) -> Codes:
     """Return the cluster code of each of n units, (n,); without `clusters`, each is its own."""
     import pandas as pd
 

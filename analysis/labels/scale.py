@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from evenhand.analysis.types import Column
+from evenhand.analysis.types import Categories
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import OrderedWeights
 
@@ -26,7 +26,7 @@ MAX_NUMBERS = 2001
 """Largest number of different labels that are numbers."""
 
 
-def category_values(categories: Column[Hashable], level: Level = "ordinal") -> tuple[float, ...]:
+def category_values(categories: Categories, level: Level = "ordinal") -> tuple[float, ...]:
     """Return the categories as numbers, or their ranks from 1 if they are not numbers. Raises
     InputError at the interval level, which needs numbers.
     """

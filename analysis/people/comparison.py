@@ -18,7 +18,7 @@ with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
@@ -30,7 +30,13 @@ from scipy.special import stdtr
 from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement import pairs as pairwise
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
+from evenhand.analysis.bootstrap.resamples import (
+    Bootstrap,
+    Resamples,
+    Resampling,
+    count_labels,
+    ratio,
+)
 from evenhand.analysis.bootstrap.significance import (
     benjamini_yekutieli,
     clustered_homogeneity,
@@ -48,7 +54,7 @@ from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.statistics import Remark, entry_for, join_notes
-from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
+from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers, Mask
 from evenhand.analysis.writer import About, RubricView, View, Writer
 from evenhand.errors import InputError
 
@@ -214,10 +220,10 @@ def human_ceiling(
     humans: Any,
     grader: Any,
     *,
-    categories: Column[Hashable],
+    categories: Categories,
     level: Level = "nominal",
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> CeilingDifference:
     """Estimate `human_ceiling_difference` from labels of humans (units, raters) and a grader.
 
@@ -610,7 +616,7 @@ def alt_test(
     humans: Any,
     grader: Any,
     *,
-    categories: Column[Hashable],
+    categories: Categories,
     level: Level = "nominal",
     epsilon: float = EPSILON,
     min_units: int = pairwise.MIN_SHARED_UNITS,

@@ -38,7 +38,7 @@ Read `RateSums` and `stratified_ppi`, then the functions of arrays (`rogan_glade
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -49,7 +49,7 @@ from scipy.special import ndtri
 
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
-from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resampling, ratio
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
@@ -65,7 +65,7 @@ from evenhand.analysis.subjects.scores import (
     people_means,
     reach_together,
 )
-from evenhand.analysis.types import Array, Codes, Column, Mask
+from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 from evenhand.errors import InputError
 
@@ -283,8 +283,8 @@ def rogan_gladen(
     grades: Column[float],
     rest: Column[float],
     *,
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> RoganGladen:
     """Return Rogan & Gladen's estimate (1978) of people's rate.
 
@@ -323,8 +323,8 @@ def ppi_plus_plus(
     *,
     weight: float | None = None,
     method: Literal["bootstrap", "normal"] = "bootstrap",
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> PredictionPowered:
     """Return people's rate by prediction-powered inference (Angelopoulos et al. 2023, arXiv
     2311.01453).
@@ -398,8 +398,8 @@ def _undefined_reason(sums: RateSums) -> str:
 
 def _resampled_interval(
     features: Array,
-    clusters: Column[Hashable] | None,
-    bootstrap: Bootstrap | None,
+    clusters: Clusters,
+    bootstrap: Resampling,
     rate: Callable[[RateSums], Array],
     weight: float | None = None,
 ) -> Interval:

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
@@ -55,7 +55,13 @@ from evenhand.analysis.agreement.coefficients import is_tied, label_counts, majo
 from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
+from evenhand.analysis.bootstrap.resamples import (
+    Bootstrap,
+    Resamples,
+    Resampling,
+    count_labels,
+    ratio,
+)
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
@@ -64,7 +70,7 @@ from evenhand.analysis.request import Request
 from evenhand.analysis.requirement import POWER
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import Note, Remark, join_notes
-from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, Numbers
+from evenhand.analysis.types import Array, Clusters, Codes, Column, DataFrame, Labels, Mask, Numbers
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings
@@ -487,8 +493,8 @@ def tune_threshold(
     *,
     objective: str = "kappa",
     default: float = 0.5,
-    clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
+    clusters: Clusters = None,
+    bootstrap: Resampling = None,
 ) -> TunedThreshold:
     """Return the best of all thresholds of probabilities (units,) against verdicts (units,).
 
@@ -1109,7 +1115,7 @@ class ProbabilityScores:
 
 
 def score_probabilities(
-    positive: Column[float], reference: Column[int], *, clusters: Column[Hashable] | None = None
+    positive: Column[float], reference: Column[int], *, clusters: Clusters = None
 ) -> ProbabilityScores:
     """Return the Brier score and calibration error of probabilities against verdicts, (units,)
     each.
