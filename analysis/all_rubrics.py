@@ -736,7 +736,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     times = annotators.label_times(counted, readings.units, labels.raters)
-    data = Resamples(np.ones(labels.n_clusters, dtype=np.int64), 0, np.random.default_rng(0))
+    data = Resamples(np.ones(labels.n_clusters, dtype=np.int64))
     labels, selection = _with_selection(result, labels, data, request, times)
     n_excluded = ratings["rater_id"].nunique() - counted["rater_id"].nunique()
     result.counts = LabelCounts.of(labels, selection, n_excluded)

@@ -259,7 +259,7 @@ class _Audit:
     def _bounds(self, effects: Array, chosen: Mask, attacks: int) -> Interval:
         """Return one-sided bounds: the lower for all attacks together, the upper for this one."""
         frequency, effect = self.out.resamples.frequency, np.where(chosen, effects, 0.0)
-        left_out = Resamples(frequency, 0, np.random.default_rng(0), jackknife=True)
+        left_out = Resamples(frequency, jackknife=True)
         values = ratio(*left_out.sums(self.out.clusters, effect, chosen).T)
         estimate = float(values[0])
         deviations = np.nan_to_num(influence(values))  # NaN with one cluster

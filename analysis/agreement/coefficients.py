@@ -28,7 +28,6 @@ from evenhand.analysis.bootstrap.intervals import Interval, share_interval, wide
 from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,
     Resamples,
-    Resampling,
     count_labels,
     count_patterns,
     ratio,
@@ -40,6 +39,8 @@ from evenhand.analysis.statistics import Reason
 from evenhand.analysis.types import Array, Categories, Clusters, Codes, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]
+Resampling = Bootstrap | None
+"""Number of resamples and seed of an interval; None for the usual ones."""
 PairStatistic = Callable[[Array], Array]
 """A statistic (...) of two raters from their tables (..., q, q), or of numbers (..., cells)."""
 Chance = Callable[[Array, Array], Array]

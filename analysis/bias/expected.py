@@ -207,9 +207,10 @@ class Noise:
             # 2 rho (1 - rho), the derivative of the correlation by k.
             slope = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
             slope *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
-            kk, kx, xx = (_row_sums(weight * slope**2 * x**power) for power in (0, 1, 2))
+            squares = weight * slope**2
+            kk, kx, xx = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
             residual = weight * slope * (covariance - fitted)
-            of_k, of_x = (_row_sums(residual * x**power) for power in (0, 1))
+            of_k, of_x = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
             det = kk * xx - kx**2
             step_k = _divide(xx * of_k - kx * of_x, det)
             step_g = _divide(kx * of_k - kk * of_x, det)
@@ -571,11 +572,6 @@ def _covariance(sums: PeopleSums) -> Array:
     return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
 
 
-def _row_sums(values: Array) -> Array:
-    """Return the sums of the rows, (rows, 1)."""
-    return np.asarray(values.sum(axis=1, keepdims=True))
-
-
 def _variance(sums: PeopleSums, mean: Array, shared: float, noise: Noise | None) -> Array:
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
     stratum, averaged with the value implied by all strata, which counts as `shared` units.
@@ -910,14 +906,5 @@ def _call_products(people: Array) -> PeopleSums:
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
     n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
-    return PeopleSums(
-        n=np.ones(len(k)),
-        person=mean,
-        n2=n2,
-        person2=n2 * mean,
-        two2=two,
-        n3=n3,
-        person3=n3 * mean,
-        two3=n3 * two,
-        three3=np.nan_to_num(three),
-    )
+    of_two, of_three = (n2, n2 * mean, two), (n3, n3 * mean, n3 * two, np.nan_to_num(three))
+    return PeopleSums(np.ones(len(k)), mean, *of_two, *of_three)

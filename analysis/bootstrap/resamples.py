@@ -83,8 +83,8 @@ class Resamples:
     def __init__(
         self,
         frequency: npt.ArrayLike,
-        resamples: int,
-        rng: np.random.Generator,
+        resamples: int = 0,
+        rng: np.random.Generator | None = None,
         weight: Array | None = None,
         keep: bool = True,
         jackknife: bool = False,
@@ -94,7 +94,8 @@ class Resamples:
         self.resamples = resamples
         starts = range(0, resamples, _BLOCK)
         self._block_sizes = [min(_BLOCK, resamples - start) for start in starts]
-        seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(len(self._block_sizes) + 1)
+        seed = int((rng or np.random.default_rng(0)).integers(2**63))
+        seeds = np.random.SeedSequence(seed).spawn(len(self._block_sizes) + 1)
         *self._seeds, group_seed = seeds
         self._left_out: Any = _jackknife_groups(self.frequency, group_seed) if jackknife else None
         self._keep(None)
@@ -225,7 +226,7 @@ class Resamples:
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
-        return Resamples(counted, 0, np.random.default_rng(0), self.weight, jackknife=True)
+        return Resamples(counted, weight=self.weight, jackknife=True)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """Return the numbers of chosen units and of their clusters in the data, without weights."""
@@ -293,10 +294,6 @@ class Bootstrap:
     def draw(self, frequency: npt.ArrayLike) -> Resamples:
         """Return resamples of clusters that occur `frequency` (clusters,) times in the data."""
         return Resamples(frequency, self.resamples, np.random.default_rng(self.seed))
-
-
-Resampling = Bootstrap | None
-"""Number of resamples and seed, None for the usual ones."""
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -451,7 +448,7 @@ class PatternResamples(Resamples):
         is_present = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
         cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
         members = self._members[np.flatnonzero(self._members @ is_present > 0)]
-        data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), jackknife=True)
+        data = Resamples(np.ones(members.shape[0]), jackknife=True)
         return PatternResamples(cells, members, data)
 
     def only(self, clusters: Codes) -> PatternResamples:

@@ -384,7 +384,8 @@ def add_recoded_rows(view: View) -> None:
     """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded. The
     rows have no interval: they are hints, on which no verdict rests.
     """
-    coded, data = view.coded, _without_resamples(view)
+    coded, resamples = view.coded, view.resamples
+    data = Resamples(resamples.frequency, weight=resamples.weight)
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean = with_and_among_humans(kappas, coded, grader).with_humans
@@ -410,12 +411,6 @@ def _recoded(coded: Coded, rater: int, new_codes: Codes) -> Coded:
     codes, labelled = coded.codes.copy(), coded.labelled[:, rater]
     codes[labelled, rater] = new_codes[codes[labelled, rater]]
     return replace(coded, codes=codes)
-
-
-def _without_resamples(view: View) -> Resamples:
-    """Return the data's clusters with no resample of them."""
-    resamples, rng = view.resamples, np.random.default_rng(0)
-    return Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
 
 
 def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str, Codes]]:
@@ -481,7 +476,8 @@ def add_annotator_rows(view: View) -> None:
     kappa with the others, as given and with the labels reversed or exchanged. It has no interval:
     it is a hint, though one that must be settled before a grader passes.
     """
-    coded, data = view.coded, _without_resamples(view)
+    coded, resamples = view.coded, view.resamples
+    data = Resamples(resamples.frequency, weight=resamples.weight)
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]

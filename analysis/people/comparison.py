@@ -29,27 +29,10 @@ from scipy.special import stdtr
 
 from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement import pairs as pairwise
+from evenhand.analysis.bootstrap import significance
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
-from evenhand.analysis.bootstrap.resamples import (
-    Bootstrap,
-    Resamples,
-    Resampling,
-    count_labels,
-    ratio,
-)
-from evenhand.analysis.bootstrap.significance import (
-    benjamini_yekutieli,
-    clustered_homogeneity,
-    holm,
-    sign_flip,
-)
-from evenhand.analysis.labels.encoding import (
-    cluster_codes,
-    coded_raters,
-    encode_column,
-    encode_labels,
-    same_length,
-)
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.results import BASELINES, ResultRows
@@ -223,7 +206,7 @@ def human_ceiling(
     categories: Categories,
     level: Level = "nominal",
     clusters: Clusters = None,
-    bootstrap: Resampling = None,
+    bootstrap: Bootstrap | None = None,
 ) -> CeilingDifference:
     """Estimate `human_ceiling_difference` from labels of humans (units, raters) and a grader.
 
@@ -236,12 +219,13 @@ def human_ceiling(
     >>> round(difference.estimate, 3), difference.low > -0.1
     (0.25, True)
     """
-    people, grades = encode_labels(humans, categories), encode_column(grader, categories)
-    same_length(people, grades)
+    people = encoding.encode_labels(humans, categories)
+    grades = encoding.encode_column(grader, categories)
+    encoding.same_length(people, grades)
     if not people.shape[1]:
         raise InputError("there is no human to compare with; give labels (units, raters)")
-    coded = coded_raters(people, grades[:, None], categories, level)
-    coded = replace(coded, clusters=cluster_codes(clusters, len(grades)))
+    coded = encoding.coded_raters(people, grades[:, None], categories, level)
+    coded = replace(coded, clusters=encoding.cluster_codes(clusters, len(grades)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
     rows.record_chance(coded, resamples)
@@ -259,13 +243,18 @@ def add_grader_comparison_rows(view: View) -> None:
     best one with each other. The difference is the first's mean kappa with humans minus the
     second's, on the units that both labelled and in the same resamples, so that it is paired.
     """
-    coded, humans = view.coded, view.coded.members("human")
+    coded, humans, kappas = view.coded, view.coded.members("human"), view.once(pairwise.KappaMeans)
+    kappa = pairwise.deciding_kappa(coded)
     majority = coefficients.majority_codes(coefficients.label_counts(coded, humans))
     for first, second in _compared_graders(view):
         both = coded.labelled[:, first] & coded.labelled[:, second]
         units = both & coded.labelled_by_any(humans)
         if view.count(units)[0] >= pairwise.MIN_SHARED_UNITS:
-            _add_kappa_difference(view, first, second, units)
+            mean, other_mean = (kappas.with_rater(humans, k, units)[kappa] for k in (first, second))
+            about = About(a=coded.raters[first], b=coded.raters[second])
+            undefined = max(mean.undefined, other_mean.undefined)
+            difference = mean.values - other_mean.values
+            view.add("kappa_difference", difference, units, undefined=undefined, **about)
             if not coded.is_number:
                 _add_mcnemar(view, first, second, np.where(both, majority, -1))
 
@@ -285,17 +274,6 @@ def _compared_graders(view: View) -> list[tuple[int, int]]:
     return [(min(best, other), max(best, other)) for other in graders if other != best]
 
 
-def _add_kappa_difference(view: View, first: int, second: int, units: Mask) -> None:
-    """Add the `kappa_difference` of two graders (columns) on `units` (units,)."""
-    coded, kappas = view.coded, view.once(pairwise.KappaMeans)
-    humans, kappa = coded.members("human"), pairwise.deciding_kappa(coded)
-    mean, other_mean = (kappas.with_rater(humans, k, units)[kappa] for k in (first, second))
-    difference = mean.values - other_mean.values
-    undefined = max(mean.undefined, other_mean.undefined)
-    about = About(a=coded.raters[first], b=coded.raters[second])
-    view.add("kappa_difference", difference, units, undefined=undefined, **about)
-
-
 def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     """Add `mcnemar_p`, the p value that two graders (columns) match the humans' majority equally
     often. `majority` are codes (units,), -1 for none. Signs are flipped by cluster.
@@ -308,12 +286,10 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     wins = (only_first * 1.0 - only_second)[:, None]
     wins_by_cluster = resamples.each_cluster(resamples.cluster_sums(coded.clusters, wins))
     n_first, n_second = view.count(only_first)[0], view.count(only_second)[0]
-    note = join_notes(
-        f"with the humans' majority only the first {n_first}, only the second {n_second}",
-        view.as_sampled,
-    )
-    about = About(a=coded.raters[first], b=coded.raters[second], note=note)
-    view.add("mcnemar_p", sign_flip(wins_by_cluster[:, 0]), compared, **about)
+    note = f"with the humans' majority only the first {n_first}, only the second {n_second}"
+    about = About(a=coded.raters[first], b=coded.raters[second])
+    about["note"] = join_notes(note, view.as_sampled)
+    view.add("mcnemar_p", significance.sign_flip(wins_by_cluster[:, 0]), compared, **about)
 
 
 class _LeniencyTest(NamedTuple):
@@ -331,7 +307,7 @@ def add_leniency_rows(view: View) -> None:
     then count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
     tests = list(_leniency_tests(view))
-    for test, adjusted in zip(tests, holm([test.p for test in tests]), strict=True):
+    for test, adjusted in zip(tests, significance.holm([test.p for test in tests]), strict=True):
         about = About(a=test.humans, b=test.grader)
         about["note"] = "" if math.isnan(test.p) else f"Holm p {adjusted:.4g}"
         view.add("stuart_maxwell_p", test.p, test.units, reason="not_testable", **about)
@@ -349,7 +325,7 @@ def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
         if both.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
-            test = clustered_homogeneity(view.each_cluster(differences))
+            test = significance.clustered_homogeneity(view.each_cluster(differences))
             yield _LeniencyTest(name, coded.raters[grader], both, test.p)
 
 
@@ -384,16 +360,11 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
             has_one_label = units & (counts.sum(axis=1) == 1)
             by_one = _items_in_words(view, has_one_label, "labelled by one annotator")
             note = join_notes(n_tied, "" if reference else by_one)
-            rate = _share_of(view, units & (grades == code), units)
+            rate = Interval.undefined("no_labels")
+            if view.count(units)[0]:
+                part_and_whole = np.column_stack([units & (grades == code), units])
+                rate = Interval(*share_bounds(*view.each_cluster(part_and_whole).T))
             view.add(name, rate, units, a=compared_with, b=coded.raters[grader], note=note)
-
-
-def _share_of(view: View, part: Mask, whole: Mask) -> Interval:
-    """Return the share of the units of the mask `whole` that are in `part`, (units,) each."""
-    if not view.count(whole)[0]:
-        return Interval.undefined("no_labels")
-    n_part, n_whole = view.each_cluster(np.column_stack([part, whole])).T
-    return Interval(*share_bounds(n_part, n_whole))
 
 
 def _items_in_words(view: View, units: Mask, predicate: str) -> str:
@@ -409,18 +380,11 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
     rates: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE):
         if row := rows.get(name, people, grader, BINARY_ALL):
-            rates[name.removesuffix("_majority").removesuffix("_reference")] = Rate(
-                estimate=_known(row["estimate"]),
-                low=_known(row["low"]),
-                high=_known(row["high"]),
-                n=row["n_units"],
-            )
+            ends = row["estimate"], row["low"], row["high"]
+            estimate, low, high = (None if math.isnan(end) else end for end in ends)
+            rate = Rate(estimate=estimate, low=low, high=high, n=row["n_units"])
+            rates[name.removesuffix("_majority").removesuffix("_reference")] = rate
     return rates
-
-
-def _known(figure: float) -> float | None:
-    """Return the figure, or None for NaN."""
-    return None if math.isnan(figure) else figure
 
 
 EPSILON = 0.2
@@ -518,9 +482,8 @@ def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTes
     passes = "passes" if test.passed else "does not pass"
     outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
     winning_note = join_notes(note, outcome if n_eligible else "", view.as_sampled)
-    add = partial(
-        view.add, units=view.count(compared_units), a="humans", b=name, reason=NO_ELIGIBLE
-    )
+    units = view.count(compared_units)
+    add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
     add("alt_test_winning_rate", test.winning_rate, note=winning_note)
     add("alt_test_advantage", _mean_advantage(comparisons, test.annotators, view), note=note)
 
@@ -552,7 +515,7 @@ def _test_of(
         n=n.astype(np.int64),
         advantage=mean_by_human(comparisons.grader_wins),
         p=p,
-        rejected=benjamini_yekutieli(p) <= FALSE_DISCOVERY_RATE,
+        rejected=significance.benjamini_yekutieli(p) <= FALSE_DISCOVERY_RATE,
         zero_variance=is_flat,
         epsilon=epsilon,
     )
@@ -635,8 +598,9 @@ def alt_test(
     >>> test.winning_rate, test.advantage_probability, test.passed
     (1.0, 1.0, True)
     """
-    people, grades = encode_labels(humans, categories), encode_column(grader, categories)
-    same_length(people, grades)
+    people = encoding.encode_labels(humans, categories)
+    grades = encoding.encode_column(grader, categories)
+    encoding.same_length(people, grades)
     values = None if level == "nominal" else np.asarray(category_values(categories, level))
     comparisons = _compare(people, _one_hot(grades, len(categories)), values)
     return _test_of(comparisons, np.ones(len(people)), epsilon, min_units)

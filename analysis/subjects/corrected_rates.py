@@ -49,7 +49,7 @@ from scipy.special import ndtri
 
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resampling, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
@@ -284,7 +284,7 @@ def rogan_gladen(
     rest: Column[float],
     *,
     clusters: Clusters = None,
-    bootstrap: Resampling = None,
+    bootstrap: Bootstrap | None = None,
 ) -> RoganGladen:
     """Return Rogan & Gladen's estimate (1978) of people's rate.
 
@@ -324,7 +324,7 @@ def ppi_plus_plus(
     weight: float | None = None,
     method: Literal["bootstrap", "normal"] = "bootstrap",
     clusters: Clusters = None,
-    bootstrap: Resampling = None,
+    bootstrap: Bootstrap | None = None,
 ) -> PredictionPowered:
     """Return people's rate by prediction-powered inference (Angelopoulos et al. 2023, arXiv
     2311.01453).
@@ -399,7 +399,7 @@ def _undefined_reason(sums: RateSums) -> str:
 def _resampled_interval(
     features: Array,
     clusters: Clusters,
-    bootstrap: Resampling,
+    bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
     weight: float | None = None,
 ) -> Interval:

@@ -55,13 +55,7 @@ from evenhand.analysis.agreement.coefficients import is_tied, label_counts, majo
 from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import (
-    Bootstrap,
-    Resamples,
-    Resampling,
-    count_labels,
-    ratio,
-)
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
@@ -113,11 +107,6 @@ class Graded:
         """Return the same on some of the units."""
         weight = None if self.weight is None else self.weight[units]
         return Graded(self.positive[units], self.reference[units], self.clusters[units], weight)
-
-    @property
-    def affirmed(self) -> Mask:
-        """Mask (units,) of the units that the reference affirms."""
-        return np.asarray(self.reference == 1)
 
 
 @dataclass(frozen=True)
@@ -211,7 +200,8 @@ class Candidates:
         positive, clusters, order = graded.positive, graded.clusters, np.argsort(graded.positive)
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
-        affirmed, others = order[graded.affirmed[order]], order[~graded.affirmed[order]]
+        is_affirmed = graded.reference[order] == 1
+        affirmed, others = order[is_affirmed], order[~is_affirmed]
         below, others_below = (
             np.searchsorted(positive[part], thresholds) for part in (affirmed, others)
         )
@@ -351,17 +341,9 @@ def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
     return thresholds
 
 
-def held_out_verdicts(graded: Graded, default: float) -> dict[str, Mask]:
-    """Return the verdicts (units,) by objective, made with `held_out_thresholds`."""
-    by_objective = held_out_thresholds(graded, default)
-    return {
-        objective: graded.positive >= thresholds for objective, thresholds in by_objective.items()
-    }
-
-
 def verdict_outcomes(graded: Graded, verdict: Mask, resamples: Resamples) -> Outcomes:
     """Return the outcomes (rows,) of verdicts (units,) against the reference."""
-    affirmed = graded.affirmed
+    affirmed = graded.reference == 1
     cells = verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed
     return Outcomes(*resamples.sums(graded.clusters, *cells).T)
 
@@ -406,7 +388,7 @@ def calibrate(
     """Return the tuned threshold with advice, by objective. Every unit has a reference, in which
     both verdicts must occur.
     """
-    held_out = held_out_verdicts(graded, default)
+    held_out = held_out_thresholds(graded, default)
 
     def kappa(outcomes: Outcomes) -> Interval:
         return resamples.interval(OBJECTIVES["kappa"](outcomes), n_clusters)
@@ -420,7 +402,8 @@ def calibrate(
         threshold = threshold_interval(swept, resamples, n_clusters)
         gain, tuned_kappa = None, default_kappa
         if objective in held_out:
-            by_tuned = verdict_outcomes(graded, held_out[objective], resamples)
+            verdicts = graded.positive >= held_out[objective]
+            by_tuned = verdict_outcomes(graded, verdicts, resamples)
             gain = resamples.interval(value(by_tuned) - at_default, n_clusters)
             tuned_kappa = kappa(by_tuned)
         calibrations[objective] = Calibration(
@@ -494,7 +477,7 @@ def tune_threshold(
     objective: str = "kappa",
     default: float = 0.5,
     clusters: Clusters = None,
-    bootstrap: Resampling = None,
+    bootstrap: Bootstrap | None = None,
 ) -> TunedThreshold:
     """Return the best of all thresholds of probabilities (units,) against verdicts (units,).
 
@@ -700,8 +683,11 @@ def held_out_views(
 ) -> dict[str, Coded]:
     """Return the verdicts by objective, a grader's with thresholds tuned on other clusters."""
     units = _with_probability(labels, grader)
-    affirmed = held_out_verdicts(Graded.of(labels, grader, reference, units), default)
-    return {name: with_verdicts(verdicts, grader, units, affirmed[name]) for name in affirmed}
+    graded = Graded.of(labels, grader, reference, units)
+    return {
+        objective: with_verdicts(verdicts, grader, units, graded.positive >= thresholds)
+        for objective, thresholds in held_out_thresholds(graded, default).items()
+    }
 
 
 def with_verdicts(verdicts: Coded, grader: int, units: Mask, affirmed: Mask) -> Coded:

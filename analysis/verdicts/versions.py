@@ -141,7 +141,7 @@ def drift_rows(
     before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
-    clusters = Resamples(frequency, 0, np.random.default_rng(0))
+    clusters = Resamples(frequency)
     sums = clusters.by_cluster(labels.clusters, masks)
     answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
@@ -187,7 +187,7 @@ class VersionComparison:
         codes[~coded.labelled[:, list(columns)].all(axis=1)] = -1
         coded = replace(coded, codes=codes, copies=())
         with_human = coded.labelled_by_any(coded.members("human"))
-        resamples = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
+        resamples = Resamples(frequency, weight=labels.weight)
         jackknife = resamples.left_out(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
         before, after = (
@@ -577,7 +577,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)
     coded = labels.view_of([grader])
-    resamples = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
+    resamples = Resamples(np.ones(labels.n_clusters))
     overlap = pairs.Overlap.of(coded, resamples, coded.members("human"))
     by_cluster = overlap.sums_with_rater(coded.codes[:, grader])
     n_both = (overlap.units & coded.labelled[:, grader]).sum()
@@ -659,16 +659,16 @@ class Gain:
     """
 
     outcome: Outcome
-    why: tuple[str, ...]
-    estimate: float
-    low: float
-    high: float
-    before: float
-    after: float
     level: float
     look: int
-    units: int
-    clusters: int
+    why: tuple[str, ...] = ()
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    before: float = math.nan
+    after: float = math.nan
+    units: int = 0
+    clusters: int = 0
 
     @property
     def sentence(self) -> str:
@@ -691,8 +691,8 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     The new grader is *better* if the lower bound is above 0, clusters (and those with a minority
     label) suffice for a verdict, and it labels enough units; *worse* if the upper bound is below 0.
     """
-    alpha, nan = level_of_reading(look, rule.looks), math.nan
-    unknown = Gain("not_shown", (), nan, nan, nan, nan, nan, alpha, look, 0, 0)
+    alpha = level_of_reading(look, rule.looks)
+    unknown = Gain("not_shown", alpha, look)
     if not alpha:
         return replace(unknown, why=(written("improve.no_level", look=look),))
     has_both = {old, new} <= set(labels.raters)

@@ -100,7 +100,7 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
     p, clusters = rng.random(100), np.arange(100)
     reference = (p >= 0.3).astype(np.int8)
     reference[::5] = -1
-    found = tune.held_out_verdicts(tune.Graded(p, reference, clusters), 0.5)["kappa"]
+    found = p >= tune.held_out_thresholds(tune.Graded(p, reference, clusters), 0.5)["kappa"]
     # A cut between the nearest probabilities on either side of .3 that have a reference.
     known = np.sort(p[reference >= 0])
     near = known[known >= 0.3][:3].max()
@@ -110,7 +110,7 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
 
 def test_a_single_cluster_cannot_be_held_out():
     one = tune.Graded(np.linspace(0, 1, 20), np.ones(20), np.zeros(20, dtype=np.intp))
-    assert tune.held_out_verdicts(one, 0.5) == {}
+    assert tune.held_out_thresholds(one, 0.5) == {}
 
 
 def _interval(low, high):
