@@ -28,11 +28,16 @@ def summed(analysis: Analysis) -> pd.DataFrame:
 
 
 def sentences(analysis: Analysis, folder: Path) -> list[str]:
-    """Every different line of the report, with # for numbers and RUBRIC for a rubric's name."""
+    """Every different line of the report and its JSON, and every text in its drawings, with # for
+    numbers and RUBRIC for a rubric's name.
+    """
     titles = {scale.name: scale.name.title() for scale in SCALES}
     write_report(analysis, ReportContext("A study", synthetic=True, rubric_titles=titles), folder)
+    kinds = ("md", "json", "html")
+    text, data, page = ((folder / f"report.{kind}").read_text("utf-8") for kind in kinds)
+    drawn = re.sub(r"<[^>]*>", "\n", "".join(re.findall(r"(?s)<svg.*?</svg>", page)))
     names = "|".join(sorted(titles, key=len, reverse=True))
-    text = re.sub(rf"(?i)\b(?:{names})\b", "RUBRIC", (folder / "report.md").read_text("utf-8"))
+    text = re.sub(rf"(?i)\b(?:{names})\b", "RUBRIC", "\n".join((text, data, drawn)))
     return list(dict.fromkeys(re.sub(r"[+-]?\d[\d.,]*", "#", text).splitlines()))
 
 

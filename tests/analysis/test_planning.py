@@ -39,7 +39,11 @@ def test_published_sample_sizes():
 def test_the_variance_of_kappa_is_that_of_statsmodels():
     table = np.array([[0.725, 0.075], [0.075, 0.125]])
     width = 1.959963984540054 * inter_rater.cohens_kappa(250 * table).std_kappa
-    assert plans.half_width("kappa", 250, plans.Scenario(0.85, 0.8)) == pytest.approx(width)
+    scenario = plans.Scenario(0.85, 0.8)
+    assert plans.half_width("kappa", 250, scenario) == pytest.approx(width)
+    # A scale of two points is yes or no, whose labels correlate by their kappa.
+    two_points = plans.ScaleScenario(0, 1, scenario.kappa, 0.8)
+    assert plans.half_width("kappa", 250, two_points) == pytest.approx(width, rel=1e-3)
 
 
 @pytest.mark.slow

@@ -13,8 +13,6 @@ from evenhand.analysis.statistics import says
 from evenhand.errors import InputError
 from tests.analysis.make import ratings_of
 
-pytestmark = pytest.mark.slow
-
 SCALE = Scale("r", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 SMALL = {"resamples": 20}
 NOT_SUMS = (
@@ -64,6 +62,7 @@ def by_key(found):
     return {key_of(row): row for row in found.rows}
 
 
+@pytest.mark.slow
 def test_half_the_probability_counts_like_standing_there_twice():
     ratings, units = study()
     likely = set(units.loc[units["inclusion_probability"] == 0.4, "unit_id"])
@@ -88,6 +87,7 @@ def test_half_the_probability_counts_like_standing_there_twice():
     assert {"cohen_kappa", "non_inferiority", "threshold", "brier"} <= compared
 
 
+@pytest.mark.slow
 def test_without_weights_figures_would_be_others():
     ratings, units = study()
     found = analyse(ratings, units, [SCALE], **SMALL)
@@ -103,6 +103,7 @@ def test_without_weights_figures_would_be_others():
     assert any("count as 36 (Kish)" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_equal_probabilities_change_nothing():
     ratings, units = study(12)
     plain = analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL)
@@ -124,6 +125,7 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size():
     assert row["estimate"] == pytest.approx(12 / 20)
 
 
+@pytest.mark.slow
 def test_what_never_varies_is_bounded_by_the_least_likely_pairs():
     ratings, units = study()
     ratings["label"] = np.where(ratings["unit_id"].str.contains("1"), "3", "1")
@@ -147,6 +149,7 @@ def test_a_probability_that_is_none_is_named(cell):
         analyse(ratings, units, [SCALE], **SMALL)
 
 
+@pytest.mark.slow
 def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out():
     ratings, units = study(20)
     with pytest.raises(InputError, match="the pairs of topic 'a' were not equally likely"):
@@ -157,6 +160,7 @@ def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out():
     assert not any(row["at"] == "cluster=topic" for row in found.rows)
 
 
+@pytest.mark.slow
 def test_estimates_are_verified_with_weights():
     ratings, units = study(20)
     found = analyse(ratings, units, [SCALE], verify=True, **SMALL).verification

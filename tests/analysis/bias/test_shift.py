@@ -330,6 +330,10 @@ def test_levels_that_are_not_scaled_or_left_open(rng):
     alone = found(values)
     assert alone.note == shift.NOT_SCALED
     assert alone.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
+    for n_twice, note in ((30, ""), (29, shift.NOT_SCALED)):
+        values = (rng.random((60, 3)) < 0.5).astype(float)
+        values[n_twice:, 1] = np.nan
+        assert found(values).note == note
     # Nobody favours a side, the grader does: its level stands as it is.
     values = np.zeros((60, 4))
     values[:12, 3] = 1.0

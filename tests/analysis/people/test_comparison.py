@@ -2,7 +2,6 @@
 libraries and sums written out.
 """
 
-import json
 from itertools import combinations
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 import evenhand as eh
 from evenhand.analysis import Scale, alt_test, analyse
-from evenhand.reporting.gate import gate
-from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.analysis.make import analyse_labels, noisy, people_of, ratings_of, row_of, rows_of
 from tests.peers import contingency_tables, metrics, multitest, proportion, stats
 
@@ -189,30 +186,6 @@ def test_without_affirmative_categories_nothing_is_said():
     assert rates_of(found).empty
     assert found.verdicts[0]["rates"] == {}
     assert "TPR" not in str(found)
-
-
-@pytest.mark.slow
-def test_the_panel_the_report_and_the_gate_have_them(tmp_path):
-    table = labels()
-    found = eh.check(table, human=PEOPLE, **DECLARED)
-    assert "TPR" in str(found)
-    found.report(tmp_path / "report")
-    for name in ("report.html", "report.md"):
-        assert "TPR" in (tmp_path / "report" / name).read_text("utf-8")
-    told = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
-    assert told["verdicts"][0]["rates"] == found.verdicts[0]["rates"]
-    rows = table.assign(unit_id=[f"u{n}" for n in range(len(table))])
-    rows = rows.melt("unit_id", var_name="rater_id", value_name="label")
-    rows["rater_kind"] = np.where(rows["rater_id"] == "g", "model", "human")
-    file = tmp_path / "r.csv"
-    rows.to_csv(file, index=False)
-    options = ScaleOptions(categories=("yes", "no"), affirmative=("yes",))
-    rule = "tpr.low > 0.7, tnr > 0.99"
-    first, second = gate(file, "g", require=rule, options=options).checks
-    assert first.figures["value"] == found.verdicts[0]["rates"]["tpr"]["low"]
-    assert (first.outcome, second.outcome) == ("met", "not_met")
-    (against,) = gate(file, "g", require="tpr > 0", options=options, reference="ann").checks
-    assert "tpr (tpr_reference)" in against.sentence
 
 
 CATEGORIES = ("1", "2")

@@ -18,8 +18,6 @@ from evenhand.analysis.subjects.preference import is_linked, strengths, undefine
 from tests.known_values import known_values
 from tests.peers import sm
 
-pytestmark = pytest.mark.slow
-
 SCALE = Scale(
     "preference", ("A", "tie", "B"), "ordinal", unit="comparison", favours={"A": "a", "B": "b"}
 )
@@ -71,6 +69,7 @@ def rows_of(results, statistic, a, b=""):
     return found.set_index("at")
 
 
+@pytest.mark.journey
 def test_win_rates_and_strengths_from_labels_written_out(rng):
     ratings, units = study(rng, [0.8, 0.0, -0.8], 40, people=3)
     results = figures(ratings, units, resamples=100)
@@ -93,6 +92,7 @@ def test_win_rates_and_strengths_from_labels_written_out(rng):
         assert found.is_monotonic_decreasing
 
 
+@pytest.mark.journey
 def test_a_verdict_that_turns_with_the_order_is_a_tie(rng):
     ratings, units = study(rng, [0.5, -0.5], 60)
     turned = (ratings["rater_id"] == "g") & (ratings["unit_id"] < "q030")
@@ -110,6 +110,7 @@ def test_a_verdict_that_turns_with_the_order_is_a_tie(rng):
     assert again.loc["m0", "estimate"] == pytest.approx((30 + (rest["label"] == "A").sum()) / 60)
 
 
+@pytest.mark.journey
 def test_steps_count_by_their_side(rng):
     ratings, units = study(rng, [0.5, 0.0, -0.5], 40)
     much = rng.random(len(ratings)) < 0.5
@@ -126,6 +127,7 @@ def test_steps_count_by_their_side(rng):
             pd.testing.assert_frame_equal(own, other)
 
 
+@pytest.mark.slow
 def test_which_answer_a_file_calls_the_first_means_nothing(rng):
     ratings, units = study(rng, [0.5, 0.0, -0.5], 60)
     seen = set(figures(ratings, units, resamples=50)["statistic"])
@@ -148,6 +150,7 @@ def test_which_answer_a_file_calls_the_first_means_nothing(rng):
             assert one.tolist() == pytest.approx(two.tolist(), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_corrected_win_rate_is_that_of_people(rng):
     ratings, units = study(rng, [0.4, 0.0, -0.4], 400, labelled=0.5, error=0.5)
     results = figures(ratings, units, resamples=300)
@@ -174,6 +177,7 @@ def test_the_corrected_win_rate_is_that_of_people(rng):
     assert corrected.loc["m0", "estimate"] == pytest.approx(moved)
 
 
+@pytest.mark.slow
 def test_strengths_that_do_not_exist_are_said(rng, tmp_path):
     ratings, units = study(rng, [0.4, 0.1, -0.1, -0.4], 40)
     own = units.loc[units["subject_a"].eq("m0"), "unit_id"]
@@ -223,6 +227,7 @@ def test_the_published_strengths_of_seven_teams():
     assert relative == pytest.approx(BASEBALL["expected"], abs=BASEBALL["tolerance"])
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("n", [2, 3, 6, 12])
 def test_they_are_those_of_a_logistic_regression(n, rng):
     tables = []

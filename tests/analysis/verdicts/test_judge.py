@@ -80,6 +80,13 @@ def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
     assert "no realistic number" not in verdict["sentence"].lower()
 
 
+def test_without_an_item_that_two_annotators_labelled_a_second_one_is_asked_for():
+    labels = {"ann": "12" * 20 + "-" * 40, "ben": "-" * 40 + "12" * 20, "g": "12" * 40}
+    verdict = make.verdict_on(labels, TWO)
+    make.assert_verdict(verdict, "inconclusive", "Have a second annotator label 60 items drawn")
+    assert verdict["next"] == {"kind": "overlap", "number": 60}
+
+
 def test_perfect_agreement_on_few_clusters_is_not_enough():
     ratings = make.ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
     units = ratings[["unit_id"]].drop_duplicates()

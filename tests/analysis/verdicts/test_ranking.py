@@ -64,6 +64,12 @@ def test_the_cheapest_of_those_that_pass_leads(rng):
     assert {each.verdict["grader"] for each in found if each.best_buy} == {"dear", "cheap", "poor"}
 
 
+def test_of_two_that_cost_the_same_only_the_better_is_a_best_buy(rng):
+    prices = {"good": 2.0, "poor": 2.0, "cheap": 1.0}
+    found = ranked(rng, {"good": 0.95, "poor": 0.3, "cheap": 0.2, "free": 0.9}, prices, 60)
+    assert {each.verdict["grader"] for each in found if each.best_buy} == {"good", "cheap"}
+
+
 def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(rng):
     """People may agree too little to judge the grader, which agrees with all of them better."""
     truth = (rng.random(90) < 0.5).astype(int)
@@ -377,11 +383,25 @@ def test_each_verdict_says_one_thing(judgement):
     assert_one_thing(verdict)
 
 
-def verdict_of(decided, tuned=None, **rule):
+def verdict_of(decided, tuned=None, people=None, **rule):
     """The verdict on a grader without any fault, whatever its bounds say."""
     about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
     case = VerdictEvidence(*about, ViewEvidence(), tuned or TunedEvidence(), baselines=BASELINES)
-    return judge(sound(case, decided))
+    case = sound(case, decided)
+    return judge(replace(case, people=people or case.people))
+
+
+def test_every_column_by_which_annotators_differ_is_named():
+    kappas = ((0.6, "left,right"), (0.2, "left>right"))
+    sides = (
+        row("side_kappa", 0.1, kappa, 0.9, at=f"{column}={at}")
+        for column in ("party", "age")
+        for kappa, at in kappas
+    )
+    found = verdict_of(between(-0.05, 0.05), people=People(3, min_kappa=0.55, sides=tuple(sides)))
+    for column in ("party", "age"):
+        said = f"Sides of {column} differ (kappa 0.60 within them, 0.20 across)."
+        assert_verdict(found, "inconclusive", said)
 
 
 def test_what_the_interval_shows_is_said_first():
