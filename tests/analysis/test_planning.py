@@ -63,12 +63,6 @@ def test_impossible_scenarios_have_no_width():
         plans.KappaTest(0.5, 0.5)
 
 
-def test_design_effect():
-    assert plans.design_effect(1, 1.0) == 1
-    assert plans.design_effect(4, 1.0) == 4
-    assert plans.design_effect(4, 0.0) == 1
-
-
 def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     wide, narrow = Bound(0.05, 0.2, 0.35, 0.1), Bound(0.1, 0.3, 0.5, 0.15)
     assert clusters_to_decide(50, [wide, narrow], 30) == 180  # the wider one needs 4.6 times

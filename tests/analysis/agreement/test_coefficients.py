@@ -448,20 +448,3 @@ def test_agresti_2002_pathologists():
     theirs = inter_rater.cohens_kappa(table)
     assert (found.estimate, found.se) == pytest.approx((theirs.kappa, theirs.std_kappa))
     assert found.se_null == pytest.approx(theirs.std_kappa0)
-
-
-def test_sim_and_wright_2005():
-    """Physical Therapy 85:257-268, table 2: kappa .67, prevalence index .28, bias index .05."""
-    table = np.array([[22.0, 2], [4, 11]])
-    labels = list(zip(*_sequences(table), strict=True))
-    assert round(a.cohen_kappa(*_sequences(table), categories=[0, 1]).estimate, 2) == 0.67
-    assert round(a.brennan_prediger(labels, categories=[0, 1]).estimate, 2) == 0.69
-    assert round(float(prevalence_index(table)), 2) == 0.28
-    assert round(abs(float(bias_index(table))), 2) == 0.05
-
-
-def test_viera_and_garrett_2005():
-    """Family Medicine 37:360-363: two residents on 100 lectures, .85 agreed, .65 by chance."""
-    found = a.cohen_kappa(*_sequences([[15, 5], [10, 70]]), categories=[0, 1])
-    assert found.estimate == pytest.approx((0.85 - 0.65) / (1 - 0.65))
-    assert round(found.estimate, 2) == 0.57
