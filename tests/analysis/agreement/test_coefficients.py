@@ -438,13 +438,3 @@ def test_differences_and_ranks_of_ordered_labels_are_those_of_numpy_and_scipy(rn
     table = pd.crosstab(first, second).to_numpy(dtype=float)
     assert c.mean_differences(table, [1, 2, 3, 4]) == pytest.approx((second - first).mean())
     assert c.rank_correlations(table) == pytest.approx(stats.spearmanr(first, second).statistic)
-
-
-def test_agresti_2002_pathologists():
-    """Categorical Data Analysis, 2nd ed., table 10.8: two pathologists, kappa .493 (SE .057)."""
-    table = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
-    found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2, 3])
-    assert (round(found.estimate, 3), round(found.se, 3), found.n) == (0.493, 0.057, 118)
-    theirs = inter_rater.cohens_kappa(table)
-    assert (found.estimate, found.se) == pytest.approx((theirs.kappa, theirs.std_kappa))
-    assert found.se_null == pytest.approx(theirs.std_kappa0)

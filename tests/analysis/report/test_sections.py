@@ -19,9 +19,11 @@ from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
 from evenhand.analysis.report.files import section_of, sections_of
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
+from evenhand.analysis.report.sections.subjects import _side_sentences, _SubjectFigures
 from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Code, Note, Remark, join_notes
+from evenhand.analysis.subjects.scores import RATES
 from evenhand.reporting.library import check
 from evenhand.study.settings.analysis import PublishedFigures
 from evenhand.study.tables.ratings import Mark
@@ -236,6 +238,29 @@ def test_corrected_rates_in_sentences(said, analysis):
     told = said(analysis)
     assert "provider:sure graded only what annotators labelled" in told
     assert "--scope all" in told
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        (
+            (0.1, 0.2, 0.3),
+            "answers of s0 to side a are affirmative more often than those to side b,",
+        ),
+        (
+            (-0.3, -0.2, -0.1),
+            "s0 to side b are affirmative more often than those to side a, by +0.20",
+        ),
+        ((-0.1, 0.0, 0.1), "no subject is shown to treat side a and side b differently."),
+    ],
+)
+def test_the_side_whose_answers_are_affirmed_more_is_named(ends, says):
+    low, estimate, high = ends
+    rows, where = ResultRows("R"), WHO | {"subset": "side=side a>side b|binary", "at": "s0"}
+    rows.add("rate_side_difference_ppi", Interval(estimate, low, high), (80, 40), **where)
+    source = Source(Analysis(list(rows.rows.values())), ReportContext("x"))
+    (told,) = _side_sentences(_SubjectFigures(RubricFigures(source, "R"), RATES), "g")
+    assert says in told
 
 
 @pytest.fixture(scope="module")

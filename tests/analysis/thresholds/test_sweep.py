@@ -1,6 +1,6 @@
 """Thresholds: the sweep against trying every one, its interval, what is recommended and held out.
 
-The quality of probabilities: known values, and scikit-learn as second implementation.
+The quality of probabilities, with scikit-learn as second implementation.
 """
 
 from dataclasses import replace
@@ -20,7 +20,6 @@ from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds import tuning as tune
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
-from tests.known_values import known_values
 from tests.peers import isotonic, metrics, model_selection
 
 
@@ -405,16 +404,6 @@ def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
     plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
     own = before[before["statistic"].eq("bias_slice")]
     assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()
-
-
-def test_known_values():
-    known = known_values("calibration_small")
-    y = np.array(known["data"]["y"], dtype=float)
-    p = np.array(known["data"]["p"])
-    expected = known["expected"]
-    assert np.mean((p - y) ** 2) == pytest.approx(expected["brier"], abs=1e-12)
-    fitted = np.interp(p, *tune.isotonic_curve(p, y))
-    assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
 
 
 def test_recalibration_is_that_of_scikit_learn(rng):
