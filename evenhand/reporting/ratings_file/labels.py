@@ -447,8 +447,8 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
     """Return the labels that are no part of the scale of the others, if all labels are numbers: one
     or two beyond a wide gap, or the only one below zero.
 
-    >>> [_numbers_apart(labels.split()) for labels in ("1 2 3 99", "0 1 -1 2", "1 2 3 4 5 9")]
-    [['99'], ['-1'], ['9']]
+    >>> [_numbers_apart(labels.split()) for labels in ("1 2 98 99", "0 1 -1 2", "1 2 3 4 5 9")]
+    [['98', '99'], ['-1'], ['9']]
     >>> [_numbers_apart(labels.split()) for labels in ("-1 0 1", "1 5 10", "0 50 100", "0 1")]
     [[], [], [], []]
     """
