@@ -190,6 +190,7 @@ def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
     assert len(set(codes)) == 3
     assert all(code.startswith("r-") for code in codes)
     assert "anna: links revoked: 1" in run.ok("invite", folder, "--for", "anna", "--revoke")
+    assert run.ok("lead", folder, *base).startswith(f"{base[1]}/?lead=")
     with pytest.raises(InputError, match="revoked"):
         admit(study, address(lines[0][1]))
 

@@ -208,6 +208,7 @@ NUMBERS = np.arange(300)
         (None, {"date": [f"2024-{n % 12 + 1:02}-{n % 25 + 1:02}" for n in NUMBERS]}),
         (None, {"answer": ["I cannot help with that." if n < 90 else f"{n}" for n in NUMBERS]}),
         (None, {"id": [f"i{n}" for n in NUMBERS]}),
+        ("caption", {"caption": [f"c{n % 150}" for n in NUMBERS]}),
         (None, {"prompt": ["Rate this answer."] * 300}),
         ("text", {"item_no": NUMBERS, "text": [f"t{n % 150}" for n in NUMBERS]}),
         ("prompt", {"text": [f"t{n % 150}" for n in NUMBERS],

@@ -198,7 +198,7 @@ def test_what_is_told_apart_is_told_here_in_its_order():
     assert told == ["stage 0", "stage 1", "stage 2"]
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("error", "told", "work"),
     [
