@@ -38,6 +38,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from evenhand.rubrics.loading import rubric_text
+from harness.studies import write_pairs, write_responses
+
 ROOT = Path(__file__).resolve().parents[1]
 REAL = ROOT / os.environ.get("EVENHAND_SHARED", "../shared") / "data" / "real"
 AT_ONCE = 2
@@ -154,6 +157,87 @@ def _readme(folder: Path) -> None:
     labels = re.search(r"cat > labels.csv <<'END'\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
     assert labels
     (folder / "labels.csv").write_text(labels[1], "utf-8")
+
+
+def _small(folder: Path) -> None:
+    """Write small files in the shapes that people bring, of two annotators and the grader gpt."""
+    yes_no = ["no" if n % 4 == 0 else "yes" for n in range(12)]
+    said: dict[str, list[str]] = dict.fromkeys(("ann", "ben", "gpt"), yes_no)
+
+    def write(name: str, **labels: list[str]) -> None:
+        wide = pd.DataFrame({"unit_id": [f"u{n}" for n in range(len(yes_no))], **said, **labels})
+        long = wide.melt("unit_id", var_name="rater_id", value_name="label")
+        long["rater_kind"] = np.where(long["rater_id"] == "gpt", "model", "human")
+        long.to_csv(folder / f"{name}.csv", index=False)
+
+    maybe = ["maybe" if label == "no" else label for label in yes_no]
+    write("plain")
+    write("lone", ben=maybe)
+    write("lone-grader", gpt=maybe)
+    write("alone", ann=["odd", "odd", *yes_no[2:]])
+    write("apart", ann=["a", "b"] * 6, ben=["c", "d"] * 6, gpt=["e", "f"] * 6)
+    plain = pd.read_csv(folder / "plain.csv")
+    plain[plain["rater_id"] != "gpt"].to_csv(folder / "people.csv", index=False)
+    named = plain.replace({"rater_id": {"ann": "r1", "ben": "r2", "gpt": "r3"}})
+    columns = {"unit_id": "item", "rater_id": "annotator", "rater_kind": "type", "label": "rating"}
+    named.rename(columns=columns).to_csv(folder / "names.csv", index=False)
+    aspects = [plain.assign(aspect=aspect, note=f"on {aspect}") for aspect in ("tone", "facts")]
+    twice = pd.concat(aspects).rename(columns={"unit_id": "item", "label": "mark"})
+    twice.assign(score=twice["mark"]).to_csv(folder / "twice.csv", index=False)
+    scores = pd.DataFrame({"unit_id": [f"u{n}" for n in range(30)]})
+    scores["ann"], scores["ben"] = np.arange(30) * 3.5, np.arange(30) * 3.5 + 1
+    scores["gpt"] = np.arange(30) * 3.5 + np.arange(30) % 3
+    scores.to_csv(folder / "scores.csv", index=False)
+    grid = pd.DataFrame({"unit_id": [f"u{n}" for n in range(12)]})
+    for n, column in enumerate(("r1_tone", "r1_facts", "r2_tone", "r2_facts")):
+        grid[column] = [(at + n) % (2 + n % 2) for at in range(12)]
+    grid.to_csv(folder / "grid.csv", index=False)
+    late = plain["unit_id"].isin([f"u{n}" for n in range(6, 12)]) & (plain["rater_id"] == "ann")
+    plain.assign(rater_id=plain["rater_id"].mask(late, "Ann")).to_csv(
+        folder / "spelled.csv", index=False
+    )
+    safe = plain.replace({"label": {"yes": "safe", "no": "unsafe"}}).assign(rubric="advice_safety")
+    safe.to_csv(folder / "safe.csv", index=False)
+    votes = pd.DataFrame({"item": [f"i{n}" for n in range(12)]})
+    votes["yes"], votes["no"] = [n % 4 for n in range(12)], [3 - n % 4 for n in range(12)]
+    votes.to_csv(folder / "votes.csv", index=False)
+    asked = pd.DataFrame({"item": [f"i{n}" for n in range(12)], "helpfulness": [1, 2, 3] * 4})
+    asked.assign(accuracy=[2, 3, 1] * 4).to_csv(folder / "asked.csv", index=False)
+    asked.rename(columns={"item": "respondent", "accuracy": "q2"}).to_csv(
+        folder / "survey.csv", index=False
+    )
+    parts = pd.DataFrame({"unit_id": [f"u{n}" for n in range(12)], "topic": ["tax", "war"] * 6})
+    parts.to_csv(folder / "parts.csv", index=False)
+    sets = ["a;b", "b", "none", "a"] * 6
+    pd.DataFrame({"ann": sets, "ben": [*sets[1:], "a"], "gpt": sets}).to_csv(
+        folder / "sets.csv", index=False
+    )
+    orders = [(f"u{n}", "ann", "human", "xy"[n % 2], "") for n in range(12)]
+    orders += [(f"u{n}", "g", "model", *each) for n in range(12) for each in ("xa", "yb")]
+    sides = pd.DataFrame(orders, columns=["unit_id", "rater_id", "rater_kind", "label", "order"])
+    sides["order"] = sides["order"].map({"": "", "a": "ab", "b": "ba"})
+    sides.to_csv(folder / "sides.csv", index=False)
+    items = pd.DataFrame({"prompt": [f"Say {n}." for n in range(6)], "model": ["m1", "m2"] * 3})
+    items = items.assign(response=[f"It is **{n}**." for n in range(6)], judge=["yes", "no"] * 3)
+    items.to_csv(folder / "items.csv", index=False)
+    two = items.drop(columns=["model", "response"]).assign(notes="a note")
+    two = two.assign(response_a=items["response"], response_b="It is none.", judge=["A", "B"] * 3)
+    two.to_csv(folder / "two.csv", index=False)
+    chat = [{"role": role, "content": f"Say {role}."} for role in ("user", "assistant") * 2]
+    (folder / "chats.jsonl").write_text(json.dumps({"id": "c1", "messages": chat}) + "\n", "utf-8")
+    write_pairs(folder / "pairs.csv", 8)
+    write_responses(folder / "responses.jsonl", 8, ("s1",))
+    units = [f"p{n:04d}|s1|{side}" for n in range(1, 9) for side in "ab"]
+    study = {"ann": "1255" * 4, "ben": "1254" * 4, "cy": "1115" * 4, "my:grader": "1251" * 4}
+    labels = pd.DataFrame({"unit_id": units, **{name: [*text] for name, text in study.items()}})
+    labels = labels.melt("unit_id", var_name="rater_id", value_name="label").assign(
+        rubric="refusal"
+    )
+    labels["rater_kind"] = np.where(labels["rater_id"] == "my:grader", "model", "human")
+    labels["created_at"] = [f"2026-01-05T10:{n // 60:02d}:{n % 60:02d}+00:00" for n in range(64)]
+    labels.to_csv(folder / "labels.csv", index=False)
+    text = rubric_text("refusal").replace('title = "Refusal"', 'title = "Refusal!"')
+    (folder / "new.toml").write_text(text, "utf-8")
 
 
 def _large(folder: Path) -> None:
@@ -332,6 +416,101 @@ compare: baseline compare ratings.csv --grader g --against some --file out/basel
 compare-words: baseline compare ratings.csv --grader g --against worse --file out/baseline.json
 """
 
+SMALL = """
+lone: check lone.csv
+lone-grader: check lone-grader.csv
+alone: check alone.csv --resamples 20
+apart: check apart.csv
+own: check plain.csv --rubric mine --categories no,yes --resamples 20
+names: check names.csv --resamples 20
+spelled: check spelled.csv
+spelled-one: check spelled.csv --normalise --resamples 20
+safe: check safe.csv --rubric advice-safety --resamples 20
+safe-none: check safe.csv --rubric other
+votes: check votes.csv
+asked: check asked.csv
+survey: check survey.csv
+parts: check plain.csv --units parts.csv --slice topic --cluster topic --resamples 20
+settings: check plain.csv --categories no,yes --affirmative yes --margin 0.2 --write-settings \
+--resamples 20
+settings-read: gate plain.csv --grader gpt --require 'tnr >= 0.5, prevalence@yes.low < 1'
+settings-other: check plain.csv --human ann --model gpt --reference ann --independent
+twice: check twice.csv
+one-mark: check twice.csv --columns unit=item,label=mark,rubric=aspect --resamples 20
+scores-whose: check scores.csv
+scores: check scores.csv --human ann,ben --model gpt
+interval: check scores.csv --human ann,ben --model gpt --level interval --resamples 20
+grid: check grid.csv
+grid-kinds: check grid.csv --wide '{rater}_{rubric}'
+grid-one: check grid.csv --wide '{rater}_{rubric}' --human r1 --model r2 --rubric facts \
+--resamples 20
+sets: check sets.csv --human ann,ben --model gpt
+several: check sets.csv --human ann,ben --model gpt --several --resamples 20
+sides: check sides.csv --categories x,y --sides x,y --resamples 20
+gate-annotator: gate plain.csv --grader ann --require verdict --resamples 20
+gate-both: gate plain.csv --grader gpt --require 'verdict, tpr > 0.5' --affirmative yes --json \
+--resamples 20
+select-nobody: select people.csv --resamples 20
+plan-nobody: plan people.csv --resamples 20
+plan-mean: plan --statistic mean --scale 1-5 --mean 3,0.9 --half-width 0.1
+plan-difference: plan --statistic difference --prevalence 0.3 --likeness 0.5 --raters 2
+plan-no-sd: plan --statistic mean --scale 1-5 --mean 3,0
+plan-mean-of-kappa: plan --scale 1-5 --mean 3,0.9
+rubrics: rubric list
+rubric: rubric show tone
+rubric-new: rubric new mine
+rubric-check: rubric check mine.toml tone
+new: new items --items items.csv --question 'Is it right?' --options yes,no --judge judge \
+--sample 4
+new-two: new two --items two.csv --judge judge
+new-steps: new steps --items two.csv --question 'Which is kinder?' --steps 2 --show prompt,notes
+new-faulty: new faulty --items items.csv --question 'Is it right?' --options yes,no --steps 3
+new-turns: new turns --items chats.jsonl --question 'Is it kind?' --scale 1-5 --each-turn
+new-set: new set --items items.csv --question 'What is it?' --options a,b,c --several
+new-pairs: new study --pairs pairs.csv --sample 6 --stratify main_category --rubric refusal
+respond: import study responses.jsonl
+extend: extend study --pairs 2
+import: import study labels.csv
+grade: grade study --grader baseline:lexical
+audit: audit injection study --grader baseline:lexical --units 2
+select: select study --resamples 20
+gate: gate study --grader my:grader --rubric refusal --require 'kappa > 0.5' --resamples 20
+gate-attack: gate study --grader baseline:lexical --require 'injection_bounds.high < 2' \
+--resamples 20
+trial-dry: grade study --grader baseline:lexical --rubric-file new.toml --dry-run
+trial: grade study --grader baseline:lexical --rubric-file new.toml
+improve: improve study --rubric refusal --grader baseline:lexical
+import-unknown: import study plain.csv
+pause: pause study --reason lunch
+progress: progress study
+resume: pause study --resume
+session: session study
+quality: quality study --stop
+exclude: exclude study cy --reason 'too fast'
+report: report study --out out/report
+adjudicate: adjudicate study
+suggest: rubric suggest study
+export: export study --out out/ratings.csv --remarks out/remarks.csv --answers out/answers.csv
+export-tasks: export study --format label-studio --out out/tasks.json
+final: export study --out out/final.csv --final
+again: check out/ratings.csv --resamples 20
+calibrate: calibrate study
+calibrate-write: calibrate study --write
+backup: backup study backup.zip
+restore: restore backup.zip again
+upgrade: store upgrade study
+copy: store copy study --to other.db
+uncertain: extend study --pairs 2 --by uncertainty
+revoke: invite study --for ann --revoke
+lead: lead study --url https://label.example.org/?x=1
+threshold: calibrate study --write --rubric refusal --grader baseline:lexical --threshold 0.3
+plan: plan study --resamples 20
+save: baseline save study --grader my:grader --file out/baseline.json
+compare: baseline compare study --grader my:grader --against baseline:lexical \
+--file out/baseline.json
+compare-other: baseline compare study --grader baseline:lexical --file out/baseline.json
+"""
+
 SCALE = "--categories 1,2,3 --level ordinal --affirmative 3"
 LARGE = f"""
 check: check large.csv {SCALE} --out out/check
@@ -373,6 +552,7 @@ CASES = [
         also=("study/report", "study/study.toml"),
     ),
     Case("llmbar", LLMBAR, _real("llmbar"), needs="llmbar.csv"),
+    Case("small", SMALL, _small, also=("items/study.toml", "study/study.toml")),
     Case("large", LARGE, _large),
     Case("dices", DICES, _real("dices350"), needs="dices350.csv"),
     Case("newsroom", NEWSROOM, _newsroom, needs="newsroom.csv"),

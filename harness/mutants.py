@@ -141,14 +141,16 @@ class Room:
         for number in range(os.cpu_count() or 1):
             self.copies.put(_copied(folder / f"copy{number}"))
         copy = self.copies.get()
-        tests = [f"tests/{name}", f"evenhand/{name.removeprefix('evenhand/')}"]
-        self.tests = [path for path in tests if (copy / path).exists()]
+        package = name if name == "evenhand" else f"evenhand/{name.removeprefix('evenhand/')}"
+        tests = [path for path in (f"tests/{name}", package) if (copy / path).exists()]
+        links = [path for path in (copy / package).glob("*") if path.is_symlink()]  # other rooms
+        self.tests = [*tests, *(f"--ignore={path.relative_to(copy)}" for path in links)]
         began = time.monotonic()
         measured = [
             "-m",
             "coverage",
             "run",
-            f"--source=evenhand/{name.removeprefix('evenhand/')}",
+            f"--source={package}",
             f"--data-file={folder / 'lines'}",
         ]
         code = _python(copy, [*measured, *_PYTEST, "-p", "harness.mutants", *self.tests], None)

@@ -257,12 +257,12 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
     table = keep_named_raters(facts.cells, labels)
     _check_consistent(table, reading.source)
     refuse_sets(table, {}, labels)
-    rows, declared = declared_scales(table, labels, {})
-    has_numbers = any(scale.is_number for scale in declared.values())
+    scaled = declared_scales(table, labels, {})
+    has_numbers = any(scale.is_number for scale in scaled.scales.values())
     _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": has_numbers})
     is_unnamed = bool((table["rubric"] == "").all())
-    scales, raters = {}, {}
-    for name, scale in declared.items():
+    scales, raters, rows = {}, {}, scaled.ratings
+    for name, scale in scaled.scales.items():
         rubric_rows = rows if is_unnamed else rows[rows["rubric"] == name]
         scales[name] = replace(scale, name=name)
         raters[name] = by_kind(_kinds(rubric_rows))

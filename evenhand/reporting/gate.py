@@ -34,7 +34,6 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.injection import STATISTICS as AUDIT_STATISTICS
 from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.matrix import UnitFacts
-from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts import versions
@@ -62,11 +61,9 @@ if TYPE_CHECKING:
     from evenhand.reporting.load import Source
 
 Outcome = Literal["met", "not_met", "inconclusive"]
-"""The outcome of a check; below are those of a condition's state, a drift and a verdict."""
+"""The outcome of a check; below are those of a drift and of a verdict."""
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
-_STATE_OUTCOME: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
-_DRIFT_OUTCOME: dict[str, Outcome] = {"unchanged": "met", "changed": "not_met"}
-_DRIFT_OUTCOME["inconclusive"] = "inconclusive"
+_DRIFT_OUTCOME: dict[str, Outcome] = {"unchanged": "met", "changed": "not_met"}  # or inconclusive
 VERDICT_OUTCOMES: dict[str, Outcome] = {
     "can_replace": "met",
     "can_replace_at_threshold": "met",
@@ -209,7 +206,6 @@ _CLAUSE = re.compile(
     r"\s*(?P<operator>>=|<=|==|>|<)"
     r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 )
-_WORST_STATE_FIRST: tuple[State, ...] = ("broken", "open", "met")
 _GROUPS = ("", "humans", "models", "all")  # values of `rater_b` that name no single rater
 _MOST_LEVELS = 8  # the most levels of a statistic that an error lists
 VERDICT = "verdict"
@@ -253,11 +249,12 @@ class CheckedClause:
     statistic: str = ""
 
     @property
-    def state(self) -> State:
-        """Met if the clause holds, open if its value is undefined, else broken."""
-        is_known = not math.isnan(self.value)
+    def outcome(self) -> Outcome:
+        """Met if the clause holds, inconclusive if its value is undefined, else not met."""
+        if math.isnan(self.value):
+            return "inconclusive"
         holds = _OPERATORS[self.clause.operator](self.value, self.clause.number)
-        return state_of(met=is_known and holds, broken=is_known)
+        return "met" if holds else "not_met"
 
     @property
     def slack(self) -> float:
@@ -283,7 +280,7 @@ class CheckedClause:
         value = f"{self.value:.6g}"
         if float(value) == clause.number != self.value:  # rounding must not hide the difference
             value = shown_apart(self.value, [clause.number], places=6)
-        if self.state == "open":
+        if self.outcome == "inconclusive":
             value = written("gate.undefined", why=self.note)
         return written("gate.outcome", what=name, value=value, **vars(clause))
 
@@ -292,7 +289,7 @@ class CheckedClause:
         """The clause as a check of the gate."""
         value = None if math.isnan(self.value) else self.value
         figures = {"value": value, "required": self.clause.number, "note": self.note}
-        return Check(str(self.clause), _STATE_OUTCOME[self.state], self.sentence, figures)
+        return Check(str(self.clause), self.outcome, self.sentence, figures)
 
 
 def parse_rule(text: str) -> Rule:
@@ -389,7 +386,7 @@ def _worst_attack(clause: Clause, rows: pd.DataFrame) -> CheckedClause | None:
     ]
     if not checks:
         return None
-    worst = min(checks, key=lambda check: (_WORST_STATE_FIRST.index(check.state), check.slack))
+    worst = min(checks, key=lambda check: (_WORST_FIRST.index(check.outcome), check.slack))
     return replace(worst, worst_of=len(checks))
 
 
@@ -532,10 +529,9 @@ def read_baseline(file: Path) -> Baseline:
         baseline = Baseline.model_validate(content)
         baseline.known_scales()
         _read_csv_lines(baseline.ratings), _read_csv_lines(baseline.units)
-    except ValidationError as error:
-        raise InputError(f"{file.name} is not a baseline: {printable(fault_of(error))}") from None
-    except (ValueError, InputError) as error:  # an invalid table or scale
-        raise InputError(f"{file.name} is not a baseline: {printable(str(error))}") from None
+    except ValueError as error:  # also of an invalid table or scale
+        fault = fault_of(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(f"{file.name} is not a baseline: {printable(fault)}") from None
     return baseline
 
 
@@ -769,9 +765,8 @@ def _check_rule(
     elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
         sentence = verdict_check.sentence
         weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=sentence)
-    code = verdict["verdict"] if verdict else ""
-    result = replace(result, checks=checks, verdict=code, weaker=weaker)
-    return replace(result, rows=analysis.rows, display_name=grader)
+    facts: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
+    return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **facts)
 
 
 def _analysed(
@@ -841,7 +836,7 @@ def _drift_check(drift: versions.Drift, check_name: str) -> Check:
                 value = row[part]  # type: ignore[literal-required]
                 figures[statistic + suffix] = None if math.isnan(value) else value
     name = check_name + (f", {drift.rubric}" if drift.rubric else "")
-    return Check(name, _DRIFT_OUTCOME[drift.verdict], drift.sentence, figures)
+    return Check(name, _DRIFT_OUTCOME.get(drift.verdict, "inconclusive"), drift.sentence, figures)
 
 
 def _choose_rubric(typed_name: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:

@@ -12,12 +12,12 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -89,14 +89,6 @@ class Candidate:
     def audit(self) -> AuditOptions:
         """Options of its injection audit: the first units that `evenhand audit` would attack."""
         return AuditOptions(self.grader, AUDITED, self.grading)
-
-
-class CandidateSpec(NamedTuple):
-    """A candidate before its rater id is known."""
-
-    grader: str
-    grading: GradingOptions
-    origin: str
 
 
 @dataclass(repr=False)
@@ -277,12 +269,11 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
             unknown = {"rater_id": candidate.origin, "sample": None}
             forecasts += forecasts_of(candidate, [*clusters, *learn], **unknown)
-    audits = []
     if reworded := [candidate for candidate in trial.candidates if trial.is_reworded(candidate)]:
         (audit,) = forecast_audit(study, reworded[-1].audit)
         name = written("improve.audited", grader=written("improve.best"))
-        audits.append(replace(audit, rater_id=name, sample=None))
-    return [*forecasts, *audits]
+        forecasts.append(replace(audit, rater_id=name, sample=None))
+    return forecasts
 
 
 class Trial:
@@ -301,7 +292,7 @@ class Trial:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._grading = replace(options.grading, rubrics=[self.rubric.name])
-        self._proposed: list[CandidateSpec] = []
+        self._proposed: list[Candidate] = []
         ratings = study.ratings()
         self._first_ratings = ratings[ratings["rubric"] == self.rubric.name]
         is_grade = self._first_ratings["rater_kind"] == "model"
@@ -367,23 +358,16 @@ class Trial:
 
     @cached_property
     def graders(self) -> list[Candidate]:
-        """The old grader, then the candidates."""
-        return list(self._distinct_graders(self._options, self._proposed))
-
-    def _distinct_graders(
-        self, options: ImproveOptions, proposed: Sequence[CandidateSpec]
-    ) -> Iterator[Candidate]:
-        """Yield the old grader, then the candidates of `options` and `proposed`, each id once."""
-        old, grading = options.grader, self._grading
-        specs: list[CandidateSpec] = []
-        rater_ids: set[str] = set()
+        """The old grader, then the candidates of the options and the proposed ones, without those
+        that repeat a rater id.
+        """
+        options, old, grading = self._options, self._options.grader, self._grading
         if self.asked_grader == old:
-            specs.append(CandidateSpec(old, grading, written("improve.old")))
+            graders = [self._candidate(old, grading, written("improve.old"))]
         elif not self.asked_grader:
             raise InputError(written("improve.imported", grader=old))
         else:
-            yield Candidate(old, written("improve.old"), old, grading, is_imported=True)
-            rater_ids.add(old)
+            graders = [Candidate(old, written("improve.old"), old, grading, is_imported=True)]
         files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
         if options.candidates and not files:
             raise InputError(written("improve.no_files", folder=options.candidates))
@@ -394,21 +378,20 @@ class Trial:
                 if missing := missing_from(prompt, self.rubric):
                     raise InputError(written("improve.changed", file=file.name, missing=missing))
                 prompted = replace(prompted, method="")
-            specs.append(CandidateSpec(self.asked_grader, prompted, file.name))
+            graders.append(self._candidate(self.asked_grader, prompted, file.name))
         origin = written("improve.other_grader")
-        specs += [CandidateSpec(other, grading, origin) for other in options.other_graders]
-        for spec in (*specs, *proposed):
-            rater_id = self._rater_id(spec.grader, spec.grading)
-            if rater_id not in rater_ids:
-                yield Candidate(rater_id, spec.origin, spec.grader, spec.grading)
-            rater_ids.add(rater_id)
-        if len(rater_ids) < 2 and not options.proposals:
+        graders += [self._candidate(other, grading, origin) for other in options.other_graders]
+        by_id: dict[str, Candidate] = {}
+        for candidate in (*graders, *self._proposed):
+            by_id.setdefault(candidate.rater_id, candidate)
+        if len(by_id) < 2 and not options.proposals:
             raise InputError(written("improve.no_candidates"))
+        return [*by_id.values()]
 
-    def _rater_id(self, grader: str, grading: GradingOptions) -> str:
-        """Return the rater id under which a grader's labels with these options are stored."""
+    def _candidate(self, grader: str, grading: GradingOptions, origin: str) -> Candidate:
+        """Return a grader with these options, under the rater id by which its labels are stored."""
         (task,) = running.plan_tasks(self.study, [(grader, grading)])
-        return task.rater_id
+        return Candidate(task.rater_id, origin, grader, grading)
 
     @property
     def old(self) -> Candidate:
@@ -433,7 +416,7 @@ class Trial:
         """Return the units of *learn*, with the old grader's labels."""
         clusters, old = self.clusters_in("learn"), self._options.grader
         if self.asked_grader == old:  # `self.old` would check the candidates too
-            old = self._rater_id(old, self._grading)
+            old = self._candidate(old, self._grading, "").rater_id
         ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
 
@@ -447,22 +430,15 @@ class Trial:
 
     def add(self, proposed: Proposals) -> None:
         """Add a candidate for each proposal of instructions."""
-        self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.instructions]
+        self._proposed = [self.reworded(*proposal) for proposal in proposed.instructions]
         del self.graders  # which is computed again with the proposals
 
-    def reworded(self, instructions: Instructions) -> Candidate:
-        """Return the old grader with these instructions, as GEPA tries it."""
-        without_candidates = replace(self._options, candidates=None, other_graders=())
-        spec = self._proposal_spec(instructions, written("improve.while_learning"))
-        _, candidate = self._distinct_graders(without_candidates, [spec])
-        return candidate
-
-    def _proposal_spec(self, instructions: Instructions, origin: str) -> CandidateSpec:
-        """Return a candidate with these instructions and otherwise the old grader's options."""
+    def reworded(self, instructions: Instructions, origin: str) -> Candidate:
+        """Return the old grader with these instructions, as GEPA tries and proposes it."""
         grading = self.old.grading
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
-        reworded = replace(grading, prompt=instructions, method=method)
-        return CandidateSpec(self.asked_grader, reworded, origin)
+        grading = replace(grading, prompt=instructions, method=method)
+        return self._candidate(self.asked_grader, grading, origin)
 
     def is_reworded(self, candidate: Candidate) -> bool:
         """Return True if a candidate has another prompt than the old grader."""
@@ -696,7 +672,7 @@ class _Run:
             return attempt
 
         def grade(instructions: Instructions, units: Sequence[str]) -> dict[str, str]:
-            candidate = trial.reworded(instructions)
+            candidate = trial.reworded(instructions, written("improve.while_learning"))
             self._grade([candidate.task_on(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 

@@ -70,7 +70,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import Table
-    from evenhand.reporting.ratings_file.labels import RatingsInput
+    from evenhand.reporting.ratings_file.labels import RatingsInput, ScaledRatings
     from evenhand.study import Study
 
     Source = Path | Table | Dataset
@@ -439,7 +439,8 @@ def from_rows(
     if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
     label_reading = replace(reading, notes=[], options=options)
-    ratings, declared, options_of = scales_of(ratings, label_reading, stored, scales)
+    scaled = scales_of(ratings, label_reading, stored, scales)
+    ratings = scaled.ratings
     settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
     cluster = {**settings, **changes}.get("cluster")
     columns, item_cluster, item_notes = clustered_by_items(columns, ratings, cluster, options)
@@ -449,7 +450,7 @@ def from_rows(
     check_sides(rows, raters, rater_slices, source)
     notes = [*reading.notes]
     if sidecar is None:
-        notes.append(_reading_note(reading.items, ratings, declared, options_of))
+        notes.append(_reading_note(reading.items, scaled))
     else:
         key, file = "sidecar_of" if stored.study else "sidecar", sidecar_path(Path(source)).name
         notes.insert(0, written(f"reading.{key}", study=stored.study, file=file))
@@ -458,7 +459,7 @@ def from_rows(
         name=source,
         ratings=ratings,
         units=columns,
-        scales=declared,
+        scales=scaled.scales,
         settings=stored.analysis,
         decision=stored.decision,
         seed=stored.seed,
@@ -471,7 +472,7 @@ def from_rows(
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    return with_scores(without_withheld(with_parts(dataset, options_of)).changed(**changes))
+    return with_scores(without_withheld(with_parts(dataset, scaled.options_of)).changed(**changes))
 
 
 def check_sides(
@@ -496,23 +497,18 @@ def check_sides(
             )
 
 
-def _reading_note(
-    items: str, ratings: pd.DataFrame, scales: Scales, options_of: Mapping[str, Sequence[str]]
-) -> str:
-    """Return a line on what was read as items (a column, or ""), annotators, graders and labels;
-    `options_of` has the rubrics whose labels are sets.
-    """
-    raters = ratings.drop_duplicates("rater_id")
+def _reading_note(items: str, scaled: ScaledRatings) -> str:
+    """Return a line on what was read as items (a column, or ""), annotators, graders and labels."""
+    raters, scales = scaled.ratings.drop_duplicates("rater_id"), scaled.scales
     raters_of_kind = []
     for kind, noun in (("human", "annotator"), ("model", "grader")):
         ids = raters.loc[raters["rater_kind"] == kind, "rater_id"]
         if len(ids):
-            plural = "s" if len(ids) > 1 else ""
-            rater_names = listed(f"`{rater_id}`" for rater_id in ids)
-            raters_of_kind.append(f"{noun}{plural} {rater_names}")
+            heading = f"{noun}s" if len(ids) > 1 else noun
+            raters_of_kind.append(f"{heading} {listed(f'`{rater_id}`' for rater_id in ids)}")
     scale = next(iter(scales.values()), None)
-    if options_of or len(scales) != 1 or scale is None:
-        labels = f"rubrics {listed([*scales, *options_of])}"
+    if scaled.options_of or len(scales) != 1 or scale is None:
+        labels = f"rubrics {listed([*scales, *scaled.options_of])}"
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
     elif ordered_scale(scale.categories):

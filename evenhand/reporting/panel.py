@@ -81,7 +81,7 @@ def blocks_of(
     out.
 
     >>> rows = [["ann", "8", "0.75 [0.32, 0.95]"]]
-    >>> for line in blocks_of(["Who", "Units", "Agreement"], rows, title="Labels", width=30):
+    >>> for line in blocks_of(["Who", "Units", "Agreement"], rows, title="Labels", width=39):
     ...     print(line)
     Labels
     <BLANKLINE>

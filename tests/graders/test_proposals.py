@@ -16,7 +16,6 @@ from evenhand.cli.main import main
 from evenhand.reporting.analysing import choice_lines
 from evenhand.reporting.improving import Trial, forecast_improving, improve
 from evenhand.reporting.load import from_study
-from evenhand.reporting.suggestions import MOST_CHARACTERS, RefusedProposal, checked
 from evenhand.rubrics import Instructions, read_own_words
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
@@ -28,7 +27,6 @@ from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.test_improving import (
     FAST,
-    KIND,
     PRICE,
     SKILL,
     candidates,
@@ -289,25 +287,3 @@ def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
     monkeypatch.setitem(sys.modules, "gepa", None)
     refused(r"pip install 'evenhand\[gepa\]'", improve, study, options(bench, proposals=2), FAST)
     assert bench.calls == []
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("", "no instructions"),
-        ("a" * (MOST_CHARACTERS + 1), f"more than {MOST_CHARACTERS}"),
-        ("Read {response} first.", "name {response}"),
-        *((line, "changes the question") for line in ("Care.\nQuestion: Is it rude?",
-          "- (yes) Rude: It is rude.", "yes) It is rude.", "> (yes) It is rude.", "yes = now rude",
-          "Question : Is it rude?", "The question is now: is it rude?",
-          "\N{FULLWIDTH LEFT PARENTHESIS}yes\N{FULLWIDTH RIGHT PARENTHESIS} It is rude.",
-          "The material stands between tags. It is an instruction.", "Answer with 5.",
-          "Options: yes, no, maybe")),
-        ("Judge its tone  alone.", "are those of the rubric"),
-    ],
-)  # fmt: skip
-def test_words_that_ask_something_else_are_refused(words: str, why: str) -> None:
-    with pytest.raises(RefusedProposal, match=re.escape(why)):
-        checked(words, KIND)
-    usual = "1. Read it.\n(a) Then decide.\n(yes) Kind: It is kind.\nIs the response kind?"
-    assert checked(usual, KIND) == usual

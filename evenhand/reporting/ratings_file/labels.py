@@ -1,9 +1,10 @@
 """Correct the labels of a ratings file, and find their scales: declared, of a known rubric, or made
 of the labels in the file.
 
-`TABLE_STEPS` correct items and raters of all rows, then `LABEL_STEPS` the labels of each rubric:
-each step reports what may be misspelled or a code for "no label", or corrects it if declared.
-`scales_of` runs the latter and returns the scales.
+The parts in order: what is known of the file while it is read (`RatingsInput`); `TABLE_STEPS`,
+which correct items and raters of all rows; corrections and checks of the labels of one rubric; the
+scales (`scales_of`, which runs the latter); and labels that are sets of options. What may be
+misspelled or a code for "no label" is reported, or corrected if declared.
 
 A label may be a set of options, read as a yes or no to each. Its cell is a list, as JSON or Python
 writes it, or options separated by a mark, the same in all cells; `none`, or an empty list, says
@@ -19,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import Sidecar
     from evenhand.rubrics import Rubric
 
-Value = TypeVar("Value")
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
 """Words by which tables that others made are recognised."""
 
@@ -82,6 +82,7 @@ _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 
 
 Scales = Mapping[str, Scale]  # scales by rubric
+Options = Mapping[str, Sequence[str]]  # by rubric, the options of labels that are sets
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class RatingsInput:
     For messages, `rows` and `columns` give the row number and column of a wide table by the index
     of its long form; a long table has its rows as index. `units` give the items of an export, which
     has no rows. `permitted` are the labels of a known scale, () to take those in the file; with
-    `numbers` labels are numbers. `changed` counts corrected cells by their kind ("labels").
+    `numbers` labels are numbers. `joined` counts the cells that `join_labels` changed, by rubric.
     """
 
     source: str
@@ -104,7 +105,7 @@ class RatingsInput:
     numbers: bool = False
     items: str = ""
     notes: list[str] = field(default_factory=list)
-    changed: Counter[str] = field(default_factory=Counter)
+    joined: list[int] = field(default_factory=list)
 
     def subject_of(self, label: str, ratings: pd.DataFrame) -> str:
         """Return the subject of a sentence on the first rating with a label: file, row, label."""
@@ -302,26 +303,15 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
     either way; that cannot be a label of any scale; or that is not on the known scale.
     """
     options, permitted = reading.options, reading.permitted
-    counts = _label_counts(ratings)
+    normalise, counts = options.normalise, _label_counts(ratings)
     unknown = [label for label in counts if label not in permitted]
-    variants = {} if options.normalise is False else _variants(counts, unknown, permitted)
+    variants = {} if normalise is False else _variants(counts, unknown, permitted)
     n_changed = sum(counts[label] for label in variants)
     for label in unknown:
-        fault, main_label = _label_fault(label), variants.get(label)
-        if not fault and main_label is not None and not options.normalise:
-            likeness = f"says in another word what {main_label!r} says"
-            if label.casefold() == main_label.casefold():
-                likeness = f"differs from {main_label!r} only by case"
-            elif loose(label) == loose(main_label):
-                likeness = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
-            alternative = f"{options.spelled('no-normalise')} keeps them apart"
-            if permitted:
-                alternative = f"or declare it among {options.spelled('categories')}"
-            fault = (
-                f"{likeness}; {options.spelled('normalise')} reads them as one "
-                f"({number_of(n_changed, 'cell')} would change), {alternative}"
-            )
-        if not fault and permitted and main_label is None:
+        fault = _label_fault(label)
+        if not fault and label in variants and not normalise:
+            fault = _likeness_fault(label, variants[label], n_changed, reading)
+        if not fault and label not in variants and permitted:
             fault = (
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
                 f"declare it, or read it as no label with {options.spelled('missing', label)}"
@@ -331,18 +321,32 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
                 fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {option}"
         if fault:
             raise InputError(f"{reading.subject_of(label, ratings)} {fault}")
-    reading.changed["labels"] += n_changed
+    reading.joined.append(n_changed)
     return _with_corrected(ratings, variants)
 
 
-def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
+def _likeness_fault(label: str, main_label: str, n_changed: int, reading: RatingsInput) -> str:
+    """Return the fault of a label that looks like `main_label`; `n_changed` cells would change."""
+    options = reading.options
+    likeness = f"says in another word what {main_label!r} says"
+    if label.casefold() == main_label.casefold():
+        likeness = f"differs from {main_label!r} only by case"
+    elif loose(label) == loose(main_label):
+        likeness = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
+    alternative = f"{options.spelled('no-normalise')} keeps them apart"
+    if reading.permitted:
+        alternative = f"or declare it among {options.spelled('categories')}"
+    return (
+        f"{likeness}; {options.spelled('normalise')} reads them as one "
+        f"({number_of(n_changed, 'cell')} would change), {alternative}"
+    )
+
+
+def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
     """Raise InputError for a label that may be a code for "no label": a word such as skip that not
     all kinds of raters use, or a number far from all others.
     """
-    options = reading.options
-    if reading.permitted or options.normalise is False:
-        return ratings
-    counts = _label_counts(ratings)
+    options, counts = reading.options, _label_counts(ratings)
     kinds = ratings[ratings["label"] != ""].groupby("label")["rater_kind"].unique()
     all_kinds = set(ratings["rater_kind"])
     codes = []
@@ -354,7 +358,7 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
             codes.append(label)
     codes += _numbers_apart([label for label in counts if label not in codes])
     if not codes:
-        return ratings
+        return
     more_codes = f" (as may {', '.join(map(repr, codes[1:4]))})" if codes[1:] else ""
     keep = options.spelled("no-normalise")
     if len(counts) <= MAX_LABELS:
@@ -366,23 +370,20 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
     )
 
 
-def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
+def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> None:
     """Note labels of an unordered scale that no annotator, or only one rater, uses. Raises
-    InputError if such a label is frequent enough to change the results.
+    InputError if such a label is frequent enough to change the results, or if no two raters have a
+    label in common.
     """
-    options = reading.options
-    if reading.permitted or options.normalise is False:
-        return ratings
     labelled = ratings[ratings["label"] != ""]
-    counts = _label_counts(ratings)
+    options, counts = reading.options, _label_counts(ratings)
     are_numbers = all(map(plain_number, counts)) and min(map(float, counts), default=0) >= 0
     if "unit_id" not in ratings or not 2 <= len(counts) <= MAX_LABELS or are_numbers:
-        return ratings
-    uses = labelled.value_counts(["label", "rater_kind", "rater_id"]).reset_index(name="times")
+        return
     n_labels = labelled["rater_id"].value_counts()
     frequent_raters = n_labels[n_labels >= _FEWEST_LABELS].index
     if len(frequent_raters) < 2:
-        return ratings
+        return
     by_rater = labelled.groupby("rater_id")["label"].agg(set)
     if sum(map(len, by_rater)) == len(counts):
         first, second = by_rater.index[:2]
@@ -390,31 +391,27 @@ def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataF
             f"{reading.source}: no two raters have a label in common (such as {first!r} and "
             f"{second!r}), so that none agree; are these answers to one question?"
         )
+    uses = labelled.value_counts(["label", "rater_kind", "rater_id"]).reset_index(name="times")
     has_people = (labelled["rater_kind"] == "human").any()
-    for label, count in counts.items():
+    for label in counts:
         users = uses[uses["label"] == label]
         raters = users["rater_id"].tolist()
         only_graders = has_people and set(users["rater_kind"]) == {"model"}
         if (len(raters) > 1 and not only_graders) or raters[0] not in frequent_raters:
             continue
         times = int(users["times"].max())
-        if times <= _MOST_ALONE or times <= _SHARE_ALONE * n_labels[raters[0]]:
-            note = written("reading.alone", label=label, raters=", ".join(raters))
-            reading.notes.append(note)
-            continue
-        synonym = "" if only_graders else _likely_synonym(labelled, raters[0], label)
-        missing_users = "no annotator uses" if only_graders else "no other rater uses"
-        hint = f"; others label {synonym!r} there" if synonym else ""
-        raise InputError(
-            f"{reading.subject_of(label, ratings)} is one that {missing_users} "
-            f"({number_of(count, 'cell')}{hint}); correct it if it stands for "
-            f"another label, read it as no label with {options.spelled('missing', label)}, or keep "
-            f"it with {options.spelled('categories', *_in_order([*counts]))}"
-        )
-    return ratings
-
-
-LABEL_STEPS = (shorten_numbers, read_missing, join_labels, refuse_codes, refuse_lone_labels)
+        if times > _MOST_ALONE and times > _SHARE_ALONE * n_labels[raters[0]]:
+            synonym = "" if only_graders else _likely_synonym(labelled, raters[0], label)
+            missing_users = "no annotator uses" if only_graders else "no other rater uses"
+            hint = f"; others label {synonym!r} there" if synonym else ""
+            raise InputError(
+                f"{reading.subject_of(label, ratings)} is one that {missing_users} "
+                f"({number_of(counts[label], 'cell')}{hint}); correct it if it stands for another "
+                f"label, read it as no label with {options.spelled('missing', label)}, or keep it "
+                f"with {options.spelled('categories', *_in_order([*counts]))}"
+            )
+        note = written("reading.alone", label=label, raters=", ".join(raters))
+        reading.notes.append(note)
 
 
 def _label_counts(ratings: pd.DataFrame) -> dict[str, int]:
@@ -450,8 +447,8 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
     """Return the labels that are no part of the scale of the others, if all labels are numbers: one
     or two beyond a wide gap, or the only one below zero.
 
-    >>> [_numbers_apart(labels.split()) for labels in ("1 2 3 99", "0 1 -1 2", "1 2 3 4 5 9")]
-    [['99'], ['-1'], ['9']]
+    >>> [_numbers_apart(labels.split()) for labels in ("1 2 98 99", "0 1 -1 2", "1 2 3 4 5 9")]
+    [['98', '99'], ['-1'], ['9']]
     >>> [_numbers_apart(labels.split()) for labels in ("-1 0 1", "1 5 10", "0 50 100", "0 1")]
     [[], [], [], []]
     """
@@ -551,11 +548,22 @@ def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) ->
 # ---- scales -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class ScaledRatings:
+    """Ratings with corrected labels, and by rubric the scales of single labels (`scales`) and the
+    options of labels that are sets (`options_of`).
+    """
+
+    ratings: pd.DataFrame
+    scales: Scales = field(default_factory=dict)
+    options_of: Options = field(default_factory=dict)
+
+
 def scales_of(
     ratings: pd.DataFrame, reading: RatingsInput, sidecar: Sidecar, scales: Scales | None
-) -> tuple[pd.DataFrame, dict[str, Scale], dict[str, Sequence[str]]]:
-    """Return the ratings with corrected labels; by rubric, the scales of single labels; and by
-    rubric, the options of labels that are sets. `scales` replace those of the sidecar.
+) -> ScaledRatings:
+    """Return the ratings with corrected labels, and the scales or options of their rubrics.
+    `scales` replace those of the sidecar.
     """
     options = reading.options
     if options.several:
@@ -566,32 +574,31 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, {})
-        ratings, options_of = _declared_sets(ratings, {"": options.categories}, reading)
-        return ratings, {}, options_of
-    declared_options: dict[str, Sequence[str]] = {}
+        return _declared_sets(ratings, {"": options.categories}, reading)
+    set_options: dict[str, Sequence[str]] = {}
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, {}).assign(rubric=rubric.name)
-        declared_options[rubric.name] = rubric.categories
+        set_options[rubric.name] = rubric.categories
     without_level: set[str] = set()
     if scales is None:
         scales = sidecar.known_scales()
         without_level = {name for name, scale in sidecar.scales.items() if scale.level is None}
-        declared_options |= {
+        set_options |= {
             name: scale.categories for name, scale in sidecar.scales.items() if scale.several
         }
-    is_set = ratings["rubric"].isin(list(declared_options))
-    if not is_set.any():
-        refuse_sets(ratings, scales, reading)
-        return *declared_scales(ratings, reading, scales, without_level), {}
-    without_notes = replace(reading, notes=[])
-    set_ratings, options_of = _declared_sets(ratings[is_set], declared_options, without_notes)
-    if is_set.all() or options.rubric in declared_options:
-        return set_ratings, {}, options_of
-    ratings = ratings[~is_set]
-    scales = {name: scale for name, scale in scales.items() if name not in declared_options}
+    is_set = ratings["rubric"].isin(list(set_options))
+    sets = None
+    if is_set.any():
+        sets = _declared_sets(ratings[is_set], set_options, replace(reading, notes=[]))
+        if is_set.all() or options.rubric in set_options:
+            return sets
+        ratings = ratings[~is_set]
+        scales = {name: scale for name, scale in scales.items() if name not in set_options}
     refuse_sets(ratings, scales, reading)
-    ratings, scales_by_rubric = declared_scales(ratings, reading, scales, without_level)
-    return pd.concat([ratings, set_ratings]), scales_by_rubric, options_of
+    singles = declared_scales(ratings, reading, scales, without_level)
+    if sets is None:
+        return singles
+    return replace(sets, ratings=pd.concat([singles.ratings, sets.ratings]), scales=singles.scales)
 
 
 def declared_scales(
@@ -599,7 +606,7 @@ def declared_scales(
     reading: RatingsInput,
     stored_scales: Scales,
     without_level: Collection[str] = (),
-) -> tuple[pd.DataFrame, dict[str, Scale]]:
+) -> ScaledRatings:
     """Return the rows of the rubrics that the options ask for, with corrected labels, and scales by
     rubric. `stored_scales` are those of the file's sidecar, by rubric, some of them
     `without_level`; options override them.
@@ -617,26 +624,38 @@ def declared_scales(
     names = sorted({*ratings["rubric"].unique(), *stored_scales})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
-        rubric, scale = _known_rubric(options.rubric, name), stored_scales.get(name)
-        if scale is not None:
-            numbers = scale.is_number
-        elif rubric is not None:
-            scale, numbers = replace(Scale.from_rubric(rubric), name=name), not rubric.kind.listed
-        else:
-            numbers = options.level == "interval"
-        permitted = options.categories or (() if scale is None else scale.categories)
-        numbers = numbers and not options.categories
-        corrected, rubric_reading = rows, replace(reading, permitted=permitted, numbers=numbers)
-        for step in LABEL_STEPS:
-            corrected = step(corrected, rubric_reading)
+        scale = stored_scales.get(name)
+        if scale is None and (rubric := _known_rubric(options.rubric, name)):
+            scale = replace(Scale.from_rubric(rubric), name=name)
+        corrected = _corrected(rows, scale, reading)
         is_corrected = is_corrected or corrected is not rows
         labels = set(corrected["label"].unique()) - {""}
         scales[name] = _scale(name, labels, scale, name not in without_level, reading)
         corrected_tables.append(corrected)
     if options.normalise:
-        counts = {"changed": reading.changed["labels"], "labels": len(ratings)}
+        counts = {"changed": sum(reading.joined), "labels": len(ratings)}
         reading.notes.insert(n_notes, written("reading.normalised", **counts))
-    return pd.concat(corrected_tables).loc[ratings.index] if is_corrected else ratings, scales
+    if is_corrected:
+        ratings = pd.concat(corrected_tables).loc[ratings.index]
+    return ScaledRatings(ratings, scales)
+
+
+def _corrected(rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput) -> pd.DataFrame:
+    """Return the rows of one rubric, whose known `scale` declared categories override, with
+    corrected labels; the same object if none is changed.
+    """
+    options = reading.options
+    numbers = options.level == "interval" if scale is None else scale.is_number
+    permitted = options.categories or (() if scale is None else scale.categories)
+    rubric_reading = replace(
+        reading, permitted=permitted, numbers=numbers and not options.categories
+    )
+    rows = read_missing(shorten_numbers(rows, rubric_reading), rubric_reading)
+    rows = join_labels(rows, rubric_reading)
+    if not permitted and options.normalise is not False:
+        refuse_codes(rows, rubric_reading)
+        refuse_lone_labels(rows, rubric_reading)
+    return rows
 
 
 def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
@@ -671,19 +690,22 @@ def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -
 def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
 ) -> Scale:
-    """Return the scale: of declared categories, else the known one, else of the labels."""
-    options, notes = reading.options, list[str]()
+    """Return the scale: of declared categories, else the known one, else of the labels. Notes say
+    how labels were read as a scale, and as an ordered one.
+    """
+    options = reading.options
+    note = ""
     if options.categories:
         scale, has_level = Scale(name, options.categories), False
     elif scale is None:
-        scale, notes = _scale_from_labels(name, labels, reading)
-        has_level = False
+        scale, has_level = _scale_from_labels(name, labels, reading), False
+        note = "" if scale.number else _note_on(scale, options)
     if options.level:
         scale = replace(scale, level=options.level)
     elif not has_level and (ordered := ordered_scale(scale.categories)):
         scale = replace(scale, categories=ordered, level="ordinal")
-        notes = [read_as_ordered(ordered, options, name), *notes]
-    reading.notes.extend(notes)
+        reading.notes.append(read_as_ordered(ordered, options, name))
+    reading.notes.extend(filter(None, [note]))
     if (sides := options.sides) is not None:
         if len(set(sides)) != 2:
             raise InputError(
@@ -699,11 +721,10 @@ def _scale(
     return replace(scale, thresholds=thresholds, tunings=tunings)
 
 
-def _scale_from_labels(
-    name: str, labels: Collection[str], reading: RatingsInput
-) -> tuple[Scale, list[str]]:
-    """Return a scale made of the labels in the file, and notes. Raises InputError if there are
-    none, too many, or their order is unknown although the level is declared.
+def _scale_from_labels(name: str, labels: Collection[str], reading: RatingsInput) -> Scale:
+    """Return a scale made of the labels in the file, with unused numbers in between if they are
+    ordered. Raises InputError if there are none, too many, or their order is unknown although the
+    level is declared.
     """
     options = reading.options
     ordered = whole_numbers_in_a_row(labels) if len(labels) <= MAX_LABELS else ()
@@ -713,7 +734,7 @@ def _scale_from_labels(
             f"permitted labels in order, for example {options.spelled('categories', *'12345')}"
         )
     if options.level == "interval" and labels:
-        return Scale(name, tuple(sorted(labels, key=float)), "interval", number=True), []
+        return Scale(name, tuple(sorted(labels, key=float)), "interval", number=True)
     if not labels:
         raise InputError(
             "no rating has a label; give labels, or declare a scale with "
@@ -730,14 +751,19 @@ def _scale_from_labels(
             f"so on), too many for an undeclared scale; group them into at most {MAX_LABELS}, or "
             f"declare all of them with {options.spelled('categories')}{fixes}"
         )
-    fields = {"rubric": name, "categories": options.spelled("categories")}
-    if ordered and options.level != "nominal":
-        note = written("reading.ends_rubric" if name else "reading.ends", **fields)
-        return Scale(name, ordered), [note]
-    scale = Scale(name, tuple(key for key in ordered if key in labels) or tuple(sorted(labels)))
-    categories, level = ", ".join(scale.categories), options.spelled("level")
-    note = "nominal_rubric" if name else "nominal"
-    return scale, [written(f"reading.{note}", labels=categories, level=level, **fields)]
+    if options.level == "nominal":
+        ordered = tuple(key for key in ordered if key in labels)
+    return Scale(name, ordered or tuple(sorted(labels)))
+
+
+def _note_on(scale: Scale, options: ScaleOptions) -> str:
+    """Return a note on a scale made of the labels in the file, which are no numbers."""
+    note = "ends_rubric" if scale.name else "ends"
+    if options.level == "nominal" or not ordered_scale(scale.categories):
+        note = "nominal_rubric" if scale.name else "nominal"
+    fields = {"rubric": scale.name, "labels": ", ".join(scale.categories)}
+    fields |= {name: options.spelled(name) for name in ("categories", "level")}
+    return written(f"reading.{note}", **fields)
 
 
 def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
@@ -757,61 +783,64 @@ _MOST_TYPED = 200  # characters beyond which a command-line option is not propos
 
 
 def _declared_sets(
-    ratings: pd.DataFrame, options_of: Mapping[str, Sequence[str]], reading: RatingsInput
-) -> tuple[pd.DataFrame, dict[str, Sequence[str]]]:
+    ratings: pd.DataFrame, declared: Options, reading: RatingsInput
+) -> ScaledRatings:
     """Return ratings whose labels are sets of options, as JSON lists and with a rubric name, and
-    the options by rubric: those declared in `options_of` (under "" for any other rubric), else
-    those in the labels. A note says how options are separated. Raises InputError naming the row of
-    a cell that is no set of options.
+    the options by rubric: the `declared` ones (under "" for any other rubric), else those in the
+    labels. A note says how options are separated. Raises InputError naming the row of a cell that
+    is no set of options.
     """
-    options = reading.options
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
-    all_options: dict[str, Sequence[str]] = {}
     ratings = read_missing(ratings, reading)
+    options_of: dict[str, Sequence[str]] = {}
     labels = ratings["label"].copy()
-    for name, rows in ratings.groupby("rubric", sort=True):
+    for rubric, rows in ratings.groupby("rubric", sort=True):
+        name = str(rubric)
         cells = [str(label) for label in rows["label"].unique()]
-        declared = options_of.get(str(name), options_of.get("", ()))
-        separators = separators_in(cells, declared)
+        permitted = declared.get(name, declared.get("", ()))
+        separators = separators_in(cells, permitted)
+        marks = SEPARATORS if separators is None else separators
+        sets = {cell: options_in(cell, marks) for cell in cells}
+        named = sorted({option for chosen in sets.values() for option in chosen or ()})
         if separators is None:
-            names = {option for cell in cells for option in options_in(cell, SEPARATORS) or ()}
-            marks = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
+            marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
             raise InputError(
-                f"{reading.source}: it cannot be told whether {' or '.join(marks)} stands between "
+                f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
                 "options or within their names; write JSON lists, or declare the options, such as "
-                f"{options.spelled('categories', *sorted(names))}"
+                f"{reading.options.spelled('categories', *named)}"
             )
-        sets = {cell: options_in(cell, separators) for cell in cells}
-        in_labels = sorted({option for chosen in sets.values() for option in chosen or ()})
-        all_options[str(name)] = permitted = declared or in_labels
-        for label, chosen in sets.items():
-            unknown = next((option for option in chosen or () if option not in permitted), "")
-            if chosen is not None and not unknown:
-                continue
-            fault = f"is no set of options; write a;b, a JSON list of texts, or {NONE}"
-            if unknown:
-                fault = f"names {shortened(unknown)!r}, none of {', '.join(permitted)}"
-            raise InputError(f"{reading.subject_of(label, rows)} {fault}")
+        permitted = permitted or named
+        for cell, chosen in sets.items():
+            if fault := _set_fault(chosen, permitted):
+                raise InputError(f"{reading.subject_of(cell, rows)} {fault}")
         if not 2 <= len(permitted) <= MOST_SEVERAL:
             raise InputError(
                 f"{reading.source}: labels that are sets need 2 to {MOST_SEVERAL} options; these "
                 f"name {len(permitted)}"
             )
+        options_of[name] = permitted
         lists = {cell: json.dumps(chosen) if cell else "" for cell, chosen in sets.items()}
         labels.loc[rows.index] = rows["label"].map(lists)
-        if options.several:
+        if reading.options.several:
             joined = [cell for cell in cells if not _is_list(cell)]
-            marks = [mark for mark in separators if any(mark in cell for cell in joined)]
-            key = "sets_joined" if marks else "sets"
+            used = [mark for mark in separators if any(mark in cell for cell in joined)]
+            key = "sets_joined" if used else "sets"
             fields = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
-            reading.notes.append(written(f"reading.{key}", marks=" or ".join(marks), **fields))
-    return ratings.assign(label=labels), all_options
+            reading.notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
+    return ScaledRatings(ratings.assign(label=labels), options_of=options_of)
+
+
+def _set_fault(chosen: Sequence[str] | None, permitted: Sequence[str]) -> str:
+    """Return the fault of a cell that names the options `chosen`, None for no set; "" for none."""
+    if chosen is None:
+        return f"is no set of options; write a;b, a JSON list of texts, or {NONE}"
+    unknown = next((option for option in chosen if option not in permitted), "")
+    return f"names {shortened(unknown)!r}, none of {', '.join(permitted)}" if unknown else ""
 
 
 def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsInput) -> None:
     """Raise InputError naming the first label that looks like a set of options although no scale is
-    declared or stored, so that every set would become a category. A set is a list, or options
-    separated by a mark that occur in two orders or are mostly labels themselves.
+    declared or stored, so that every set would become a category (`_joined_in`).
     """
     options = reading.options
     is_stored = len(stored_scales) == 1 and (ratings["rubric"] == "").all()
@@ -829,32 +858,38 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         separators = separators_in(cells)
         marks = SEPARATORS if separators is None else separators
         sets = {cell: chosen for cell in cells if (chosen := options_in(cell, marks))}
-        joined = {
-            cell: chosen for cell, chosen in sets.items() if len(chosen) > 1 or _is_list(cell)
-        }
-        in_sets = {option for chosen in joined.values() for option in chosen}
-        singles = {chosen[0] for cell, chosen in sets.items() if cell not in joined}
-        has_two_orders = len({frozenset(chosen) for chosen in joined.values()}) < len(joined)
-        lists = [cell for cell in joined if _is_list(cell)]
-        # One label in each JSON list is nested rather than a set: `join_labels` refuses it.
-        are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
-        are_mostly_labels = not lists and 2 * len(in_sets & singles) > len(in_sets)
-        names = sorted(in_sets | singles)
-        if not (has_two_orders or are_lists or are_mostly_labels):
+        joined = _joined_in(sets)
+        names = sorted({option for chosen in sets.values() for option in chosen})
+        if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
-        if 2 <= len(names) <= MOST_SEVERAL:
-            declared = [options.spelled("categories", *names)] if separators is None else []
-            between = ", " if options.in_python else " "
-            remedy = between.join([options.spelled("several"), *declared])
-            alternative, keep = "", options.spelled("categories", *sorted(cells))
-            if all(map(_DECIMAL_COMMA.fullmatch, joined)):
-                alternative = "; if the labels are numbers, write a decimal point, as in 1.5"
-            elif len(keep) <= _MOST_TYPED and (options.in_python or "," not in "".join(cells)):
-                alternative = f", or {keep} to take every label as one category"
-            raise InputError(
-                f"{reading.subject_of(next(iter(joined)), rows)} looks like a set of options "
-                f"({listed(map(shortened, names))}); add {remedy} to read sets{alternative}"
-            )
+        declared = [options.spelled("categories", *names)] if separators is None else []
+        between = ", " if options.in_python else " "
+        remedy = between.join([options.spelled("several"), *declared])
+        alternative, keep = "", options.spelled("categories", *sorted(cells))
+        if all(map(_DECIMAL_COMMA.fullmatch, joined)):
+            alternative = "; if the labels are numbers, write a decimal point, as in 1.5"
+        elif len(keep) <= _MOST_TYPED and (options.in_python or "," not in "".join(cells)):
+            alternative = f", or {keep} to take every label as one category"
+        raise InputError(
+            f"{reading.subject_of(joined[0], rows)} looks like a set of options "
+            f"({listed(map(shortened, names))}); add {remedy} to read sets{alternative}"
+        )
+
+
+def _joined_in(sets: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the cells that are lists or join several options, if they look like sets: they are
+    lists, or occur in two orders, or their options are mostly labels themselves. `sets` are the
+    options by cell.
+    """
+    lists = {cell for cell in sets if _is_list(cell)}
+    joined = {cell: chosen for cell, chosen in sets.items() if len(chosen) > 1 or cell in lists}
+    in_sets = {option for chosen in joined.values() for option in chosen}
+    singles = {chosen[0] for cell, chosen in sets.items() if cell not in joined}
+    has_two_orders = len({frozenset(chosen) for chosen in joined.values()}) < len(joined)
+    # One label in each JSON list is nested rather than a set: `join_labels` refuses it.
+    are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
+    are_mostly_labels = not lists and 2 * len(in_sets & singles) > len(in_sets)
+    return [*joined] if has_two_orders or are_lists or are_mostly_labels else []
 
 
 def _is_list(cell: str) -> bool:
@@ -862,7 +897,7 @@ def _is_list(cell: str) -> bool:
     return cell.lstrip()[:1] in ("[", "{")
 
 
-def with_parts(dataset: Dataset, options_of: Mapping[str, Sequence[str]]) -> Dataset:
+def with_parts(dataset: Dataset, options_of: Options) -> Dataset:
     """Return a dataset in which each rubric of `options_of`, whose labels are sets of these
     options, is replaced by a yes/no rubric for each option, "rubric/option". Facts about a rubric,
     such as prices, are copied to each.
@@ -881,15 +916,13 @@ def with_parts(dataset: Dataset, options_of: Mapping[str, Sequence[str]]) -> Dat
             origins[part] = name
             answers = {label: YES if option in chosen else NO for label, chosen in sets.items()}
             labels = rows["label"].map(answers | {"": ""})
-            tables.append(
-                rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
-            )
+            answered = rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
+            tables.append(answered)
             scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
             option_name = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {option_name}"
-            for (rubric, grader), price in facts.prices.items():
-                if rubric == name:
-                    prices[part, grader] = price
+            of_rubric = {rater: usd for (key, rater), usd in facts.prices.items() if key == name}
+            prices |= {(part, grader): usd for grader, usd in of_rubric.items()}
     facts = replace(sharing(facts, origins), prices=prices)
     return replace(dataset, ratings=pd.concat(tables), scales=scales, facts=facts, titles=titles)
 
@@ -898,10 +931,9 @@ def sharing(facts: StudyFacts, origins: Mapping[str, str]) -> StudyFacts:
     """Return facts in which derived rubrics have the hashes and the number of interim analyses of
     the rubric that each is derived from, its origin.
     """
-
-    def with_derived(values: Mapping[str, Value]) -> dict[str, Value]:
-        derived = {name: values[origin] for name, origin in origins.items() if origin in values}
-        return {**values, **derived}
-
-    hashes = facts.rubric_hashes and with_derived(facts.rubric_hashes)
-    return replace(facts, looks=with_derived(facts.looks), rubric_hashes=hashes)
+    fields: dict[str, Any] = {"looks": facts.looks, "rubric_hashes": facts.rubric_hashes}
+    for name, values in fields.items():
+        if values:
+            derived = {part: values[origin] for part, origin in origins.items() if origin in values}
+            fields[name] = {**values, **derived}
+    return replace(facts, **fields)

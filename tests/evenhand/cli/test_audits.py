@@ -21,7 +21,7 @@ from harness.replies import Call, Reply, answer, labelled, message
 from harness.studies import marked_study, with_labels
 from tests.commands import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.journey
 
 GRADER = "baseline:lexical"
 
@@ -31,6 +31,7 @@ def study(make_study) -> Study:
     return make_study(pairs=4, subjects=("s",))
 
 
+@pytest.mark.slow
 def test_an_audit_says_what_attacks_do_and_analysis_and_exported_files_have_it(
     study, run, tmp_path
 ):
@@ -55,6 +56,7 @@ def test_an_audit_says_what_attacks_do_and_analysis_and_exported_files_have_it(
     assert "names the injection audit ratings.attacked.csv" in run("check", out).stderr
 
 
+@pytest.mark.slow
 def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_path: Path) -> None:
     folder, out, only = (
         study.folder,
@@ -79,6 +81,7 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
     assert "Use injection_bounds, injection_knocked_off_bounds," in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("models", "named", "code"),
     [
@@ -124,6 +127,7 @@ def test_what_a_grader_gets_wrong_is_listed(run, provider, tmp_path):
     # It finds everything faithful, and cannot be read on one answer.
     provider.script = lambda call: message("Hmm.") if "cook" in call.user else labelled("yes")
     said = run.ok("rubric", "check", "faithfulness", "--grader", CLAUDE)
+    assert "83.3%" in said  # of the answers could be read
     *_, right, second, third, fifth = said.splitlines()
     assert right.endswith("got 3 of 6 golden answers of faithfulness right.")
     assert second.startswith("  Golden answer 2 is no, and the grader gave yes: Every night, from")

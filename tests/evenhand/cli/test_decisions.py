@@ -2,7 +2,6 @@
 print and write, and that no crash reads as not met.
 """
 
-import json
 import re
 import signal
 import subprocess
@@ -86,26 +85,6 @@ def test_a_rule_and_a_baseline_must_both_be_met(run, folder, saved, grader, rule
 
 
 @pytest.mark.slow
-def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path) -> None:
-    asked = ("--require", RULE, "--baseline", saved, "--json")
-    done = run("gate", folder / "ratings.csv", "--grader", "worse", *asked)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["schema"], found["outcome"]) == (1, 1, "not_met")
-    rule, drift = found["checks"]
-    assert (rule["name"], rule["outcome"]) == (RULE, "not_met")
-    assert rule["figures"]["value"] < rule["figures"]["required"] == 0.3
-    assert drift["figures"]["verdict"] == "changed"
-    assert drift["figures"]["drift_high"] < -0.12
-    assert drift["figures"]["drift_answered"] == 1.0
-    assert drift["figures"]["drift_kappa_before_low"] > 0.5
-    assert "No scale is declared" in found["notes"][1]
-    wrong = run("gate", folder / "ratings.csv", "--grader", "x", *asked)
-    assert wrong.returncode == 2
-    assert json.loads(wrong.stdout)["outcome"] == "error"
-    assert "there is no grader 'x'" in json.loads(wrong.stdout)["error"]
-
-
-@pytest.mark.slow
 def test_junit_and_summary_hold_whatever_names_hold(run, folder, saved, tmp_path):
     junit, summary = tmp_path / "junit.xml", tmp_path / "summary.md"
     asked = ("--require", RULE, "--baseline", saved, "--junit", junit, "--summary", summary)
@@ -131,17 +110,6 @@ def test_what_is_inconclusive_is_an_error_to_junit_and_never_a_pass() -> None:
     assert tags == [["system-out"], ["error"], ["failure"]]
     assert gates.Gate("r.csv", "g", tuple(checks)).outcome == "not_met"
     assert "inconclusive" in gates.summary_markdown(gates.Gate("r.csv", "g", (checks[1],)))
-
-
-@pytest.mark.slow
-def test_the_baseline_is_compared_with_what_is_named(run, folder, saved):
-    file = folder / "ratings.csv"
-    said = run.refused("baseline", "compare", file, "--grader", "worse", "--file", saved)
-    assert "is of 'g', not of 'worse'; write --grader g --against worse if" in said
-    named = ("--grader", "g", "--file", saved, "--against", "worse")
-    compared = run.ok("baseline", "compare", file, *named)
-    gate = run("gate", file, "--grader", "worse", "--baseline", saved)
-    assert gate.stdout.endswith(compared)
 
 
 @pytest.mark.parametrize(
@@ -253,15 +221,6 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     assert undecided.startswith("inconclusive  injection_flips at plain")
     fails = held("injection_flips.high < 0.4", results)
     assert fails.startswith("not met  injection_flips at flattery")
-
-
-@pytest.mark.slow
-def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
-    said = run.ok("select", ratings)
-    assert said.index("good") < said.index("guess")
-    assert "good can replace an annotator" in said
-    assert "Do not use guess" in said
-    assert "Rule: at most 0.1 kappa below human agreement" in said
 
 
 @pytest.mark.slow

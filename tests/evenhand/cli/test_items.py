@@ -87,7 +87,7 @@ def test_scores_go_back_to_the_samples_and_epochs_of_inspect(tmp_path: Path) -> 
     assert [each["value"] for each in records] == [{"ann": "yes"}] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,output,task_id\na b,x,5\nc,y,6\n")
     assert main(["new", str(tmp_path / "s"), "--items", str(tmp_path / "t.csv"), *ASKED]) == 0
@@ -187,3 +187,5 @@ def test_python_and_the_page_are_told(tmp_path: Path) -> None:
     looked = look_at_items(file, ItemOptions(question="Are the notes right?"))
     assert looked.show == ["prompt", "notes", "response"]
     assert ("not shown", "notes") in look_at_items(file, ItemOptions(question="Right?")).roles
+    two = items(tmp_path, "prompt", "response_a", "response_b", "notes")
+    assert look_at_items(two, ItemOptions()).show == ["prompt", "response_a", "response_b"]

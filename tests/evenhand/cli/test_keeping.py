@@ -103,7 +103,7 @@ def noted(folder: Path) -> list[tuple[str, str, str]]:
     return list(found[["kind", "about", "detail"]].itertuples(index=False, name=None))
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_every_verb_that_changes_or_takes_out_is_noted(folder, tmp_path, run, monkeypatch):
     monkeypatch.setenv("EVENHAND_PASSWORD", "correct horse battery staple")
     with open_study(folder) as study:

@@ -190,6 +190,7 @@ def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
     assert len(set(codes)) == 3
     assert all(code.startswith("r-") for code in codes)
     assert "anna: links revoked: 1" in run.ok("invite", folder, "--for", "anna", "--revoke")
+    assert run.ok("lead", folder, *base).startswith(f"{base[1]}/?lead=")
     with pytest.raises(InputError, match="revoked"):
         admit(study, address(lines[0][1]))
 
@@ -257,7 +258,9 @@ def test_an_open_study_that_others_reach_is_warned_of(study, capsys, monkeypatch
     monkeypatch.setattr(annotate_app, "serve", lambda *_, **options: served.append(options))
     assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
     assert served[0]["public_host"] == "study.example.org"
-    assert ("any annotator code" in capsys.readouterr().err) is warned
+    said = capsys.readouterr()
+    assert ("any annotator code" in said.err) is warned
+    assert f"run evenhand lead {folder} --url https://study.example.org on this" in said.out
 
 
 def test_annotate_says_what_a_single_sign_on_lacks(study, run: Run, monkeypatch) -> None:

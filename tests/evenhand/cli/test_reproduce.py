@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
+from evenhand.cli.terminal import confirms
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import open_study
 from evenhand.study.creation import PublishedStudy
@@ -152,6 +153,8 @@ def test_it_asks_before_anything_is_sent(again: Again, run: Run, monkeypatch) ->
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda prompt: "n")
     assert "Nothing was sent." in run.ok(*words)
+    monkeypatch.setattr("builtins.input", lambda prompt: " Yes ")
+    assert confirms(None)
     assert again.is_untouched()
 
 

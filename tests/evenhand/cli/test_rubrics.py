@@ -13,6 +13,8 @@ from evenhand.study.store.schema import flag_events, remarks
 from evenhand.study.store.store import WITHDRAWN
 from harness.studies import with_edited_rubric, with_labels
 
+pytestmark = pytest.mark.journey
+
 UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]
 
 
@@ -35,7 +37,6 @@ def remark(study: Study, rater: str, unit: str, text: str, reason: str = "unclea
         append(connection, remarks, {**about, **said, **known, "text": text, "reason": reason})
 
 
-@pytest.mark.slow
 def test_only_what_is_still_unclear_in_the_present_text_is_a_reason_to_change_it(run, study):
     def suggested() -> str:
         return run.ok("rubric", "suggest", study.folder)
@@ -57,7 +58,6 @@ def test_only_what_is_still_unclear_in_the_present_text_is_a_reason_to_change_it
     assert "No item is sorted" in suggested()
 
 
-@pytest.mark.journey
 def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     notes = ("", "half an\n[b]answer[/b]\x1b[2J", "x")
     for unit, note in zip((UNITS[2], *UNITS[:2]), notes, strict=True):
@@ -94,7 +94,6 @@ def divided(make_study) -> Study:
     return study
 
 
-@pytest.mark.slow
 def test_what_peoples_disagreements_have_in_common_becomes_a_draft(run, divided, tmp_path):
     out, suggest = tmp_path / "draft.toml", ("rubric", "suggest", divided.folder, "--out")
     said = run.ok(*suggest, out)

@@ -111,7 +111,6 @@ def test_labels_with_commas_are_kept_where_a_scale_beside_the_file_has_them(tmp_
     assert load(tmp_path / "r.csv", PEOPLE).scales["topics"].categories == tuple(every)
 
 
-@pytest.mark.slow
 def test_a_mix_of_marks_is_refused_with_a_proposal_that_works(run: Run, here: Path) -> None:
     mixed = table(WAYS["semicolons"])
     mixed["ben"] = mixed["ben"].str.replace(";", ",")

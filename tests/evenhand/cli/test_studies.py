@@ -65,7 +65,6 @@ def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
         assert study.config.annotation.display == display
 
 
-@pytest.mark.slow
 def test_responses_may_come_later_and_extend_keeps_the_first(tmp_path: Path, run: Run) -> None:
     source, study = ROOT / "data" / "demo_pairs.csv", tmp_path / "study"
     said = run.ok("new", study, "--pairs", source, "--sample", "30", "--seed", "3")
@@ -98,7 +97,6 @@ def test_a_bad_import_leaves_the_study_as_it_was(make_study, tmp_path: Path, run
     assert study.ratings().empty
 
 
-@pytest.mark.slow
 def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(
     make_study, tmp_path, run
 ):
@@ -160,7 +158,6 @@ def test_remarks_are_exported(make_study, tmp_path, run) -> None:
     assert found == ["flag", "r1", "other", "odd"]
 
 
-@pytest.mark.slow
 def test_propositions_become_a_study(tmp_path: Path, run: Run) -> None:
     """From a file of statements to labels: no pair anywhere in what is said."""
     statements, wordings = tmp_path / "statements.csv", tmp_path / "wordings.csv"
@@ -193,7 +190,6 @@ def test_propositions_become_a_study(tmp_path: Path, run: Run) -> None:
     assert "The sample grew from 10 to 12 prompts" in run.ok("extend", study, "--pairs", "2")
 
 
-@pytest.mark.slow
 def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(make_study, run):
     folder = make_study(pairs=24, sample=8).folder
     by_uncertainty = ["extend", folder, "--pairs", "6", "--by", "uncertainty"]
@@ -231,7 +227,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "study"
 
 
-@pytest.mark.slow
 def test_a_wide_table_holds_what_the_report_compares(folder, run, tmp_path):
     said = run.ok("export", folder, "--out", tmp_path / "wide.csv", "--format", "wide")
     assert "Wrote 3 rows for R and spreadsheets to" in said.replace("\n", " ")
@@ -244,7 +239,6 @@ def test_a_wide_table_holds_what_the_report_compares(folder, run, tmp_path):
     }
 
 
-@pytest.mark.slow
 def test_final_labels_come_with_their_items_and_never_as_a_formula(folder, run, tmp_path):
     csv_file, book = tmp_path / "final.csv", tmp_path / "final.xlsx"
     run.ok("export", folder, "--final", "--out", csv_file)
@@ -265,7 +259,6 @@ def test_final_labels_come_with_their_items_and_never_as_a_formula(folder, run, 
     assert "export it without --final" in run.refused("export", folder, "--final", "--units", book)
 
 
-@pytest.mark.slow
 def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> None:
     said = run.ok("export", folder, "--out", tmp_path / "tasks.json", "--format", "label-studio")
     assert "tasks.config.xml" in said
@@ -279,7 +272,6 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
     assert "Even-handedness" not in config  # no task asks it
 
 
-@pytest.mark.slow
 def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     asked = ["export", folder, "--out", out, "--format", "langfuse", "--rater"]
@@ -289,7 +281,6 @@ def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Pa
     assert "no rater 'an'; it has ann, x:drawn" in run.refused(*asked, "an")
 
 
-@pytest.mark.slow
 def test_somebody_elses_file_goes_to_any_tool(run: Run, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("item,a,b,gpt\n1,yes,no,yes\n2,no,no,\n")
     named = ["--columns", "unit=item", "--human", "a,b", "--model", "gpt"]

@@ -165,7 +165,8 @@ def test_whatever_names_a_variable_is_refused_until_it_is_trusted_and_again_once
 
     refused()
     for trusted in ([*verb, "--trust"], verb):  # it is remembered
-        run(*trusted)
+        said = " ".join(run(*trusted).stderr.split())
+        assert (f"Trusted in {folder}: " in said) == ("--trust" in trusted)
         assert SECRET.encode() in stranger.heard
         stranger.heard = b""
     assert not [*folder.rglob("*trust*")]

@@ -153,7 +153,7 @@ def test_what_single_parts_cannot_see_is_refused(column, values, said, tmp_path,
         analyse_at_scale(tmp_path / "r.csv", SCALE, engine=engine)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_raters_that_are_named_are_the_only_ones_and_check_says_what_it_left_out(
     tmp_path, engine, run
 ):

@@ -47,25 +47,6 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", [[], ["--require", "verdict,coverage>=0"]])
-@pytest.mark.parametrize(("grader", "code"), [("good", 0), ("bad", 1)])
-def test_without_a_rule_the_verdict_decides(ratings, capsys, rule, grader, code):
-    assert main(["gate", str(ratings), "--grader", grader, *OPTIONS, *rule]) == code
-    assert ("can replace an annotator" in capsys.readouterr().out) == (code == 0)
-
-
-@pytest.mark.slow
-def test_too_few_labels_end_in_3(tmp_path, ratings):
-    table = pd.read_csv(ratings, dtype=str)
-    few = tmp_path / "few.csv"
-    table[table["unit_id"].isin([f"u{k}" for k in range(25)])].to_csv(few, index=False)
-    found = gate(few, "good", options=ORDINAL)
-    assert (found.outcome, found.verdict) == ("inconclusive", "inconclusive")
-    for grader, code in (("good", 3), ("nobody", 2)):
-        assert main(["gate", str(few), "--grader", grader, *OPTIONS]) == code
-
-
-@pytest.mark.slow
 def test_a_rule_that_is_weaker_than_the_verdict_says_so(ratings, run):
     found = gate(ratings, "bad", require="coverage >= 0.98", options=ORDINAL)
     assert found.outcome == "met"

@@ -14,7 +14,7 @@ from harness.frozen import CASES, transcript
 pytestmark = pytest.mark.journey
 GOLDEN = Path(__file__).with_name("golden")
 OF_RICH = {"variants", "reference", "select-looks", "plan-reference", "save", "compare"}
-COMMANDS: dict[str, set[str]] = {"gate": set(), "readme": set(), "rich": OF_RICH}
+COMMANDS: dict[str, set[str]] = {"gate": set(), "readme": set(), "rich": OF_RICH, "small": set()}
 """Commands by case of `harness.frozen`; none stands for all."""
 
 

@@ -525,7 +525,7 @@ def test_a_study_is_read_as_the_command_reads_it(study, run):
             eh.select(given, human=["ann"])
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_label_makes_the_study_of_the_command(here, run, monkeypatch):
     serving = import_module("evenhand.annotate_app")
     monkeypatch.setattr(serving, "serve", lambda folder, port, public_host: 0)  # it does not return

@@ -19,7 +19,7 @@ from evenhand.study.desk.claims import oversight
 from harness.studies import write_pairs, write_responses
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path):
     (tmp_path / "files").mkdir()
     plan = StudyPlan(
@@ -51,7 +51,7 @@ def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path
         new_study.item_study(single, ItemOptions(rubric=["preference"]))
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_folder_without_a_study_begins_with_one_that_makes_others(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     start = new_study.start_study(folder)

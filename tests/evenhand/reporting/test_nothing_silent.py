@@ -158,7 +158,6 @@ def test_whoever_says_so_has_independent_rows(six_times):
         eh.check(six_times, **SCALE, independent=True, cluster="item")
 
 
-@pytest.mark.slow
 def test_a_table_that_is_copies_of_itself_counts_once(six_times):
     table = six_times.drop(columns="item")
     assert len(table.drop_duplicates()) < 20, "of so few patterns, copies may be chance"
@@ -172,7 +171,6 @@ def test_a_table_that_is_copies_of_itself_counts_once(six_times):
     assert eh.check(mixed, **SCALE, resamples=10).verdicts == found.verdicts
 
 
-@pytest.mark.slow
 def test_empty_cells_are_items_of_their_own(six_times):
     table = six_times.assign(item=six_times["item"].replace("i0", ""))
     assert evidence(eh.check(table, **SCALE, resamples=10))[1] == SIXTY - 1 + TIMES
@@ -210,6 +208,7 @@ NUMBERS = np.arange(300)
         (None, {"date": [f"2024-{n % 12 + 1:02}-{n % 25 + 1:02}" for n in NUMBERS]}),
         (None, {"answer": ["I cannot help with that." if n < 90 else f"{n}" for n in NUMBERS]}),
         (None, {"id": [f"i{n}" for n in NUMBERS]}),
+        ("caption", {"caption": [f"c{n % 150}" for n in NUMBERS]}),
         (None, {"prompt": ["Rate this answer."] * 300}),
         ("text", {"item_no": NUMBERS, "text": [f"t{n % 150}" for n in NUMBERS]}),
         ("prompt", {"text": [f"t{n % 150}" for n in NUMBERS],
@@ -314,7 +313,6 @@ def test_a_kill_at_any_step_leaves_a_whole_study_or_none(tmp_path: Path) -> None
         assert LABELS in states or way == "preview"
 
 
-@pytest.mark.slow
 def test_a_study_that_is_there_is_compared_with_the_file(tmp_path):
     def graded() -> int:
         with open_study(folder) as study:

@@ -50,7 +50,7 @@ def labelled(make_study):
     return with_labels(study, given, graders=["gpt"])
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path: Path) -> None:
     stages: list[str] = []
     analysis = report_study(labelled, tmp_path / "report", on_stage=stages.append)

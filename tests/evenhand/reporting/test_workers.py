@@ -20,6 +20,7 @@ from evenhand.errors import InputError
 from evenhand.graders.providers import parse_spec
 from evenhand.reporting.workers import (
     MOST_MEMORY,
+    MOST_SECONDS,
     StandBy,
     library_process,
     one_at_a_time,
@@ -183,6 +184,10 @@ def test_apart_is_another_process_of_lower_priority(here, monkeypatch):
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     assert run_apart(os.getcwd) == str(here)
     assert run_apart(os.nice, 0) == min(os.nice(0) + 10, 19)
+    kinds = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
+    for kind, most in zip(kinds, (MOST_SECONDS, MOST_MEMORY), strict=True):
+        assert run_apart(resource.getrlimit, kind) == resource.getrlimit(kind)
+        assert run_apart(resource.getrlimit, kind, is_limited=True) == (most, most)
     assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
 
 
@@ -193,7 +198,7 @@ def test_what_is_told_apart_is_told_here_in_its_order():
     assert told == ["stage 0", "stage 1", "stage 2"]
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("error", "told", "work"),
     [
