@@ -25,6 +25,7 @@ from evenhand.study.desk.claims import (
     NextTasks,
     Oversight,
     SessionDesign,
+    TaskKey,
     answered,
     asked_together,
     blinded,
@@ -198,7 +199,7 @@ def stored_answers(
 ) -> dict[str, StoredAnswer]:
     """Return the latest answers to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
-    latest: dict[tuple[str, str, int], Any] = {}
+    latest: dict[TaskKey, Any] = {}
     for table in (labels, attention_labels):
         query = (
             sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
