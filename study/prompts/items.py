@@ -1,7 +1,5 @@
 """Items: rows of a file, each rated by itself, such as a response, or an answer with its context;
 and comparisons, rows with two answers to one prompt.
-===
-    first_answers = self.responses
 
 From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
 rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
@@ -132,54 +130,37 @@ def item_columns(
     that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
-    if judge and judge in show:
-        raise InputError(
-            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
-            "out of --show"
-        )
     by_name = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
-    columns_by_role = {}  # the column with the most usual name first
-    for role, names in _NAMES_BY_ROLE.items():
-        matches = [by_name[usual_name] for usual_name in names if usual_name in by_name]
-        columns_by_role[role] = [column for column in matches if column not in (judge, cluster)]
-    subject = subject or next(iter(columns_by_role["subject"]), "")
-    id_column = next(iter(columns_by_role["id"]), "")
-    not_shown = {subject, cluster, judge, id_column}
+    free = {plain: column for plain, column in by_name.items() if column not in (judge, cluster)}
+    candidates = {  # the column with the most usual name first
+        role: [free[usual_name] for usual_name in names if usual_name in free]
+        for role, names in _NAMES_BY_ROLE.items()
+    }
+    subject = subject or next(iter(candidates["subject"]), "")
+    id_column = next(iter(candidates["id"]), "")
+    not_shown = (subject, cluster, judge, id_column)
     columns = [column for column in map(str, frame) if column not in not_shown]
     texts = [column for column in columns if is_text(frame[column])]
-    if not (shown := list(show)):
-        shown = _default_texts(columns_by_role, list(map(str, frame)), name)
-        criteria = _NAMES_BY_ROLE["criterion"]
-        extra = [
-            column
-            for plain_name, column in by_name.items()
-            if column not in (*shown, *not_shown)
-            and (plain_name in criteria or (column in texts and _is_named(plain_name, question)))
-        ]
-        shown[-1:-1] = extra  # before the response, which comes last
-
-    def shown_as(role: str) -> str:
-        """Return the shown column of a role, or ""."""
-        return next((column for column in columns_by_role[role] if column in shown), "")
-
-    if subject and subject == cluster:
-        raise InputError(
-            f"{name}: the column {subject!r} says who answered; name another one with --cluster"
-        )
-    if subject in shown:
-        raise InputError(
-            f"{name}: the column {subject!r} says who answered, which annotators may not see; "
-            "take it out of --show, or name another column with --subject"
-        )
-    first_row = frame.iloc[0]
-    asides = {column for role in _TEXT_ROLES[:3] for column in columns_by_role[role]}
+    shown = list(show)
+    if not show:
+        usual = _default_texts(candidates, list(map(str, frame)), name)
+        asked = _asked_columns(by_name, texts, question)
+        asked = [column for column in asked if column not in (*usual, *not_shown)]
+        shown = [*usual[:-1], *asked, usual[-1]]  # the response comes last
+    _check_unseen(shown, subject, cluster, judge, name)
+    shown_as = {
+        role: next((column for column in columns if column in shown), "")
+        for role, columns in candidates.items()
+    }
+    asides = {column for role in _TEXT_ROLES[:3] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in asides), "")
-    response = shown_as("response") or last_shown
+    response = shown_as["response"] or last_shown
+    first_row = frame.iloc[0]
     return ItemColumns(
         show=tuple(shown),
-        prompt=shown_as("prompt"),
-        context=shown_as("context"),
-        reference=shown_as("reference"),
+        prompt=shown_as["prompt"],
+        context=shown_as["context"],
+        reference=shown_as["reference"],
         response=response or shown[-1],
         subject=subject,
         cluster=cluster,
@@ -213,6 +194,34 @@ def _default_texts(
             "answer; name what annotators read with --show COLUMN,COLUMN"
         )
     return [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
+
+
+def _asked_columns(by_name: Mapping[str, str], texts: Sequence[str], question: str) -> list[str]:
+    """Return the columns of criteria, and the texts that the question names."""
+    return [
+        column
+        for plain_name, column in by_name.items()
+        if plain_name in _NAMES_BY_ROLE["criterion"]
+        or (column in texts and _is_named(plain_name, question))
+    ]
+
+
+def _check_unseen(shown: Sequence[str], subject: str, cluster: str, judge: str, name: str) -> None:
+    """Raise InputError where annotators would see who answered, or a judge's labels."""
+    if judge and judge in shown:
+        raise InputError(
+            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
+            "out of --show"
+        )
+    if subject and subject == cluster:
+        raise InputError(
+            f"{name}: the column {subject!r} says who answered; name another one with --cluster"
+        )
+    if subject in shown:
+        raise InputError(
+            f"{name}: the column {subject!r} says who answered, which annotators may not see; "
+            "take it out of --show, or name another column with --subject"
+        )
 
 
 def is_text(cells: pd.Series) -> bool:

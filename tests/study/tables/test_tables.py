@@ -65,7 +65,7 @@ def test_full_width_signs_begin_a_formula_too():
         assert formats.guarded(text) == f"'{text}"
         assert formats.guarded(f"'{text}") == f"''{text}"
         frame = pd.DataFrame({"a": [formats.guarded(text), formats.guarded(f"'{text}")]})
-        again = formats.unguarded_frame(frame, frame.to_csv().encode())
+        again = formats.unguarded_frame(frame)
         assert again["a"].tolist() == [text, f"'{text}"]
 
 
@@ -261,7 +261,7 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, mon
     for name in ("_SUCCESS", ".hidden.csv", "notes.txt"):
         (tmp_path / name).write_text("no ratings", "utf-8")
     found = formats.pieces_of(str(tmp_path), WANTED, {})
-    pieces = [("b.csv", 0, 3), ("a.parquet", 0, 2), ("a.parquet", 2, 2)]
+    pieces = [("b.csv", 0, 3), ("a.parquet", -1, 2), ("a.parquet", 1, 2)]
     assert [(each.name, each.first, each.rows) for each in found] == pieces
     assert rows_at(str(tmp_path))["row"].tolist() == [0, 1, 2, 3, -1, 0, 1, 2]
 
