@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import sqlalchemy as sa
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -90,7 +90,7 @@ class Oversight:
         return "paused" if self.paused else ""
 
     def updated(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions with those that the store has since; itself if there are none."""
+        """Return the decisions with those that the store has since."""
         paused, last_event = self.paused, self.last_event
         exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
         new_events = sa.select(lead_events).where(lead_events.c.event_id > self.last_event)
@@ -105,8 +105,6 @@ class Oversight:
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
                 readmitted.add(event.rater_id)
-        if last_event == self.last_event:
-            return self
         return Oversight(paused, exclusions, frozenset(readmitted), last_event)
 
 
@@ -215,20 +213,16 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
 # rubric) and perhaps an `explanation`. Its id has no "|", which the id of any unit of a sample has.
 
 
+_as_list = BeforeValidator(lambda keys: [keys] if isinstance(keys, str) else keys)
+
+
 class KnownUnit(Section):
     """A unit with a known answer: an entry of the file."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
     values: dict[str, str]
-    expected: dict[str, tuple[str, ...]] = Field(min_length=1)
+    expected: dict[str, Annotated[tuple[str, ...], _as_list]] = Field(min_length=1)
     explanation: str = ""
-
-    @field_validator("expected", mode="before")
-    @classmethod
-    def _as_lists(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
-            return value
-        return {rubric: [keys] if isinstance(keys, str) else keys for rubric, keys in value.items()}
 
 
 class _UnitsFile(Section):
@@ -258,8 +252,7 @@ class KnownUnits:
 
     def values(self, key: Key, order: str) -> dict[str, str]:
         """Return the template variables of a unit, in the order in which they are shown."""
-        rubric = self.questions[key].rubric
-        values = self.units[key[0]].values
+        rubric, values = self.questions[key].rubric, self.units[key[0]].values
         if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
             return presented_values(rubric, ("", "", ""), order, values, texts)
@@ -311,9 +304,8 @@ def _read_units(folder: Path, file: str) -> tuple[KnownUnit, ...]:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"study.toml names {file}, which cannot be read: {reason}") from None
     units = parsed(_UnitsFile, content, file).unit
-    names = [unit.name for unit in units]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(unit.name for unit in units).items():
+        if count > 1:
             raise InputError(f"{file}: two items are called {name!r}; give each its own name")
     return units
 
@@ -352,9 +344,8 @@ class AttentionChecks(KnownUnits):
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
         if question.rubric.unit == "response":
             return ""
-        return ("ab", "ba")[
-            seeded_number(self.study.blinding_key, 2, "order", rater_id, question.unit_id)
-        ]
+        key, parts = self.study.blinding_key, ("order", rater_id, question.unit_id)
+        return ("ab", "ba")[seeded_number(key, 2, *parts)]
 
 
 def attention_results(study: Study) -> pd.DataFrame:
@@ -553,12 +544,8 @@ class Claim:
 
     @property
     def is_first(self) -> bool:
-        """True for a question of the sample that is not a repeat: it fills a place."""
+        """True for a first draw of a question of the sample: its rater fills a place."""
         return self.draw == 0 and not self.is_check
-
-
-Tasks = Mapping[TaskKey, Claim]
-"""The claims of one rater."""
 
 
 def last_version(connection: sa.Connection) -> int:
@@ -595,42 +582,39 @@ class ClaimIndex:
     """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
     claims enter: a transaction that fails leaves no trace here.
 
-    A rater holds a question from the claim of its first draw until that claim is released. The
-    other mappings restate the claims by rater, so that `full_questions` need not read them all:
-    a question is in the set of `_keys_by_count` for its number of holders and in no other, and
-    `_open_since` has those holders who have not answered yet.
+    A rater holds a question from its first claim (`is_first`) until that is released. The mappings
+    about holders restate the claims by rater, so that `full_questions` need not read them all: a
+    question is in the set of `_keys_by_count` for its number of holders and in no other, and
+    `_open_since` has those holders who have not answered it.
     """
 
     def __init__(self, hashes: set[str]) -> None:
         self._hashes = hashes
         self._by_rater: defaultdict[str, dict[TaskKey, Claim]] = defaultdict(dict)
-        self._keys_of_rater: defaultdict[str, set[Key]] = defaultdict(set)
-        """The questions that each rater holds."""
         self._holders: defaultdict[Key, set[str]] = defaultdict(set)
         """The raters who hold each question."""
         self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)
         """The questions by their number of holders."""
         self._open_since: dict[tuple[Key, str], str] = {}
-        """The time of each open claim of a first draw, by question and rater."""
+        """The time of each open first claim, by question and rater."""
         self.last_version = 0
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read the claims that changed since the last refresh."""
-        changed = (
-            sa.select(claims).where(claims.c.version > self.last_version).order_by(claims.c.version)
-        )
-        for row in connection.execute(changed):
+        changed = sa.select(claims).where(claims.c.version > self.last_version)
+        for row in connection.execute(changed.order_by(claims.c.version)):
             self.last_version = row.version
             if row.rubric_hash in self._hashes:
                 self._enter(Claim(**row._mapping))
 
-    def of_rater(self, rater_id: str) -> Tasks:
+    def of_rater(self, rater_id: str) -> Mapping[TaskKey, Claim]:
         """Return the rater's claims."""
         return self._by_rater.get(rater_id, {})
 
-    def held_by(self, rater_id: str) -> Set[Key]:
+    def held_by(self, rater_id: str) -> set[Key]:
         """Return the questions that the rater holds, answered or open."""
-        return self._keys_of_rater.get(rater_id, frozenset())
+        first = (claim for claim in self.of_rater(rater_id).values() if claim.is_first)
+        return {claim.key for claim in first if claim.state != "released"}
 
     def full_questions(
         self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()
@@ -661,16 +645,14 @@ class ClaimIndex:
             self._enter_holder(claim)
 
     def _enter_holder(self, claim: Claim) -> None:
-        """Keep the mappings about holders true to a claim that fills a place."""
+        """Keep the mappings about holders true to a changed first claim."""
         rater, key = claim.rater_id, claim.key
         holders = self._holders[key]
         self._keys_by_count[len(holders)].discard(key)
         if claim.state == "released":
             holders.discard(rater)
-            self._keys_of_rater[rater].discard(key)
         else:
             holders.add(rater)
-            self._keys_of_rater[rater].add(key)
         self._keys_by_count[len(holders)].add(key)
         self._open_since.pop((key, rater), None)
         if claim.state == "open":
@@ -681,7 +663,7 @@ class ClaimIndex:
 # exactly `raters_per_unit` raters. A task without an answer counts until its lease is over.
 
 
-def answered(tasks: Tasks) -> list[Claim]:
+def answered(tasks: Mapping[TaskKey, Claim]) -> list[Claim]:
     """Return a rater's answered tasks, in the order of the answers."""
     labelled = [claim for claim in tasks.values() if claim.state == "labelled"]
     return sorted(labelled, key=lambda claim: claim.version)
@@ -729,14 +711,15 @@ class NextTasks:
         ]
         unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
-        given_questions = self.design.with_counterparts(self.index.held_by(self.rater_id))
-        self.free_questions = self.design.questions.keys() - given_questions - full
+        self._held = self.index.held_by(self.rater_id)
+        given = self.design.with_counterparts(self._held)
+        self.free_questions = self.design.questions.keys() - given - full
 
-    def _with_assumed(self, tasks: Tasks) -> Tasks:
+    def _with_assumed(self, tasks: Mapping[TaskKey, Claim]) -> dict[TaskKey, Claim]:
         """Return the rater's claims with the assumed ones as answered, after all others."""
-        answer = {"state": "labelled", "version": self.index.last_version + 1}
+        last = self.index.last_version + 1
         assumed = {
-            key: replace(claim, **answer)
+            key: replace(claim, state="labelled", version=last)
             for key, claim in tasks.items()
             if claim.task_id in self.assumed and claim.state == "open"
         }
@@ -790,7 +773,7 @@ class NextTasks:
     def _screens(self) -> Iterator[Screen]:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
         max_units = self.design.settings.units_per_rater
-        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
+        units = {unit for unit, _ in self._held}
         for screen in self.design.screens(self.rater_id, self.free_questions):
             if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)

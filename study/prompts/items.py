@@ -139,14 +139,8 @@ def item_columns(
     subject = subject or next(iter(candidates["subject"]), "")
     id_column = next(iter(candidates["id"]), "")
     not_shown = (subject, cluster, judge, id_column)
-    columns = [column for column in map(str, frame) if column not in not_shown]
-    texts = [column for column in columns if is_text(frame[column])]
-    shown = list(show)
-    if not show:
-        usual = _default_texts(candidates, list(map(str, frame)), name)
-        asked = _asked_columns(by_name, texts, question)
-        asked = [column for column in asked if column not in (*usual, *not_shown)]
-        shown = [*usual[:-1], *asked, usual[-1]]  # the response comes last
+    others = {plain: column for plain, column in by_name.items() if column not in not_shown}
+    shown = list(show) or _default_texts(frame, candidates, others, question, name)
     _check_unseen(shown, subject, cluster, judge, name)
     shown_as = {
         role: next((column for column in columns if column in shown), "")
@@ -173,15 +167,26 @@ def item_columns(
             column for column in shown if column != response and passages_of(first_row[column])
         ),
         hidden=tuple(
-            column for column in texts if not {column, column.removesuffix("_alt")} & {*shown}
+            column
+            for column in map(str, frame)
+            if column not in (*shown, *not_shown)
+            and column.removesuffix("_alt") not in shown
+            and is_text(frame[column])
         ),
     )
 
 
 def _default_texts(
-    columns_by_role: Mapping[str, Sequence[str]], columns: Sequence[str], name: str
+    frame: pd.DataFrame,
+    columns_by_role: Mapping[str, Sequence[str]],
+    others: Mapping[str, str],
+    question: str,
+    name: str,
 ) -> list[str]:
-    """Return the columns that raters read by default, or raise InputError without one response."""
+    """Return the columns that raters read by default, the response last. `others` are columns by
+    their plain names, of which criteria, and texts that the question names, are shown as well.
+    Raises InputError without just one response.
+    """
     responses = columns_by_role["response"]
     if len(responses) > 1:
         raise InputError(
@@ -190,20 +195,20 @@ def _default_texts(
         )
     if not responses:
         raise InputError(
-            f"{name}: none of the columns {', '.join(columns)} is called response, output or "
-            "answer; name what annotators read with --show COLUMN,COLUMN"
+            f"{name}: none of the columns {', '.join(map(str, frame))} is called response, output "
+            "or answer; name what annotators read with --show COLUMN,COLUMN"
         )
-    return [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
-
-
-def _asked_columns(by_name: Mapping[str, str], texts: Sequence[str], question: str) -> list[str]:
-    """Return the columns of criteria, and the texts that the question names."""
-    return [
+    usual = [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
+    asked = [
         column
-        for plain_name, column in by_name.items()
-        if plain_name in _NAMES_BY_ROLE["criterion"]
-        or (column in texts and _is_named(plain_name, question))
+        for plain, column in others.items()
+        if column not in usual
+        and (
+            plain in _NAMES_BY_ROLE["criterion"]
+            or (is_text(frame[column]) and _is_named(plain, question))
+        )
     ]
+    return [*usual[:-1], *asked, usual[-1]]
 
 
 def _check_unseen(shown: Sequence[str], subject: str, cluster: str, judge: str, name: str) -> None:
@@ -597,12 +602,7 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     return pairs[0] if pairs else ()
 
 
-def has_one_answer(frame: pd.DataFrame) -> bool:
-    """Return True if a column of a file is named like an answer without a side."""
-    return bool(_unsided_answers(frame))
-
-
-def _unsided_answers(frame: pd.DataFrame) -> list[str]:
+def unsided_answers(frame: pd.DataFrame) -> list[str]:
     """Return the columns that are named like an answer without a side."""
     return [str(name) for name in frame if str(name).strip().casefold() in _ANSWER_NAMES]
 
@@ -667,7 +667,7 @@ def comparison_columns(
     cluster = cluster or next((column for column in cluster_columns if column != judge), "")
     shown = [answer if column == first else column for column in show if column != second]
     # In a file with two answers, a column named like one answer is another text: a reference, say.
-    unsided = [name for name in _unsided_answers(frame) if name not in (answer, *shown)]
+    unsided = [name for name in unsided_answers(frame) if name not in (answer, *shown)]
     table = _with_one_answer(frame, answers, subjects, answer).drop(columns=unsided)
     items = item_columns(table, name, show=shown, cluster=cluster, judge=judge, question=question)
     hidden = (name for name in unsided if name != judge and is_text(frame[name]))

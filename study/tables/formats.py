@@ -35,12 +35,11 @@ MOST_CELLS = 40_000_000
 """Cells of a table that is read as a whole, with those that a row of JSON leaves out."""
 
 
-def check_table(columns: Sized | int, rows: int, name: str) -> None:
+def check_table(columns: Sized, rows: int, name: str) -> None:
     """Raise InputError where a table has more columns, or more cells, than can be read."""
-    n_columns = columns if isinstance(columns, int) else len(columns)
-    if n_columns > MOST_COLUMNS:
+    if len(columns) > MOST_COLUMNS:
         raise InputError(written("too_large.columns", name=name, most=MOST_COLUMNS))
-    if n_columns * rows > MOST_CELLS:
+    if len(columns) * rows > MOST_CELLS:
         raise InputError(written("too_large.cells", name=name, most=MOST_CELLS))
 
 
@@ -714,8 +713,7 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
     )
 
 
-_IndexedTables = Iterator[tuple[Sequence[int], pa.Table]]
-"""Rows of a piece, some at a time, each table with the indices of its rows."""
+_IndexedTables = Iterator[tuple[Sequence[int], pa.Table]]  # rows' indices, and the rows
 
 
 def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
