@@ -1191,7 +1191,8 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     label_all(desk, "r1", "1", 1, seconds=60.0)
     sheet = desk.next_sheet("r1")
     assert (sheet.number, sheet.done, sheet.total, sheet.minutes) == (6, 5, 24, 20)  # 19 minutes
-    assert desk.sheet_ahead("r1", sheet).minutes is None
+    ahead = desk.sheet_ahead("r1", sheet)
+    assert (ahead.number, ahead.done, ahead.total, ahead.minutes) == (7, 6, 24, None)
     for at, before in ((0, 0), (1, 0), (3, 2)):
         back = desk.reopen("r1", ids[at])
         assert (back.number, back.previous_task_id, back.tasks[0].task_id) == (

@@ -117,6 +117,7 @@ def test_a_first_row_of_data_is_refused_with_what_to_type(tmp_path, lines, says)
     else:
         assert [",".join(formats.read_table(path))] == lines[:1]
     read = formats.read_table(path, headed=False)
+    assert [*read] == ["column1", "column2", "column3", "column4"][: len(read.columns)]
     assert read.apply(",".join, axis=1).tolist() == lines
     assert read.index.tolist() == [*range(-1, len(lines) - 1)]
 
@@ -513,3 +514,4 @@ def test_names_are_folded_and_told_apart():
     many = [f"n{n}" for n in range(50)]
     assert cols.listed(["a", "b\n"]) == r"a, 'b\n'"
     assert cols.listed(many).startswith("n0, n1, ") and cols.listed(many).endswith(" more")
+    assert [cols.listed(many[:n])[-10:] for n in (10, 11)] == ["n7, n8, n9", "and 1 more"]
