@@ -748,14 +748,9 @@ def serving_notes(study: workspace.Study, url: str) -> list[str]:
 
 def _check_access(session: study_toml.SessionSettings, url: str) -> Iterator[Finding]:
     """Yield findings about who can reach the study's pages, and through which hosts."""
-    if session.entry == "open":
-        yield _problem("open_entry")
-    else:
-        yield _well("entry", entry=session.entry)
-    if session.trusted_proxies:
-        yield _well("proxies", proxies=", ".join(session.trusted_proxies))
-    else:
-        yield _problem("no_proxies")
+    entry, proxies = session.entry, ", ".join(session.trusted_proxies)
+    yield _problem("open_entry") if entry == "open" else _well("entry", entry=entry)
+    yield _well("proxies", proxies=proxies) if proxies else _problem("no_proxies")
     address = urlsplit(url)
     names = [name for name in (address.hostname, *session.hosts) if name]
     yield _well("hosts", hosts=", ".join(names)) if names else _problem("no_hosts")

@@ -179,7 +179,7 @@ def _is_compared(
     """Return True if two answers of a row (columns `answers`) are compared. They are not if the
     table has a column for one answer too and the question is about one.
     """
-    is_about_one = item_tables.has_one_answer(item_table.table) and options.of_one
+    is_about_one = options.of_one and bool(item_tables.unsided_answers(item_table.table))
     return _has_comparison(rubrics) or (bool(answers) and not is_about_one)
 
 

@@ -18,9 +18,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import sqlalchemy as sa
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -89,7 +90,7 @@ class Oversight:
         return "paused" if self.paused else ""
 
     def updated(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions with those that the store has since; itself if there are none."""
+        """Return the decisions with those that the store has since."""
         paused, last_event = self.paused, self.last_event
         exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
         new_events = sa.select(lead_events).where(lead_events.c.event_id > self.last_event)
@@ -104,8 +105,6 @@ class Oversight:
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
                 readmitted.add(event.rater_id)
-        if last_event == self.last_event:
-            return self
         return Oversight(paused, exclusions, frozenset(readmitted), last_event)
 
 
@@ -214,20 +213,16 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
 # rubric) and perhaps an `explanation`. Its id has no "|", which the id of any unit of a sample has.
 
 
+_as_list = BeforeValidator(lambda keys: [keys] if isinstance(keys, str) else keys)
+
+
 class KnownUnit(Section):
     """A unit with a known answer: an entry of the file."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
     values: dict[str, str]
-    expected: dict[str, tuple[str, ...]] = Field(min_length=1)
+    expected: dict[str, Annotated[tuple[str, ...], _as_list]] = Field(min_length=1)
     explanation: str = ""
-
-    @field_validator("expected", mode="before")
-    @classmethod
-    def _as_lists(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
-            return value
-        return {rubric: [keys] if isinstance(keys, str) else keys for rubric, keys in value.items()}
 
 
 class _UnitsFile(Section):
@@ -257,8 +252,7 @@ class KnownUnits:
 
     def values(self, key: Key, order: str) -> dict[str, str]:
         """Return the template variables of a unit, in the order in which they are shown."""
-        rubric = self.questions[key].rubric
-        values = self.units[key[0]].values
+        rubric, values = self.questions[key].rubric, self.units[key[0]].values
         if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
             return presented_values(rubric, ("", "", ""), order, values, texts)
@@ -310,9 +304,8 @@ def _read_units(folder: Path, file: str) -> tuple[KnownUnit, ...]:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"study.toml names {file}, which cannot be read: {reason}") from None
     units = parsed(_UnitsFile, content, file).unit
-    names = [unit.name for unit in units]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(unit.name for unit in units).items():
+        if count > 1:
             raise InputError(f"{file}: two items are called {name!r}; give each its own name")
     return units
 
@@ -351,9 +344,8 @@ class AttentionChecks(KnownUnits):
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
         if question.rubric.unit == "response":
             return ""
-        return ("ab", "ba")[
-            seeded_number(self.study.blinding_key, 2, "order", rater_id, question.unit_id)
-        ]
+        key, parts = self.study.blinding_key, ("order", rater_id, question.unit_id)
+        return ("ab", "ba")[seeded_number(key, 2, *parts)]
 
 
 def attention_results(study: Study) -> pd.DataFrame:
@@ -369,16 +361,25 @@ def attention_results(study: Study) -> pd.DataFrame:
     rows = []
     for answer in study.store.rows(query.where(latest)):
         if accepted := checks.accepted((answer.unit_id, answer.rubric)):
-            key = (answer.rater_id, answer.unit_id.partition(":")[2], answer.rubric)
-            expected, has_passed = " or ".join(accepted), answer.label in accepted
-            rows.append((*key, expected, answer.label, has_passed, answer.created_at))
+            question = (answer.rater_id, answer.unit_id.partition(":")[2], answer.rubric)
+            result = (" or ".join(accepted), answer.label, answer.label in accepted)
+            rows.append((*question, *result, answer.created_at))
     return pd.DataFrame(rows, columns=list(ATTENTION_COLUMNS)).astype({"passed": bool})
 
 
 # The design of the annotators' sessions, fixed by the study's key: the questions and their order.
-# The sample is handed out block by block, so that its first pairs reach their full number of raters
-# early. Within a block questions that hide the prompt come before those that show it, and the order
+# Units are handed out in groups: those of a pair, or of a response where they are its criteria. A
+# block is `pairs_per_block` groups in the order of the sample, so that the first pairs reach their
+# full number of raters early. A stage is a block under one rubric, or under all with the same kind
+# of unit: rubrics that hide the prompt come before those that show it. Within a stage the order
 # differs by rater, so that no unit is always the first.
+
+
+class Stage(NamedTuple):
+    """Screens that a rater finishes before the next stage, and the keys of their questions."""
+
+    screens: list[Screen]
+    keys: frozenset[Key]
 
 
 class SessionDesign:
@@ -388,40 +389,35 @@ class SessionDesign:
         self.key = study.blinding_key
         self.settings = study.config.annotation
         self.one_screen_per_unit = self.settings.screen == "all"
-        units_by_group: dict[str, list[str]] = {}
-        self._response_of_unit: dict[str, str] = {}
-        """The response of which a unit is a criterion: a response's criteria follow one another."""
+        self._rewording = rewording_of(study)
         units = study.units("sample")
+        self._response_of_unit: dict[str, str] = {}
+        """The response that each criterion belongs to; its criteria come one after another."""
         if {*CRITERIA} <= {*units.columns}:
             self._response_of_unit = dict(zip(units["unit_id"], units[RESPONSE_ID], strict=True))
+        groups: dict[str, list[str]] = {}
         for unit, pair in study.labelled_units(units):
-            units_by_group.setdefault(self._response_of_unit.get(unit, pair), []).append(unit)
-        rubrics = sorted(study.labelled_rubrics(), key=shows_prompt)  # those that hide it first
-        self._rewording = rewording_of(study)
-        self._stages: list[tuple[list[Screen], dict[Key, Question]]] = []
-        """Screens and questions of each stage: a block of pairs under one rubric, or several."""
-        self.questions: dict[Key, Question] = {}
-        for screens in self._stage_screens([*units_by_group.values()], rubrics):
-            questions = {question.key: question for screen in screens for question in screen}
-            self._stages.append((screens, questions))
-            self.questions |= questions
+            groups.setdefault(self._response_of_unit.get(unit, pair), []).append(unit)
+        self._stages = [*self._stages_of([*groups.values()], study.labelled_rubrics())]
+        screens = (screen for stage in self._stages for screen in stage.screens)
+        self.questions = {question.key: question for screen in screens for question in screen}
         self.checks = AttentionChecks(study)
 
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
         """Yield the questions among `free`, screen by screen in this rater's order. Within a stage
-        of a block the subjects mix, so that no one rates one subject in a row. Where another
-        wording is tried, units of one wording come together; the key fixes which comes first.
+        the subjects mix, so that no one rates one subject in a row. Where another wording is tried,
+        units of one wording come together; the key fixes which comes first.
         """
-        for stage_screens, stage_questions in self._stages:
-            if stage_questions.keys().isdisjoint(free):
+        for stage in self._stages:
+            if stage.keys.isdisjoint(free):
                 continue  # most stages of most raters need no sorting
-            place_of = partial(self._place, rater_id, stage_screens[0][0].unit_id)
-            for screen in sorted(stage_screens, key=place_of):
+            place_of = partial(self._place, rater_id, stage.screens[0][0].unit_id)
+            for screen in sorted(stage.screens, key=place_of):
                 if questions := tuple(question for question in screen if question.key in free):
                     yield questions
 
     def _place(self, rater_id: str, first_unit: str, screen: Screen) -> tuple[str, str]:
-        """Return the place of a screen in a rater's order of the stage that has `first_unit`."""
+        """Return the sort key of a screen in a rater's order of the stage with `first_unit`."""
         unit, wording = screen[0].unit_id, ""
         if self._rewording:
             names = ",".join(question.rubric.name for question in screen)
@@ -455,19 +451,21 @@ class SessionDesign:
         """Return 64 hexadecimal digits fixed by the study's key and the parts."""
         return digest(self.key, *parts)
 
-    def _stage_screens(
-        self, groups: list[list[str]], rubrics: list[Rubric]
-    ) -> Iterator[list[Screen]]:
-        """Yield the screens of each stage: by block, then rubric (or kind of unit)."""
+    def _stages_of(self, groups: list[list[str]], rubrics: Sequence[Rubric]) -> Iterator[Stage]:
+        """Yield the stages of groups of units: block by block, those that hide the prompt first."""
         size = self.settings.pairs_per_block
+        rubrics_of_stages = rubrics_by_screen(
+            sorted(rubrics, key=shows_prompt), self.one_screen_per_unit
+        )
         for start in range(0, len(groups), size):
             units = [unit for group in groups[start : start + size] for unit in group]
-            for screen_rubrics in rubrics_by_screen(rubrics, self.one_screen_per_unit):
-                has_sides = screen_rubrics[0].has_sides
+            for stage_rubrics in rubrics_of_stages:
+                has_sides = stage_rubrics[0].has_sides
                 fitting = (unit for unit in units if (parse_unit_id(unit)[2] == "") == has_sides)
-                screens = [self._screen(unit, screen_rubrics) for unit in fitting]
+                screens = [self._screen(unit, stage_rubrics) for unit in fitting]
                 if screens := [screen for screen in screens if screen]:
-                    yield screens
+                    keys = frozenset(question.key for screen in screens for question in screen)
+                    yield Stage(screens, keys)
 
     def _screen(self, unit: str, rubrics: list[Rubric]) -> Screen:
         """Return a unit's questions under these rubrics, each in the unit's wording."""
@@ -497,6 +495,8 @@ def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
 
 TASK_COLUMNS = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """Columns that identify a task; each task has one claim."""
+TaskKey = tuple[str, str, int]
+"""(unit id, rubric name, draw): one rater's task, under any text of the rubric."""
 _RANDOM_ID = "t"
 """Prefix of random ids; those from before 0.3.0 are hexadecimal digits."""
 
@@ -542,6 +542,11 @@ class Claim:
         """True for an attention check: it fills no place, and its answer is not a label."""
         return has_known_answer(self.unit_id)
 
+    @property
+    def is_first(self) -> bool:
+        """True for a first draw of a question of the sample: its rater fills a place."""
+        return self.draw == 0 and not self.is_check
+
 
 def last_version(connection: sa.Connection) -> int:
     """Return the number of the latest change; within a `write()` the next one is free."""
@@ -576,44 +581,46 @@ class Changes:
 class ClaimIndex:
     """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
     claims enter: a transaction that fails leaves no trace here.
+
+    A rater holds a question from its first claim (`is_first`) until that is released. The mappings
+    about holders restate the claims by rater, so that `full_questions` need not read them all: a
+    question is in the set of `_keys_by_count` for its number of holders and in no other, and
+    `_open_since` has those holders who have not answered it.
     """
 
     def __init__(self, hashes: set[str]) -> None:
         self._hashes = hashes
-        self._by_rater: dict[str, dict[tuple[str, str, int], Claim]] = {}
-        self._holders: dict[Key, set[str]] = {}
-        """The raters who have claimed a question and whose claim was not released."""
-        self._keys_by_count: dict[int, set[Key]] = {}
-        """Questions by their number of holders."""
-        self._keys_of_rater: dict[str, set[Key]] = {}
+        self._by_rater: defaultdict[str, dict[TaskKey, Claim]] = defaultdict(dict)
+        self._holders: defaultdict[Key, set[str]] = defaultdict(set)
+        """The raters who hold each question."""
+        self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)
+        """The questions by their number of holders."""
         self._open_since: dict[tuple[Key, str], str] = {}
-        """The time of each open claim, by question and rater."""
-        self._side_orders: dict[str, dict[str, str]] = {}
+        """The time of each open first claim, by question and rater."""
         self.last_version = 0
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read the claims that changed since the last refresh."""
-        changed = (
-            sa.select(claims).where(claims.c.version > self.last_version).order_by(claims.c.version)
-        )
-        for row in connection.execute(changed):
+        changed = sa.select(claims).where(claims.c.version > self.last_version)
+        for row in connection.execute(changed.order_by(claims.c.version)):
             self.last_version = row.version
             if row.rubric_hash in self._hashes:
                 self._enter(Claim(**row._mapping))
 
-    def of_rater(self, rater_id: str) -> Mapping[tuple[str, str, int], Claim]:
-        """Return the rater's claims by (unit id, rubric, draw)."""
+    def of_rater(self, rater_id: str) -> Mapping[TaskKey, Claim]:
+        """Return the rater's claims."""
         return self._by_rater.get(rater_id, {})
 
-    def held_by(self, rater_id: str) -> Set[Key]:
-        """Return the questions that the rater has claimed, answered or open."""
-        return self._keys_of_rater.get(rater_id, frozenset())
+    def held_by(self, rater_id: str) -> set[Key]:
+        """Return the questions that the rater holds, answered or open."""
+        first = (claim for claim in self.of_rater(rater_id).values() if claim.is_first)
+        return {claim.key for claim in first if claim.state != "released"}
 
     def full_questions(
         self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()
     ) -> set[Key]:
-        """Return the questions that `n_raters` raters have claimed, without claims of excluded
-        raters, and open claims from before `lapsed_before`.
+        """Return the questions with `n_raters` holders or more, where neither `excluded` raters
+        count nor those whose open claim is from before `lapsed_before`.
         """
         n_uncounted = Counter(
             key
@@ -622,45 +629,32 @@ class ClaimIndex:
         )
         for rater in excluded:
             n_uncounted.update(self.held_by(rater))
-        claimed: set[Key] = set()
-        for n_holders, keys in self._keys_by_count.items():
-            if n_holders >= n_raters:
-                claimed |= keys
-        return claimed - {
+        enough = (keys for n_holders, keys in self._keys_by_count.items() if n_holders >= n_raters)
+        return set[Key]().union(*enough) - {
             key for key, count in n_uncounted.items() if len(self._holders[key]) - count < n_raters
         }
 
-    def side_orders(self, rater_id: str) -> Mapping[str, str]:
-        """Return the order in which the rater has seen each unit."""
-        return self._side_orders.get(rater_id, {})
-
     def _enter(self, claim: Claim) -> None:
-        """Enter one changed claim into every mapping."""
-        rater, key = claim.rater_id, claim.key
-        tasks = self._by_rater.setdefault(rater, {})
-        former = tasks.get((*key, claim.draw))
+        """Enter one changed claim."""
+        tasks, task_key = self._by_rater[claim.rater_id], (*claim.key, claim.draw)
+        former = tasks.get(task_key)
         if former and former.state == "labelled" and former.task_id != claim.task_id:
             return  # answered under an earlier text of the rubric that counts as the same
-        tasks[(*key, claim.draw)] = claim
-        if claim.is_check:
-            return
-        if claim.order:
-            self._side_orders.setdefault(rater, {}).setdefault(claim.unit_id, claim.order)
-        if claim.draw > 0:
-            return
-        holders = self._holders.setdefault(key, set())
-        keys = self._keys_of_rater.setdefault(rater, set())
-        self._open_since.pop((key, rater), None)
-        former_count = len(holders)
+        tasks[task_key] = claim
+        if claim.is_first:
+            self._enter_holder(claim)
+
+    def _enter_holder(self, claim: Claim) -> None:
+        """Keep the mappings about holders true to a changed first claim."""
+        rater, key = claim.rater_id, claim.key
+        holders = self._holders[key]
+        self._keys_by_count[len(holders)].discard(key)
         if claim.state == "released":
             holders.discard(rater)
-            keys.discard(key)
         else:
             holders.add(rater)
-            keys.add(key)
-        if len(holders) != former_count:
-            self._keys_by_count.get(former_count, set()).discard(key)
-            self._keys_by_count.setdefault(len(holders), set()).add(key)
+        self._keys_by_count[len(holders)].add(key)
+        self._open_since.pop((key, rater), None)
         if claim.state == "open":
             self._open_since[key, rater] = claim.claimed_at
 
@@ -669,7 +663,7 @@ class ClaimIndex:
 # exactly `raters_per_unit` raters. A task without an answer counts until its lease is over.
 
 
-def answered(tasks: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
+def answered(tasks: Mapping[TaskKey, Claim]) -> list[Claim]:
     """Return a rater's answered tasks, in the order of the answers."""
     labelled = [claim for claim in tasks.values() if claim.state == "labelled"]
     return sorted(labelled, key=lambda claim: claim.version)
@@ -689,9 +683,9 @@ def in_design(claim: Claim, design: SessionDesign) -> bool:
 
 @dataclass
 class NextTasks:
-    """The tasks of one rater at one moment: `tasks`, their claims by (unit id, rubric, draw);
-    `open_claims`, those without an answer; `valid_claims`, the open ones that no other rater has
-    taken over; `given_checks`; `free_questions`, those that may be given to the rater.
+    """The tasks of one rater at one moment: `tasks`, all of them; `open_claims`, those without an
+    answer; `valid_claims`, the open ones that no other rater has taken over; `given_checks`, the
+    checks among them; `free_questions`, those that may be given to the rater.
     """
 
     rater_id: str
@@ -704,16 +698,9 @@ class NextTasks:
 
     def __post_init__(self) -> None:
         settings = self.design.settings
-        self.tasks = self.index.of_rater(self.rater_id)
-        if self.assumed:
-            tasks, next_version = dict(self.tasks), self.index.last_version + 1
-            for key, claim in self.tasks.items():
-                if claim.task_id in self.assumed and claim.state == "open":
-                    tasks[key] = replace(claim, state="labelled", version=next_version)
-            self.tasks = tasks
+        self.tasks = self._with_assumed(self.index.of_rater(self.rater_id))
         lapsed_before = minutes_ago(settings.lease_minutes)
-        n_raters = settings.raters_per_unit
-        full = self.index.full_questions(n_raters, lapsed_before, self.excluded)
+        full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
         # A task is lost once its lease is over and the question has enough other raters.
@@ -724,51 +711,60 @@ class NextTasks:
         ]
         unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
-        given_questions = self.design.with_counterparts(self.index.held_by(self.rater_id))
-        self.free_questions = self.design.questions.keys() - given_questions - full
+        self._held = self.index.held_by(self.rater_id)
+        given = self.design.with_counterparts(self._held)
+        self.free_questions = self.design.questions.keys() - given - full
+
+    def _with_assumed(self, tasks: Mapping[TaskKey, Claim]) -> dict[TaskKey, Claim]:
+        """Return the rater's claims with the assumed ones as answered, after all others."""
+        last = self.index.last_version + 1
+        assumed = {
+            key: replace(claim, state="labelled", version=last)
+            for key, claim in tasks.items()
+            if claim.task_id in self.assumed and claim.state == "open"
+        }
+        return {**tasks, **assumed}
 
     def progress(self) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given)."""
-        n_answered = n_first_given = n_repeats = n_checks_done = 0
-        for claim in self.tasks.values():
-            is_labelled = claim.state == "labelled"
-            if claim.is_check:
-                n_checks_done += is_labelled
-                continue
-            n_answered += is_labelled
-            n_first_given += is_labelled and claim.draw == 0
-            n_repeats += claim.state != "released" and claim.draw > 0
-        n_first_open = sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
+        given = answered(self.tasks)
+        claimed = [*given, *self.valid_claims]
         is_limited = self.design.settings.units_per_rater
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
-        n_first_answers = n_first_given + n_first_open + n_free
-        total = n_first_answers + max(n_repeats, self.design.planned_repeats(n_first_answers))
-        n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
-        if n_answered < total:
+        n_first = sum(claim.is_first for claim in claimed) + n_free
+        repeats = (claim for claim in self.tasks.values() if claim.draw > 0)
+        n_repeats = sum(claim.state != "released" for claim in repeats)
+        n_labels = n_first + max(n_repeats, self.design.planned_repeats(n_first))
+        n_checks = sum(claim.is_check for claim in claimed)
+        if sum(not claim.is_check for claim in given) < n_labels:
             checks = self.design.checks
             for number, screen in checks.remaining(self.rater_id, self.given_checks):
-                if checks.due_after(self.rater_id, number) < total:
-                    n_checks_ahead += len(screen)
-        return n_answered + n_checks_done, total + n_checks_done + n_checks_ahead
+                if checks.due_after(self.rater_id, number) < n_labels:
+                    n_checks += len(screen)
+        return len(given), n_labels + n_checks
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
         changes = Changes(connection, self.index)
-        half_lease_ago = minutes_ago(self.design.settings.lease_minutes / 2)
-        needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
-        # Tasks that others have taken over are released. Other leases are renewed, all and in
-        # order, as tasks are shown in the order of their claims' versions.
-        for claim in sorted(self.open_claims, key=lambda claim: claim.version):
-            if claim not in self.valid_claims:
-                changes.mark(claim.task_id, state="released")
-            elif needs_renewal:
-                changes.mark(claim.task_id, claimed_at=utc_now())
+        self._update_leases(changes)
         if self.valid_claims:
             first = min(self.valid_claims, key=lambda claim: claim.version)
             together = self.design.one_screen_per_unit
             return [claim for claim in self.valid_claims if asked_together(claim, first, together)]
         check = self._claim_check(changes)
         return check or self._claim_repeat(changes) or self._claim_first(changes)
+
+    def _update_leases(self, changes: Changes) -> None:
+        """Release the open tasks that others have taken over; where a lease is half over, renew all
+        others in their order, as tasks are shown in the order of their claims' versions.
+        """
+        half_lease_ago = minutes_ago(self.design.settings.lease_minutes / 2)
+        needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
+        for claim in sorted(self.open_claims, key=lambda claim: claim.version):
+            if claim not in self.valid_claims:
+                changes.mark(claim.task_id, state="released")
+            elif needs_renewal:
+                changes.mark(claim.task_id, claimed_at=utc_now())
 
     @cached_property
     def _next_screen(self) -> Screen:
@@ -777,7 +773,7 @@ class NextTasks:
     def _screens(self) -> Iterator[Screen]:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
         max_units = self.design.settings.units_per_rater
-        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
+        units = {unit for unit, _ in self._held}
         for screen in self.design.screens(self.rater_id, self.free_questions):
             if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)
@@ -800,42 +796,46 @@ class NextTasks:
     def _claim_repeat(self, changes: Changes) -> list[Claim]:
         """Claim a hidden repeat if one is due: earlier tasks under new ids, same side order."""
         design = self.design
-        if not design.settings.repeat_share:
-            return []
         answers = [claim for claim in answered(self.tasks) if not claim.is_check]
-        n_first = sum(claim.draw == 0 for claim in answers)
-        n_repeats = len(answers) - n_first
-        # One repeat comes at a random place in each stretch (10 answers if the share is .1); after
-        # the last question all come.
-        stretch = round(1 / design.settings.repeat_share)
-        place = seeded_number(design.key, stretch, "repeat", self.rater_id, str(n_repeats))
-        delay = place if self._next_screen else 0
-        if n_repeats >= design.planned_repeats(n_first - delay):
+        if not self._is_repeat_due(answers):
             return []
         gap, together = design.settings.repeat_gap, design.one_screen_per_unit
         recent = answers[-gap:]
         candidates = [
             claim
             for claim in answers[:-gap]
-            if claim.draw == 0
+            if claim.is_first
             and (*claim.key, 1) not in self.tasks
             and in_design(claim, design)
             and not any(asked_together(claim, other, together) for other in recent)
         ]
-        if not candidates:
-            return []
-        in_order = sorted(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
+        drawn = sorted(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
         return [
             self._give(changes, design.questions[claim.key], 1, claim.order)
             for claim in candidates
-            if asked_together(claim, in_order[0], together)
+            if asked_together(claim, drawn[0], together)
         ]
+
+    def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:
+        """Return True if too few repeats are among a rater's answers. One comes at a random place
+        in each stretch (of 10 first answers if the share is .1); after the last question all come.
+        """
+        design, n_first = self.design, sum(claim.is_first for claim in answers)
+        if not (share := design.settings.repeat_share):
+            return False
+        n_repeats, delay = len(answers) - n_first, 0
+        if self._next_screen:
+            key = ("repeat", self.rater_id, str(n_repeats))
+            delay = seeded_number(design.key, round(1 / share), *key)
+        return n_repeats < design.planned_repeats(n_first - delay)
 
     def _claim_first(self, changes: Changes) -> list[Claim]:
         """Claim the next screen of new questions, in the unit's order of sides."""
         screen, order = self._next_screen, ""
         if screen and screen[0].rubric.has_sides:
-            unit, orders = screen[0].unit_id, self.index.side_orders(self.rater_id)
+            unit = screen[0].unit_id
+            sided = (claim for claim in self.tasks.values() if claim.order and not claim.is_check)
+            orders = {claim.unit_id: claim.order for claim in sided}
             counts = Counter((parse_unit_id(other)[1], side) for other, side in orders.items())
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
         return [self._give(changes, question, 0, order) for question in screen]

@@ -52,9 +52,7 @@ def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
     )
 
 
-ANSWER_COLUMNS = (
-    "created_at", "rubric", "unit_id", "label", "others", "seconds", "draw"
-)  # fmt: skip
+ANSWER_COLUMNS = ("created_at", "rubric", "unit_id", "label", "others", "seconds", "draw")
 
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:

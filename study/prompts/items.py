@@ -1,7 +1,5 @@
 """Items: rows of a file, each rated by itself, such as a response, or an answer with its context;
 and comparisons, rows with two answers to one prompt.
-===
-    first_answers = self.responses
 
 From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
 rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
@@ -132,54 +130,31 @@ def item_columns(
     that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
-    if judge and judge in show:
-        raise InputError(
-            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
-            "out of --show"
-        )
     by_name = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
-    columns_by_role = {}  # the column with the most usual name first
-    for role, names in _NAMES_BY_ROLE.items():
-        matches = [by_name[usual_name] for usual_name in names if usual_name in by_name]
-        columns_by_role[role] = [column for column in matches if column not in (judge, cluster)]
-    subject = subject or next(iter(columns_by_role["subject"]), "")
-    id_column = next(iter(columns_by_role["id"]), "")
-    not_shown = {subject, cluster, judge, id_column}
-    columns = [column for column in map(str, frame) if column not in not_shown]
-    texts = [column for column in columns if is_text(frame[column])]
-    if not (shown := list(show)):
-        shown = _default_texts(columns_by_role, list(map(str, frame)), name)
-        criteria = _NAMES_BY_ROLE["criterion"]
-        extra = [
-            column
-            for plain_name, column in by_name.items()
-            if column not in (*shown, *not_shown)
-            and (plain_name in criteria or (column in texts and _is_named(plain_name, question)))
-        ]
-        shown[-1:-1] = extra  # before the response, which comes last
-
-    def shown_as(role: str) -> str:
-        """Return the shown column of a role, or ""."""
-        return next((column for column in columns_by_role[role] if column in shown), "")
-
-    if subject and subject == cluster:
-        raise InputError(
-            f"{name}: the column {subject!r} says who answered; name another one with --cluster"
-        )
-    if subject in shown:
-        raise InputError(
-            f"{name}: the column {subject!r} says who answered, which annotators may not see; "
-            "take it out of --show, or name another column with --subject"
-        )
-    first_row = frame.iloc[0]
-    asides = {column for role in _TEXT_ROLES[:3] for column in columns_by_role[role]}
+    free = {plain: column for plain, column in by_name.items() if column not in (judge, cluster)}
+    candidates = {  # the column with the most usual name first
+        role: [free[usual_name] for usual_name in names if usual_name in free]
+        for role, names in _NAMES_BY_ROLE.items()
+    }
+    subject = subject or next(iter(candidates["subject"]), "")
+    id_column = next(iter(candidates["id"]), "")
+    not_shown = (subject, cluster, judge, id_column)
+    others = {plain: column for plain, column in by_name.items() if column not in not_shown}
+    shown = list(show) or _default_texts(frame, candidates, others, question, name)
+    _check_unseen(shown, subject, cluster, judge, name)
+    shown_as = {
+        role: next((column for column in columns if column in shown), "")
+        for role, columns in candidates.items()
+    }
+    asides = {column for role in _TEXT_ROLES[:3] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in asides), "")
-    response = shown_as("response") or last_shown
+    response = shown_as["response"] or last_shown
+    first_row = frame.iloc[0]
     return ItemColumns(
         show=tuple(shown),
-        prompt=shown_as("prompt"),
-        context=shown_as("context"),
-        reference=shown_as("reference"),
+        prompt=shown_as["prompt"],
+        context=shown_as["context"],
+        reference=shown_as["reference"],
         response=response or shown[-1],
         subject=subject,
         cluster=cluster,
@@ -192,15 +167,26 @@ def item_columns(
             column for column in shown if column != response and passages_of(first_row[column])
         ),
         hidden=tuple(
-            column for column in texts if not {column, column.removesuffix("_alt")} & {*shown}
+            column
+            for column in map(str, frame)
+            if column not in (*shown, *not_shown)
+            and column.removesuffix("_alt") not in shown
+            and is_text(frame[column])
         ),
     )
 
 
 def _default_texts(
-    columns_by_role: Mapping[str, Sequence[str]], columns: Sequence[str], name: str
+    frame: pd.DataFrame,
+    columns_by_role: Mapping[str, Sequence[str]],
+    others: Mapping[str, str],
+    question: str,
+    name: str,
 ) -> list[str]:
-    """Return the columns that raters read by default, or raise InputError without one response."""
+    """Return the columns that raters read by default, the response last. `others` are columns by
+    their plain names, of which criteria, and texts that the question names, are shown as well.
+    Raises InputError without just one response.
+    """
     responses = columns_by_role["response"]
     if len(responses) > 1:
         raise InputError(
@@ -209,10 +195,38 @@ def _default_texts(
         )
     if not responses:
         raise InputError(
-            f"{name}: none of the columns {', '.join(columns)} is called response, output or "
-            "answer; name what annotators read with --show COLUMN,COLUMN"
+            f"{name}: none of the columns {', '.join(map(str, frame))} is called response, output "
+            "or answer; name what annotators read with --show COLUMN,COLUMN"
         )
-    return [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
+    usual = [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
+    asked = [
+        column
+        for plain, column in others.items()
+        if column not in usual
+        and (
+            plain in _NAMES_BY_ROLE["criterion"]
+            or (is_text(frame[column]) and _is_named(plain, question))
+        )
+    ]
+    return [*usual[:-1], *asked, usual[-1]]
+
+
+def _check_unseen(shown: Sequence[str], subject: str, cluster: str, judge: str, name: str) -> None:
+    """Raise InputError where annotators would see who answered, or a judge's labels."""
+    if judge and judge in shown:
+        raise InputError(
+            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
+            "out of --show"
+        )
+    if subject and subject == cluster:
+        raise InputError(
+            f"{name}: the column {subject!r} says who answered; name another one with --cluster"
+        )
+    if subject in shown:
+        raise InputError(
+            f"{name}: the column {subject!r} says who answered, which annotators may not see; "
+            "take it out of --show, or name another column with --subject"
+        )
 
 
 def is_text(cells: pd.Series) -> bool:
@@ -588,12 +602,7 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     return pairs[0] if pairs else ()
 
 
-def has_one_answer(frame: pd.DataFrame) -> bool:
-    """Return True if a column of a file is named like an answer without a side."""
-    return bool(_unsided_answers(frame))
-
-
-def _unsided_answers(frame: pd.DataFrame) -> list[str]:
+def unsided_answers(frame: pd.DataFrame) -> list[str]:
     """Return the columns that are named like an answer without a side."""
     return [str(name) for name in frame if str(name).strip().casefold() in _ANSWER_NAMES]
 
@@ -658,7 +667,7 @@ def comparison_columns(
     cluster = cluster or next((column for column in cluster_columns if column != judge), "")
     shown = [answer if column == first else column for column in show if column != second]
     # In a file with two answers, a column named like one answer is another text: a reference, say.
-    unsided = [name for name in _unsided_answers(frame) if name not in (answer, *shown)]
+    unsided = [name for name in unsided_answers(frame) if name not in (answer, *shown)]
     table = _with_one_answer(frame, answers, subjects, answer).drop(columns=unsided)
     items = item_columns(table, name, show=shown, cluster=cluster, judge=judge, question=question)
     hidden = (name for name in unsided if name != judge and is_text(frame[name]))

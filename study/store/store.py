@@ -214,15 +214,14 @@ class Store(Database):
         """Return the number of ratings of each (rubric, rubric_hash), without ratings that have no
         hash and without grades given while trying another text.
         """
-        counts: dict[tuple[str, str], int] = {}
+        counts: Counter[tuple[str, str]] = Counter()
         with self.read() as connection:
             for table in (labels, grades):
-                columns = (table.c.rubric, table.c.rubric_hash)
-                query = sa.select(*columns, sa.func.count()).group_by(*columns)
-                query = query.where(~table.c.rater_id.contains(TRIED, autoescape=True))
-                for rubric, digest, count in connection.execute(query):
-                    if digest:
-                        counts[rubric, digest] = counts.get((rubric, digest), 0) + count
+                key = (table.c.rubric, table.c.rubric_hash)
+                is_tried = table.c.rater_id.contains(TRIED, autoescape=True)
+                query = sa.select(*key, sa.func.count()).where(table.c.rubric_hash != "", ~is_tried)
+                for rubric, digest, count in connection.execute(query.group_by(*key)):
+                    counts[rubric, digest] += count
         return counts
 
 

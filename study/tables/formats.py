@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,12 +35,11 @@ MOST_CELLS = 40_000_000
 """Cells of a table that is read as a whole, with those that a row of JSON leaves out."""
 
 
-def check_table(columns: Sized | int, rows: int, name: str) -> None:
+def check_table(columns: Sized, rows: int, name: str) -> None:
     """Raise InputError where a table has more columns, or more cells, than can be read."""
-    n_columns = columns if isinstance(columns, int) else len(columns)
-    if n_columns > MOST_COLUMNS:
+    if len(columns) > MOST_COLUMNS:
         raise InputError(written("too_large.columns", name=name, most=MOST_COLUMNS))
-    if n_columns * rows > MOST_CELLS:
+    if len(columns) * rows > MOST_CELLS:
         raise InputError(written("too_large.cells", name=name, most=MOST_CELLS))
 
 
@@ -65,25 +64,23 @@ def has_small_footer(path: Path) -> bool:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise InputError where a Parquet file holds more than is read at once. The sizes in its
-    footer bound all but dictionary-encoded texts; these are counted without decoding them.
+    """Raise InputError where a Parquet file holds more than is read at once: by the sizes in its
+    footer, which bound all but dictionary-encoded texts, and by the lengths of these.
     """
     if not has_small_footer(path):
         raise InputError(written("too_large.footer", name=path.name, most=MOST_FOOTER // 1024**2))
     with pq.ParquetFile(path) as file:
-        meta, schema = file.metadata, file.schema_arrow
-        check_table(schema.names, meta.num_rows, path.name)
-        groups = [meta.row_group(index) for index in range(meta.num_row_groups)]
-        chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
-        size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
-        texts = text_columns(schema)
+        meta, texts = file.metadata, text_columns(file.schema_arrow)
+        check_table(file.schema_arrow.names, meta.num_rows, path.name)
+    groups = [meta.row_group(index) for index in range(meta.num_row_groups)]
+    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
+    size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
     _check_size(size, path.name)
-    if not any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
-        return
-    with pq.ParquetFile(path, read_dictionary=texts) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
-            size += sum(map(_text_bytes, batch.columns))
-            _check_size(size, path.name)
+    if any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
+        with pq.ParquetFile(path, read_dictionary=texts) as file:  # none is decoded
+            for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
+                size += sum(map(_text_bytes, batch.columns))
+                _check_size(size, path.name)
 
 
 def check_arrow(table: pa.Table, name: str) -> None:
@@ -169,7 +166,9 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
     refuse_foreign(path)
     suffix = path.suffix.casefold()
     if suffix in DELIMITED:
-        table = unguarded_frame(_read_csv(path, headed=headed), path.read_bytes())
+        table = _read_csv(path, headed=headed)
+        if _GUARDED_BYTES.search(path.read_bytes()):
+            table = unguarded_frame(table)
         if headed:
             refuse_headless(table, path.name)
         return table
@@ -257,37 +256,37 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
     csv.field_size_limit(_LONGEST_CELL)
     text = _read_utf8(path)
     delimiter = delimiter_of(text.partition("\n")[0])
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    number = 0
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    rows: Iterator[tuple[int, list[str]]] = enumerate(reader, start=1)
+    cells_by_index: dict[int, list[str]] = {}
+    number = 0  # of the last row that was read
     try:
-        if not (header := next(rows, None)):
+        number, header = next(rows, (0, []))
+        if not header:
             raise InputError(f"{path.name}: its first row is blank; it must name the columns")
-        body: list[list[str]] = []
-        numbers: list[int] = []
         if headed:
             _check_header(header, path.name)
         else:
-            body, numbers = [header], [1 - FIRST_ROW]
-            header = [f"column{number}" for number in range(1, len(header) + 1)]
+            rows = chain([(number, header)], rows)
+            header = [f"column{position}" for position in range(1, len(header) + 1)]
         check_table(header, 0, path.name)
-        number = 1
-        for number, row in enumerate(rows, start=FIRST_ROW):
-            if not row:
+        for number, cells in rows:
+            if not cells:
                 continue
             check_table(header, number, path.name)
-            if len(row) != len(header):
+            if len(cells) != len(header):
                 raise InputError(
-                    f"{path.name}, row {number}: {len(row)} cells where the header has "
+                    f"{path.name}, row {number}: {len(cells)} cells where the header has "
                     f"{len(header)}; quote cells that hold {_SEPARATORS[delimiter]} or line breaks"
                 )
-            body.append(row)
-            numbers.append(number - FIRST_ROW)
+            cells_by_index[number - FIRST_ROW] = cells
     except csv.Error:  # strict reading stumbles over nothing but quotes
         raise InputError(
             f"{path.name}, row {number + 1}: a quoted cell does not end before a comma or the end "
             "of the row; close the quote, and write a quote inside a quoted cell twice"
         ) from None
-    return pd.DataFrame(body, columns=header, index=numbers, dtype=str)
+    body, index = list(cells_by_index.values()), list(cells_by_index)
+    return pd.DataFrame(body, columns=header, index=index, dtype=str)
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
@@ -325,31 +324,37 @@ def delimiter_of(header: str) -> str:
 
 
 def refuse_headless(table: pd.DataFrame, name: str) -> None:
-    """Raise InputError where the first row of a table seems to be data and not names: at least one
-    of its cells looks like the cells below it, and no other looks different.
+    """Raise InputError where the header of a table seems to be a row of data: at least one of its
+    cells looks like the cells below it, and none looks different.
     """
-    cells = [str(column) for column in table]
-    numbers = ([str(start + index) for index in range(len(cells))] for start in (0, 1))
-    rows = table.iloc[:_MOST_ROWS]
-    if len(table) < _FEWEST_ROWS or cells in numbers:  # columns that are called 0, 1, 2
+    header, rows = [str(column) for column in table], table.iloc[:_MOST_ROWS]
+    are_numbers = any(header == [*map(str, range(n, n + len(header)))] for n in (0, 1))
+    if len(rows) < _FEWEST_ROWS or are_numbers:
         return
-    looks_like_data = [_looks_like(cell, rows[cell].tolist()) for cell in cells]
-    if False in looks_like_data or True not in looks_like_data:
-        return
-    options = f"--format {HEADLESS}"
-    counts = [len({cell, *rows[cell]}) for cell in cells]
-    if len(cells) == 3 and len({*counts}) == 3:  # an item has several ratings, and a rater many
-        label, rater, unit = (counts.index(count) + 1 for count in sorted(counts))
-        options += f" --columns unit=column{unit},rater=column{rater},label=column{label}"
-    raise InputError(
-        f"{name}: its first row ({', '.join(cells)[:_QUOTED]}) holds data and no names of columns; "
-        "write a first row that names them, or read them as column1, column2 and so on with "
-        f"{options}"
-    )
+    looks_like_data = {_looks_like(cell, rows[cell].tolist()) for cell in header}
+    if True in looks_like_data and False not in looks_like_data:
+        raise InputError(
+            f"{name}: its first row ({', '.join(header)[:_QUOTED]}) holds data and no names of "
+            "columns; write a first row that names them, or read them as column1, column2 and so "
+            f"on with --format {HEADLESS}{_likely_columns(header, rows)}"
+        )
+
+
+def _likely_columns(header: Sequence[str], rows: pd.DataFrame) -> str:
+    """Return the option that names the three columns of ratings, by their numbers of values: there
+    are more items than raters, and more raters than labels. "" where these do not tell.
+    """
+    n_values = [len({cell, *rows[cell]}) for cell in header]
+    if len(n_values) != 3 or len({*n_values}) != 3:
+        return ""
+    label, rater, unit = (n_values.index(number) + 1 for number in sorted(n_values))
+    return f" --columns unit=column{unit},rater=column{rater},label=column{label}"
 
 
 def _looks_like(header: str, cells: list[str]) -> bool | None:
-    """Return True if a header has the form of the cells below it, None if these have none alike."""
+    """Return True if a header has the form of the cells below it, False if it has another, and None
+    if these cells have no form in common.
+    """
     filled = [cell for cell in cells if cell]
     if not header or not filled:
         return None
@@ -562,18 +567,16 @@ def guarded(text: str) -> str:
     return f"'{text}" if _RISKY.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
 
 
-def unguarded_frame(frame: pd.DataFrame, content: bytes) -> pd.DataFrame:
-    """Return a table with the texts of guarded cells, if `content`, its file, has any."""
-    if not _GUARDED_BYTES.search(content):
-        return frame
+def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of cells with the texts that were `guarded`."""
     return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
 
 
 # ---- ratings in pieces --------------------------------------------------------------------------
-# Files, folders and object stores, with no more than a batch of rows in memory. Every cell is text,
-# as in `read_table`; rows have their number, so that messages can name them.
+# Files, folders and object stores, with no more than a batch of rows in memory. Every cell is text
+# and every row has its index, as in `read_table`.
 ROW = "row"
-"""The column with each row's index, as `row_number` takes it."""
+"""The column with each row's index."""
 PIECE_ROWS = 1_000_000
 """Approximate number of rows in a piece of a Parquet file."""
 _BATCHED_ROWS = 250_000
@@ -586,7 +589,7 @@ _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet
 class Piece:
     """A part of the ratings that is read by itself: a file, or some row `groups` of a Parquet file,
     at a path of a file system of fsspec. `columns` are the wanted ones that it has, by our names,
-    `first` is the number of rows before it in its file, and `rows` its approximate number of rows.
+    `first` is the index of its first row, and `rows` its approximate number of rows.
     """
 
     system: Any
@@ -650,19 +653,14 @@ def pieces_of(source: str, columns: Sequence[str], theirs: Mapping[str, str]) ->
 
 def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
     """Yield a piece's rows, as text, in tables of bounded size, or raise InputError."""
-    first = piece.first + (0 if piece.kind == "CSV" else 1 - FIRST_ROW)
     names = [theirs.get(column, column) for column in piece.columns]
     readers = {"CSV": _csv_tables, "JSONL": _jsonl_tables, "Parquet": _parquet_tables}
     try:
         with piece.system.open(piece.path, "rb") as file:
-            for table in readers[piece.kind](file, piece, names):
+            for index, table in readers[piece.kind](file, piece, names):
                 columns = map(_as_texts, table.select(names).columns)
                 cells = dict(zip(piece.columns, columns, strict=True))
-                numbers: Any = pa.array(range(first, first + len(table)), pa.int64())
-                if ROW in table.column_names:
-                    numbers = table.column(ROW)
-                yield pa.table({**cells, ROW: numbers})
-                first += len(table)
+                yield pa.table({**cells, ROW: pa.array(index, pa.int64())})
     except pa.ArrowException as error:
         raise piece.read_error(error) from None
     except UnicodeDecodeError:
@@ -673,8 +671,8 @@ def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) 
     """Yield the pieces of a file: all of it, or groups of a Parquet file's rows."""
     with piece.system.open(piece.path, "rb") as file:
         try:
-            if piece.kind == "Parquet":
-                parquet = pq.ParquetFile(file)
+            parquet = pq.ParquetFile(file) if piece.kind == "Parquet" else None
+            if parquet:
                 names = parquet.schema_arrow.names
             elif piece.kind == "CSV":
                 names = _csv_reader(file).schema.names
@@ -684,17 +682,22 @@ def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) 
             raise piece.read_error(error) from None
         present = renamed(pd.DataFrame(columns=list(names)), theirs, piece.name)
         piece = replace(piece, columns=tuple(column for column in columns if column in present))
-        if piece.kind != "Parquet":
+        if parquet:
+            yield from _row_groups_in(piece, parquet.metadata)
+        else:
             yield replace(piece, rows=file.seek(0, os.SEEK_END) // _ROW_BYTES + 1)
-            return
-        groups: list[int] = []
-        first = rows = 0
-        for group in range(parquet.metadata.num_row_groups):
-            groups.append(group)
-            rows += parquet.metadata.row_group(group).num_rows
-            if rows >= PIECE_ROWS or group == parquet.metadata.num_row_groups - 1:
-                yield replace(piece, groups=tuple(groups), first=first, rows=rows)
-                groups, first, rows = [], first + rows, 0
+
+
+def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
+    """Yield the pieces of a Parquet file: row groups of about `PIECE_ROWS` rows together."""
+    groups: list[int] = []
+    first, rows = 1 - FIRST_ROW, 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= PIECE_ROWS or group == metadata.num_row_groups - 1:
+            yield replace(piece, groups=tuple(groups), first=first, rows=rows)
+            groups, first, rows = [], first + rows, 0
 
 
 def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
@@ -710,47 +713,59 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
     )
 
 
-def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+_IndexedTables = Iterator[tuple[Sequence[int], pa.Table]]  # rows' indices, and the rows
+
+
+def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
     """Yield rows without the apostrophes of guarded cells."""
+    first = piece.first
     for batch in _csv_reader(file, names):
         table = pa.Table.from_batches([batch])
         if any(pc.any(pc.starts_with(column, "'")).as_py() for column in table.columns):
-            frame = unguarded_frame(table.to_pandas(), b"'=")
+            frame = unguarded_frame(table.to_pandas())
             table = pa.Table.from_pandas(frame, table.schema, preserve_index=False)
-        yield table
+        yield range(first, first + len(table)), table
+        first += len(table)
 
 
-def _jsonl_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+def _jsonl_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
+    """Yield rows with the indices of their lines, of which some may be blank."""
     records = jsonl_cells(io.TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
     while batch := list(islice(records, _BATCHED_ROWS)):
         cells = {name: [record.get(name, "") for _, record in batch] for name in names}
-        yield pa.table({**cells, ROW: [number - FIRST_ROW for number, _ in batch]})
+        yield [number - FIRST_ROW for number, _ in batch], pa.table(cells)
 
 
-def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
     """Yield rows in parts small enough to decode. Raises InputError as `check_part` does."""
     # Texts stay dictionary-encoded, as they are stored, until their length is known.
     parquet = pq.ParquetFile(file, read_dictionary=text_columns(pq.ParquetFile(file).schema_arrow))
-    row_bytes = 1.0  # the most in any row group, by the footer
-    for group in map(parquet.metadata.row_group, piece.groups):
-        chunks = map(group.column, range(group.num_columns))
-        size = sum(
-            chunk.total_uncompressed_size
-            for chunk in chunks
-            if chunk.path_in_schema.partition(".")[0] in names
-        )
-        check_part(size, group.num_rows, _BATCHED_ROWS, piece.name)
-        row_bytes = max(row_bytes, size / max(group.num_rows, 1))
+    row_bytes = _bytes_of_row(parquet.metadata, piece, names)
     n_rows, groups = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes))), list(piece.groups)
     size = rows = 0
     for batch in parquet.iter_batches(n_rows, row_groups=groups, columns=names, use_threads=False):
-        batch_bytes = sum(map(_text_bytes, batch.columns))
+        batch_bytes, first = sum(map(_text_bytes, batch.columns)), piece.first + rows
         size, rows = size + batch_bytes, rows + len(batch)
         check_part(size, rows, _BATCHED_ROWS, piece.name)
         n_parts = max(1, -(-batch_bytes // _PART_BYTES))
         step = max(1, -(-len(batch) // n_parts))
         for start in range(0, len(batch), step):
-            yield pa.Table.from_batches([batch.slice(start, step)])
+            part = batch.slice(start, step)
+            yield range(first + start, first + start + len(part)), pa.Table.from_batches([part])
+
+
+def _bytes_of_row(metadata: Any, piece: Piece, names: Sequence[str]) -> float:
+    """Return the bytes of a row with these columns, 1 or more: as the footer has them, of the row
+    group with the longest rows. Raises InputError as `check_part` does.
+    """
+    row_bytes = 1.0
+    for group in map(metadata.row_group, piece.groups):
+        chunks = map(group.column, range(group.num_columns))
+        wanted = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
+        size = sum(chunk.total_uncompressed_size for chunk in wanted)
+        check_part(size, group.num_rows, _BATCHED_ROWS, piece.name)
+        row_bytes = max(row_bytes, size / max(group.num_rows, 1))
+    return row_bytes
 
 
 def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -288,7 +288,7 @@ ASKED = '{"subject": "s", "prompt": "x", "response": "r"}'
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (ASKED.replace("x", "nobody asked"), "row 1: no pair has"),
+        (ASKED.replace("x", "y" * 61), f"row 1: no pair has the prompt '{'y' * 57}...'"),
         (ASKED, "answers side a of p0001 but not"),
         (f"{ASKED}\n\n{ASKED}", "row 3: subject 's' has answered side a of p0001"),
         (ASKED.replace('"s"', '""'), "row 1: subject ''"),

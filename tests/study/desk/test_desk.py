@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-import re
 import subprocess
 import sys
 import threading
@@ -64,6 +63,7 @@ from harness.studies import (
     submit,
     task_of,
     with_edited_rubric,
+    with_labels,
     with_settings,
     work_through,
 )
@@ -190,8 +190,10 @@ def test_sides_of_a_check_are_turned_like_any_pairs(make_session):
     assert len(found) >= 3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("screen", ["one", "all"])
+@pytest.mark.parametrize(
+    "screen",
+    [pytest.param("one", marks=pytest.mark.journey), pytest.param("all", marks=pytest.mark.slow)],
+)
 def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen):
     settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
     study = make_session(**CHECKED, pairs=12, annotation=settings)
@@ -212,11 +214,12 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
 @pytest.mark.parametrize(
     ("file", "sentence"),
     [
-        (check("c", '{ politeness = "5" }', RESPONSE), "do not label the rubric 'polite"),
+        (check("c", '{ politeness = "5" }', RESPONSE), "label refusal, even-handedness"),
         (check("c", '{ refusal = "9" }', RESPONSE), "'9' is none of refusal's 1, 2, 3, 4"),
         (check("c", "{ refusal = [] }", RESPONSE), "name one or more of refusal's"),
         (check("c", '{ refusal = "5" }', '{ prompt = "x" }'), "`values` lacks 'response'"),
         (check("c", '{ refusal = "5" }', RESPONSE) * 2, "two items are called 'c'"),
+        (check("c", '{ refusal = "5", even-handedness = "A" }', RESPONSE), "of responses; part"),
         (check("c|d", '{ refusal = "5" }', RESPONSE), "name is 'c|d'; it must be 1 to 64 le"),
         ("[[unit]]\nnam = 1", "unit.0.name is missing; add it"),
         ("[[unit", "attention.toml is not valid TOML"),
@@ -224,7 +227,8 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
     ],
 )
 def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence):
-    study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
+    files = {} if file is None else {"attention.toml": file}
+    study = make_session(ATTENTION, files, rubrics=["refusal", "even-handedness"])
     assert sentence in refused("", claiming.AttentionChecks, study)
 
 
@@ -259,20 +263,6 @@ def guessed(study: Study, frames: list[bytes]) -> set[str]:
 @pytest.fixture
 def one_rubric(make_study) -> Study:
     return make_study(pairs=20, rubrics=["refusal"])
-
-
-@pytest.mark.slow
-def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric):
-    """Of version 0.2.0 this identified 40 of 40 units, with subject and side."""
-    desk, frames = AnnotationDesk(one_rubric), []
-    for _ in range(40):
-        frames += received(desk, "ann")
-        label_all(desk, "ann", "5", 1)
-    frames += received(desk, "ann", LAST, LIST)
-    assert len(guessed(one_rubric, frames)) == 0
-    old = as_of_0_2_0(one_rubric)  # and that the attack works: on what was sent until then
-    ids = [each.encode() for each in old.store.values(sa.select(claims.c.task_id))]
-    assert len(guessed(old, ids)) == 42  # with the one sent ahead
 
 
 @pytest.mark.slow
@@ -537,18 +527,18 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_sessi
 
 
 @pytest.mark.parametrize(
-    ("limit", "seconds", "given"),
-    [("answers_per_day = 5", 1.0, 5), ("minutes_per_day = 20", 300.0, 4)],
+    ("limit", "seconds", "sent_ahead"),
+    [("answers_per_day = 5", 1.0, [1, 1, 1, 0, 0]), ("minutes_per_day = 20", 300.0, [1, 1, 0, 0])],
 )
-def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(make_session, limit, seconds, given):
+def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
+    make_session, limit, seconds, sent_ahead
+):
     """A change of an earlier answer counts, too, and a unit may take as long as it can."""
     desk, ahead = AnnotationDesk(make_session(f"[session]\n{limit}\n")), []
     while sheet := desk.next_sheet("r1"):
         ahead.append(desk.sheet_ahead("r1", sheet) is not None)
         submit(desk, "r1", sheet.tasks[0], "1", seconds=seconds)
-    assert (len(ahead), desk.end_reason("r1")) == (given, "day")
-    assert ahead[0]
-    assert not any(ahead[-2:])
+    assert (ahead, desk.end_reason("r1")) == (sent_ahead, "day")
 
 
 def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session):
@@ -803,9 +793,11 @@ def test_the_latest_answer_has_the_marks_that_count_and_none_is_lost(make):
     assert table["display"].tolist() == ["text"]
     key = ("refusal", unit)
     assert marks_on(study.store, {key}) == {key: [("r1", mark) for mark in given]}
-    give(desk, task, name="u", edit=True, display="")
-    assert marks_on(study.store, {key}) == {}
-    assert answers_table(study.store)["evidence"].tolist() == ["[]"]
+    for name, display in (("u", ""), ("v", "markdown")):
+        give(desk, task, name=name, edit=True, display=display)
+        assert marks_on(study.store, {key}) == {}
+        found = answers_table(study.store)[["display", "evidence"]].to_numpy().tolist()
+        assert found == [[display, "[]"]]
 
 
 KNOWN = """
@@ -864,11 +856,12 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     assert all(block == sorted(block) for block in blocks)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_sides_are_balanced_within_every_rater_and_subject(make_study):
-    study = make_study(pairs=31, raters_per_unit=2, rubrics=["even-handedness"])
+    study = make_study(pairs=8, rubrics=["even-handedness"])
+    give_secret(study, "cc")
     desk = AnnotationDesk(study)
-    for count in (7, 20, 62):  # whenever somebody stops, not only at the end
+    for count in (5, 16):  # whenever somebody stops, not only at the end
         for rater in ("r1", "r2"):
             label_all(desk, rater, most=count - desk.progress(rater)[0])
             rows = by_time(study, rater)
@@ -880,7 +873,7 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study):
                 assert abs(per_subject[subject, "ab"] - per_subject[subject, "ba"]) <= 1
     both = (by_time(study, rater) for rater in ("r1", "r2"))
     orders = [each.set_index("unit_id")["order"].to_dict() for each in both]
-    assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
+    assert 1 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 15
 
 
 @pytest.mark.journey
@@ -901,6 +894,9 @@ def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
         assert first["order"].iloc[0] == row["order"]
     assert again.index[0] < 20  # spread over the session, not heaped at its end
     assert [len(label_all(desk, rater)) for rater in ("r2", "r3")] == [36, 0]  # they fill no place
+    change_config(study.folder, {"annotation": {"repeat_share": 0.0}})
+    with open_study(study.folder) as changed:  # what was given counts under any settings
+        assert AnnotationDesk(changed).progress("r1") == (36, 36)
     few = {"annotation": {"repeat_share": 0.5, "repeat_gap": 20}, "pairs": 3}
     assert len(label_all(AnnotationDesk(make_study(rubrics=["even-handedness"], **few)), "r1")) == 6
 
@@ -926,14 +922,6 @@ def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
     first = after[after["draw"] == 0]
     assert set(first.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {1}
     assert len(first) == 100
-
-
-def test_a_wrong_setting_is_one_sentence(make_study):
-    file = make_study().folder / "study.toml"
-    sound = file.read_text()
-    for key, value in (("repeat_share", 0.7), ("screen", "two"), ("lease_minutes", 0)):
-        file.write_text(re.sub(rf"(?m)^{key} = .*$", f"{key} = {value!r}", sound))
-        refused(f"annotation.{key}", open_study, file.parent)
 
 
 @pytest.mark.slow
@@ -1146,6 +1134,24 @@ def test_repeats_are_planned_by_their_share_and_distance(make_session):
         assert {answers: design.planned_repeats(answers) for answers in planned} == planned
 
 
+@pytest.mark.journey
+def test_the_total_has_the_checks_that_will_come(make_session):
+    one = check("c1", '{ refusal = "5" }', RESPONSE)
+    study = make_session(ATTENTION, {"attention.toml": one}, pairs=1, raters_per_unit=9)
+    checks, desk = claiming.AttentionChecks(study), AnnotationDesk(study)
+    raters: dict[int, list[str]] = {}
+    for rater in (f"r{n}" for n in range(60)):
+        raters.setdefault(checks.due_after(rater, 0), []).append(rater)
+    for after, total in ((1, 5), (3, 5), (4, 4)):  # after the last of four units none comes
+        rater = raters[after].pop()
+        assert desk.progress(rater) == (0, total)
+        assert len(label_all(desk, rater, "5")) == total
+        assert desk.progress(rater) == (total, total)
+    elsewhere = raters[1].pop()  # whose labels come from another tool
+    with_labels(study, {elsewhere: "1111"})
+    assert desk.progress(elsewhere) == (4, 4)
+
+
 def test_a_check_is_due_in_each_stretch_and_those_that_were_given_are_left_out(make_session):
     checks = claiming.AttentionChecks(make_session(**CHECKED))
     for number in range(3):
@@ -1185,7 +1191,8 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     label_all(desk, "r1", "1", 1, seconds=60.0)
     sheet = desk.next_sheet("r1")
     assert (sheet.number, sheet.done, sheet.total, sheet.minutes) == (6, 5, 24, 20)  # 19 minutes
-    assert desk.sheet_ahead("r1", sheet).minutes is None
+    ahead = desk.sheet_ahead("r1", sheet)
+    assert (ahead.number, ahead.done, ahead.total, ahead.minutes) == (7, 6, 24, None)
     for at, before in ((0, 0), (1, 0), (3, 2)):
         back = desk.reopen("r1", ids[at])
         assert (back.number, back.previous_task_id, back.tasks[0].task_id) == (
@@ -1203,6 +1210,7 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     assert anew.began_before_keys("r1")
     sent = [row.task.task_id for row in anew.earlier("r1").rows]
     assert {(each[0], len(each)) for each in sent} == {("t", 25)}  # never the id of before
+    assert submit(anew, "r1", sent[0], "2", "more", edit=True) == "stored"
     assert not desk.began_before_keys("r2")
 
 
@@ -1244,20 +1252,3 @@ def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study,
     assert len(ratings) == 240
     assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
     assert ratings["rater_id"].str[:2].nunique() > 1  # more than one process had a share
-
-
-@pytest.mark.slow
-def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
-    study = make_study(pairs=30, rubrics=["even-handedness"])
-
-    def is_for(task: Task) -> bool:
-        texts = {block.variable: block.text for block in task.people.blocks}
-        return " for " in texts["response_a"]
-
-    # The rater always prefers the side that argues "for", which is the pair's a.
-    tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")
-    ratings = study.ratings()
-    assert set(ratings["label"]) == {"A"}
-    counts = Counter(ratings["order"])
-    assert min(counts["ab"], counts["ba"]) >= 15, counts
-    assert all(is_for(task) == (task.order == "ab") for task in tasks)

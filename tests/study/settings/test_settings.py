@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from docs.settings import PAGE, renewed
 from evenhand.errors import InputError
@@ -26,7 +26,7 @@ from evenhand.study.settings.analysis import (
     read_published,
     with_changes,
 )
-from evenhand.study.settings.sections import _PATTERN_WORDS, Section, fault_of
+from evenhand.study.settings.sections import _PATTERN_WORDS, DisplayNames, Section, fault_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     OidcSettings,
@@ -186,6 +186,8 @@ def test_what_does_not_hold_together_is_refused_in_a_sentence(study):
     before = changing.read_files(study)
     for changes, sentence in (
         ({"annotation": {"raters_per_unit": 0}}, "annotation.raters_per_unit is 0; it must"),
+        ({"annotation": {"repeat_share": 0.7}}, "annotation.repeat_share is 0.7; it must"),
+        ({"annotation": {"screen": "two"}}, "annotation.screen is 'two'; it must"),
         ({"pay": {"complete": 1.0, "currency": "pounds"}}, "three capital letters, such as GBP"),
         ({"annotation": {"rubrics": ["gone"]}}, "annotation.rubrics names the rubric 'gone'"),
         ({"training": {"file": "none.toml"}}, "names none.toml, which cannot be read"),
@@ -432,7 +434,11 @@ def test_leanings_orient_pairs_and_published_figures_have_units(tmp_path):
     assert read_published("stance", tmp_path).citation
 
 
-def test_the_rule_names_each_limit():
+def test_a_name_is_one_persons_and_the_rule_names_each_limit():
+    names = TypeAdapter(DisplayNames)
+    assert names.validate_python({"a": "Ann", "b": "Ben"}) == {"a": "Ann", "b": "Ben"}
+    with pytest.raises(ValidationError, match="a and b are both called 'Ann'"):
+        names.validate_python({"a": "Ann", "b": "Ann"})
     people = DecisionSettings(across_rubrics="holm", bias_bound=0.25, min_clusters=77)
     assert "0.25" in people.rule(0.1) and "77" in people.rule(0.1)
     assert people.rule(0.1) != DecisionSettings(bias_bound=0.25, min_clusters=77).rule(0.1)

@@ -276,6 +276,7 @@ def test_postgresql_bounds_every_wait_and_a_read_sees_one_state(make_study, new_
         return [connection.execute(sa.text(f"SHOW {name}")).scalar_one() for name in names]
 
     with open_study(study.folder, patience=0.4) as other:
+        client = {"connect_timeout": "5", "keepalives_idle": "10", "tcp_user_timeout": "15000"}
         for begin, isolation, idle in (
             (other.store.write, "read committed", "10s"),
             (partial(other.store.write, bounded=False), "read committed", "0"),
@@ -283,6 +284,8 @@ def test_postgresql_bounds_every_wait_and_a_read_sees_one_state(make_study, new_
         ):
             with begin() as connection:
                 assert shown(connection) == [isolation, "400ms", idle]
+                parameters = connection.connection.driver_connection.info.get_parameters()
+                assert client.items() <= parameters.items()
         with study.store.write():
             assert other.store.values(sa.select(schema.meta.c.key))  # a reader does not wait
             with pytest.raises(StoreAway, match="lock"), other.store.write():
@@ -292,14 +295,15 @@ def test_postgresql_bounds_every_wait_and_a_read_sees_one_state(make_study, new_
 @pytest.mark.journey
 def test_a_server_that_is_silent_within_a_transaction_is_given_up(make_study, new_postgresql):
     study = make_study(store=new_postgresql())
-    store = Database.connect(study.config.store, study.folder, silent=1.2)
-    with store.read() as connection:
-        for _ in range(2):  # each statement that ends is a sign of life
-            connection.execute(sa.text("SELECT pg_sleep(0.7)"))
-    with pytest.raises(StoreAway), store.read() as connection:
-        connection.execute(sa.text("SELECT pg_sleep(30)"))
-    assert store.values(sa.select(sa.literal(1))) == [1]  # by a new connection
-    store.close()
+    for limits in ({"silent": 1.2}, {"patience": 0.15}):  # of a patience eight times as long
+        store = Database.connect(study.config.store, study.folder, **limits)
+        with store.read() as connection:
+            for _ in range(2 if "silent" in limits else 1):  # each answer is a sign of life
+                connection.execute(sa.text("SELECT pg_sleep(0.7)"))
+        with pytest.raises(StoreAway), store.read() as connection:
+            connection.execute(sa.text("SELECT pg_sleep(30)"))
+        assert store.values(sa.select(sa.literal(1))) == [1]  # by a new connection
+        store.close()
 
 
 def test_nobody_waits_for_long_behind_a_thread_that_waits(folder):
@@ -551,6 +555,10 @@ def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_stud
                 )
     assert stores.marks_on(study.store, [key]) == {key: [("ann", mark)]}
     assert stores.marks_on(study.store, [("hedging", unit)]) == {}
+    with study.store.write() as connection:  # an answer from elsewhere, of which no details are
+        latest = {**row, "event_id": None, "submit_id": "latest"}
+        connection.execute(sa.insert(schema.labels), [latest])
+    assert stores.marks_on(study.store, [key]) == {}
 
 
 def test_whole_pairs_of_responses_are_taken_once(make_study):
@@ -1184,6 +1192,19 @@ def test_what_was_spent_is_the_known_cost_of_grades_and_responses_with_what_is_h
     log.append([replies.ResponseAttempt(**asked, provenance={"cost_usd": 2.0, "held_usd": 4.0})])
     log.append([])
     assert stores.total_spent(store) == 6.75
+
+
+def test_an_error_shows_no_text_and_a_number_that_is_none_is_not_kept(make_study):
+    study = make_study(rubrics=["refusal"])
+    store = study.store
+    with pytest.raises(sa.exc.SQLAlchemyError) as raised:
+        store.add_grades([attempt("u", label="1", raw="a private text", seconds=object())])
+    assert "private" not in str(raised.value)
+    with pytest.raises(ValueError, match="JSON"):
+        decisions.note_end(store, "refusal", {"low": float("nan")}, "lead")
+    studies.with_labels(study, {"ann": "1"})
+    tables = store.values(sa.text("SELECT name FROM sqlite_master"))
+    assert "sqlite_stat1" not in tables  # statistics are PostgreSQL's affair
 
 
 def test_texts_are_those_asked_for_and_pairs_stand_as_in_the_file(make_study):

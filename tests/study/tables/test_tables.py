@@ -39,7 +39,7 @@ from tests.cases import refused
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
-    "-0.5", "1e-05", "plain", "", "a=b", "- an item",
+    "-0.5", "1e-05", "plain", "", "a=b", "- an item", "＝1", "＋1", "－1", "＠x", "'＝1",
 ]  # fmt: skip
 
 
@@ -48,7 +48,9 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
     formats.write_table(frame, tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         cells = [row["text"] for row in csv.DictReader(file)]
-    assert not [cell for cell in cells if cell[:1] in "=+-@\t\r\n" and cell not in ("", "-0.5")]
+    # Some spreadsheets read full-width signs as the usual ones.
+    begins = {*"=+-@\t\r\n＝＋－＠"}
+    assert not [cell for cell in cells if cell[:1] in begins and cell != "-0.5"]
     again = formats.read_table(tmp_path / "table.csv")
     assert again["text"].tolist() == TEXTS
     assert set(again["number"]) == {"-1.5"}
@@ -58,23 +60,12 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
         assert formats.read_table(tmp_path / f"table.{suffix}")["text"].tolist() == TEXTS
 
 
-def test_full_width_signs_begin_a_formula_too():
-    """Some spreadsheets read them as the usual signs. Version 0.2.0 left them bare."""
-    for sign in "＝＋－＠":
-        text = f'{sign}HYPERLINK("http://h")'
-        assert formats.guarded(text) == f"'{text}"
-        assert formats.guarded(f"'{text}") == f"''{text}"
-        frame = pd.DataFrame({"a": [formats.guarded(text), formats.guarded(f"'{text}")]})
-        again = formats.unguarded_frame(frame, frame.to_csv().encode())
-        assert again["a"].tolist() == [text, f"'{text}"]
-
-
 @pytest.mark.parametrize(
     "content",
     [b"a,b\n01,1e5\nNA, null \n,\n", b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n", "ä,b\né,2".encode(),
      b'a,b\n"x,y",2\n', b"a,b\n1,2\n\n3,4\n", b"a,b\r\n1,2\r\n\r\n3,4\r\n", b"a\nx\n\ny\n",
      b"a,b\n", b"a,b\n1,2\n1,2,3\n", b"a,b\n1,2\n1\n", b"a,b\n1,\xff\n", b"a,a\n1,2\n",
-     b"\n1,2\n"],
+     b"\n1,2\n", b"a,b\n'=x,y\n''=x,'t\n"],
 )  # fmt: skip
 def test_the_fast_reader_agrees_with_the_careful_one(tmp_path, content, monkeypatch):
     path, found = tmp_path / "table.csv", []
@@ -95,13 +86,40 @@ def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path, mon
     rows = [f"unit{n:09d},{n % 5}" for n in range(2000)]
     path.write_text("unit_id,label\n" + "\n".join(rows) + "\n", "utf-8")
     frame = formats.read_table(path)
-    texts = pd.DataFrame({"text": ["=x", "'=x", "plain"] * 2000, "other": "y"})
-    formats.write_table(texts, tmp_path / "texts.csv")  # of which no cell is a formula
-    assert formats.read_table(tmp_path / "texts.csv")["text"].tolist() == texts["text"].tolist()
     assert isinstance(frame.index, pd.RangeIndex)
     assert frame["label"].tolist()[:3] == ["0", "1", "2"]
     path.write_text("unit_id,label\n" + "\n".join([*rows, "u"]) + "\n", "utf-8")
     refused("row 2002: 1 cells where the header has 2", formats.read_table, path)
+
+
+RATED = [f"u{n},{rater},{n % 2}" for n in range(4) for rater in ("ann", "ben", "cy")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (RATED, "--format headless --columns unit=column1,rater=column2,label=column3$"),
+        ([f"{line},0.5" for line in RATED], r"row \(u0, ann, 0, 0.5\) holds .* headless$"),
+        (["u1,x,1", "u2,y,2", "u3,x,1", "u4,y,2"], "headless$"),  # as many raters as labels
+        (["3,4", "5,6", "7,8", "9,0"], "headless$"),
+        ([",4", "x,6", "y,8", "z,0"], "headless$"),
+        (["3,4", "5,6", "7,8"], ""),
+        (["0,1", "5,6", "7,8", "9,0"], ""),
+        (["unit,4", "u1,5", "u2,6", "u3,7"], ""),
+        (["label,4", "yes,5", "no,6", "yes,7", "no,8"], ""),
+    ],
+)
+def test_a_first_row_of_data_is_refused_with_what_to_type(tmp_path, lines, says):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    if says:
+        refused(says, formats.read_table, path)
+    else:
+        assert [",".join(formats.read_table(path))] == lines[:1]
+    read = formats.read_table(path, headed=False)
+    assert [*read] == ["column1", "column2", "column3", "column4"][: len(read.columns)]
+    assert read.apply(",".join, axis=1).tolist() == lines
+    assert read.index.tolist() == [*range(-1, len(lines) - 1)]
 
 
 def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
@@ -234,10 +252,11 @@ def rows_at(source: str, **theirs: str) -> pd.DataFrame:
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(suffix, tmp_path):
     file = tmp_path / f"ratings.{suffix}"
-    formats.write_table(ROWS, file)
-    found, whole = rows_at(str(file)), formats.read_table(file)
-    assert found.drop(columns="row").to_numpy().tolist() == ROWS[[*WANTED]].to_numpy().tolist()
-    assert found["row"].tolist() == whole.index.tolist()
+    for theirs in ({}, {"unit_id": "row"}):  # which is what the row's number is called here
+        formats.write_table(ROWS.rename(columns=theirs), file)
+        found, whole = rows_at(str(file), **theirs), formats.read_table(file)
+        assert found.drop(columns="row").to_numpy().tolist() == ROWS[[*WANTED]].to_numpy().tolist()
+        assert found["row"].tolist() == whole.index.tolist()
 
 
 def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path):
@@ -261,7 +280,7 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, mon
     for name in ("_SUCCESS", ".hidden.csv", "notes.txt"):
         (tmp_path / name).write_text("no ratings", "utf-8")
     found = formats.pieces_of(str(tmp_path), WANTED, {})
-    pieces = [("b.csv", 0, 3), ("a.parquet", 0, 2), ("a.parquet", 2, 2)]
+    pieces = [("b.csv", 0, 3), ("a.parquet", -1, 2), ("a.parquet", 1, 2)]
     assert [(each.name, each.first, each.rows) for each in found] == pieces
     assert rows_at(str(tmp_path))["row"].tolist() == [0, 1, 2, 3, -1, 0, 1, 2]
 
@@ -495,3 +514,4 @@ def test_names_are_folded_and_told_apart():
     many = [f"n{n}" for n in range(50)]
     assert cols.listed(["a", "b\n"]) == r"a, 'b\n'"
     assert cols.listed(many).startswith("n0, n1, ") and cols.listed(many).endswith(" more")
+    assert [cols.listed(many[:n])[-10:] for n in (10, 11)] == ["n7, n8, n9", "and 1 more"]
