@@ -1134,10 +1134,8 @@ class OpenAIGrader(Grader):
             raise Stopped(sentence, may_be_billed=True)
         if len(outcomes) < n_requested:  # the server gives no more at once
             final_shape = replace(final_shape, draws=(len(outcomes),))
-        is_trial = trial is not None
-        self._probing.learn_from_reply(sent_shape, final_shape, outcomes[0], is_trial=is_trial)
-        request_id = headers.get(self._id_header) or ""
-        return Reply(request, request_id, outcomes, charged_by(headers))
+        self._probing.learn_from_reply(sent_shape, final_shape, outcomes[0], is_trial=bool(trial))
+        return Reply(request, headers.get(self._id_header) or "", outcomes, charged_by(headers))
 
     async def _post_until_accepted(
         self, shape: Shape, fallback: Shape | None, ask: Ask, before: BeforeSending

@@ -623,13 +623,8 @@ class LiveRun(GraderRun):
                     await self._pause(start_seconds / n_workers)
         finally:
             with anyio.CancelScope(shield=True):
-                self._write_failed = False  # what could not be written is tried once more
-                if self._rejections and not self._n_replies and not self._summary.stopped:
-                    # Nothing was answered, so nothing says that the units are at fault.
-                    count, why = len(self._rejections), self._rejections[-1].provenance["error"]
-                    self._stop(written("grade.all_refused", count=count, why=why))
                 try:
-                    await self._commit(self._take_rejections())
+                    await self._store_rejections()
                 finally:
                     if close:
                         await self._grader.close()
@@ -781,6 +776,15 @@ class LiveRun(GraderRun):
         if not self._summary.stopped:
             return rejections
         return [replace(record, unscored_reason=_NO_REPLY) for record in rejections]
+
+    async def _store_rejections(self) -> None:
+        """Store the rejections that are held back, at the end of the run."""
+        self._write_failed = False  # what could not be written is tried once more
+        if self._rejections and not self._n_replies and not self._summary.stopped:
+            # Nothing was answered, so nothing says that the units are at fault.
+            count, why = len(self._rejections), self._rejections[-1].provenance["error"]
+            self._stop(written("grade.all_refused", count=count, why=why))
+        await self._commit(self._take_rejections())
 
     async def _commit(self, records: list[Any]) -> None:
         """Store records, together with those of replies that come at the same time."""

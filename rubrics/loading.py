@@ -235,7 +235,7 @@ def asked_rubric(
     'a whole number from 0 to 100'
     """
     _check_answers_asked(options, scale, level, several=several)
-    fields = {
+    fields: dict[str, Any] = {
         "name": "rating",
         "title": written("items.title"),
         "unit": "response",
