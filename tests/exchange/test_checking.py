@@ -271,51 +271,6 @@ def test_an_option_s_number_is_told_from_its_text(wrote: Wrote) -> None:
     assert export.left_out["answers without a label"] == 1
 
 
-def call(*feedback: tuple[str, object]) -> dict:
-    """A call of Weave with feedback by ann."""
-    given = [
-        {"feedback_type": kind, "payload": payload, "creator": "ann", "id": str(n)}
-        for n, (kind, payload) in enumerate(feedback)
-    ]
-    known = {"id": "c1", "op_name": "weave:///a/b/op/f:v1", "trace_id": "t1", "inputs": {}}
-    return known | {"summary": {"weave": {"feedback": given}}}
-
-
-def span(**more: object) -> dict:
-    """A span of Phoenix."""
-    return {"context": {"span_id": "s1", "trace_id": "t1"}, "attributes": {}, **more}
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ({"instance_id": "i1", "user_id": "ann",
-          "labels": {"fair": {"labels": {"yes": True, "no": False}}, "stars": {"label": "4"},
-                     "why": {"labels": ["clear"]}}},
-         [("i1", "fair", "ann", "human", "yes"), ("i1", "stars", "ann", "human", "4"),
-          ("i1", "why", "ann", "human", "clear")]),
-        (call(("wandb.runnable.judge", {"output": {"fair": True, "reason": "so", "n": 2}})),
-         [("c1", "fair", "judge", "", "true"), ("c1", "n", "judge", "", "2")]),
-        (call(("wandb.reaction.1", {"alias": ":+1:", "emoji": "x"}), ("mine", {"value": 4})),
-         [("c1", "reaction", "ann", "human", ":+1:"), ("c1", "mine", "ann", "", "4")]),
-        (span(annotations=[{"name": "fair", "annotator_kind": "HUMAN", "user_id": "u7",
-                            "identifier": "app", "result": {"label": None, "score": 1.0}}]),
-         [("s1", "fair", "u7", "human", "1.0")]),
-        ({"data": [{"span_id": "s1", "name": "fair", "annotator_kind": "LLM", "identifier": "",
-                    "metadata": {"model": "gpt-4o"}, "result": {"label": "no"}}], "next": None},
-         [("s1", "fair", "gpt-4o", "model", "no")]),
-        ({"id": "r1", "span_id": "s1", "root_span_id": "s1", "scores": {"a": 0.5, "b": None}},
-         [("r1", "", "a", "", "0.5")]),
-        ({"trace": {"id": "t1", "start_time": "2026-01-01T00:00:00Z"},
-          "spans": [{"id": "s1", "trace_id": "t1", "feedback_scores": [
-              {"name": "fair", "value": 1, "source": "ui", "created_by": "ann"}]}]},
-         [("t1/s1", "fair", "ann", "human", "1")]),
-    ],
-)  # fmt: skip
-def test_other_forms_of_the_tools_files(content: object, said: list, wrote: Wrote) -> None:
-    assert sorted(cells(read_export(wrote(content)))) == sorted([*row] for row in said)
-
-
 def test_scores_without_a_known_rater_are_code_or_asked_about(wrote: Wrote) -> None:
     rows = json.loads((FILES / "braintrust.json").read_text())
     # Scorers that ask no model are code.

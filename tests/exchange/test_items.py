@@ -440,29 +440,6 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
     assert chats.table.columns.tolist() == ["id", "messages"]
 
 
-@pytest.mark.parametrize(
-    ("file", "told"),
-    [
-        ("langfuse.json", "export the traces or the observations"),
-        ("langfuse_blob.jsonl", "export the traces or the observations"),
-        ("langsmith.jsonl", "write down the runs"),
-        ("mlflow.parquet", "write down the traces"),
-        ("potato.jsonl", "name the data file of the project"),
-        ("potato.csv", "name the data file of the project"),
-        ("mt_bench.jsonl", "name a file with conversation_a and conversation_b"),
-        ("gpt-4_pair.jsonl", "name a file with conversation_a and conversation_b"),
-        ("argilla", "write them with `dataset.records.to_json"),
-        ("label_studio_min.json", "export the project as JSON"),
-        ("doccano.zip", "holds no item to rate. Read as a doccano export"),
-    ],
-)
-def test_a_file_without_texts_names_the_one_that_has_them(file: str, told: str) -> None:
-    with pytest.raises(InputError) as fault:
-        read_items(FILES / file)
-    assert str(fault.value).startswith(file)
-    assert told in str(fault.value)
-
-
 def test_other_faults_are_one_sentence(tmp_path: Path) -> None:
     tasks = [{"id": 1, "data": {"text": text}, "annotations": []} for text in ("a", "b")]
     with pytest.raises(InputError, match=r"f\.json: the id '1' comes twice, with other texts"):

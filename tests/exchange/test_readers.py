@@ -1,6 +1,5 @@
 """Each export, made by the tool itself (harness/exports), is read as what it holds."""
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 
 from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.source import Source
-from tests.cases import refused
 from tests.exchange.conftest import Wrote
 
 FILES = Path(__file__).with_name("files")
@@ -158,24 +156,6 @@ def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
     assert bool(made.left_out) == any(note.startswith("Left out") for note in export.notes)
     assert set(made.columns) <= set(export.table)
     pd.testing.assert_frame_equal(export.table, read_export(FILES / made.file, made.form).table)
-
-
-def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
-    table = read_export(FILES / "mt_bench.jsonl").table
-    assert table["order"].tolist() == ["ab"] * 3 + (["ba"] * 3 + ["ab"] * 3) * 3 + ["ba"] * 3
-    assert set(table["unscored_reason"]) == {"", "order_disagreement"}
-
-
-@pytest.mark.parametrize(
-    ("file", "way_out"),
-    [
-        ("gpt-4_pair.jsonl", "write each to a row of its own, with model_a, model_b, winner"),
-        ("argilla", "write them with `dataset.records.to_json"),
-        ("label_studio_min.json", "export the project as JSON"),
-    ],
-)
-def test_other_exports_of_the_tools_name_the_one_that_is_read(file: str, way_out: str) -> None:
-    assert refused(re.escape(way_out), read_export, FILES / file).startswith(file)
 
 
 def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tables() -> None:
