@@ -39,6 +39,11 @@ def test_the_numbers_are_its_options() -> None:
     assert small.categories[:3] == ("0", "0.01", "0.02")
     assert small.categories[-2:] == ("0.99", "1")
     assert small.kind.permitted == "a number from 0 to 1 in steps of 0.01"
+    for kind, key in ((rubric.kind, "number.whole"), (small.kind, "number.steps")):
+        assert kind.permitted_in(lambda key, **bounds: f"{key} to {bounds['high']}")[:12] == key
+    assert (rubric.kind.imported_label("73.0", {}), rubric.kind.imported_label("x", {})) == (
+        ("73", "")
+    )
     assert [option.name for option in small.number.options][:2] == ["0.00", "0.01"]
     written = number("low = -2\nhigh = 2\nstep = 0.25")
     assert "options" not in dump_rubric(written)
@@ -137,6 +142,10 @@ def test_a_label_is_a_set_in_the_rubrics_order() -> None:
     given = ("bug;billing", '["x", "bug"]', "none", "[]", "bug", "", "spam", "bug;none", "bug;bug")
     read = ["billing;bug", "bug;x", "none", "none", "bug", None, None, None, None]
     assert [rubric.kind.label_of(text) for text in given] == read
+    spellings = {"a bug": "bug", "bug": "bug", "billing": "billing"}
+    cells = ("A bug, Billing", "Bug", "", "spam", "bug,bug")
+    labels = [rubric.kind.imported_label(cell, spellings) for cell in cells]
+    assert labels == ["billing;bug", "bug", "", "", ""]
     assert rubric.kind.in_order({"x;bug", "", "bug"}) == ("bug", "x;bug")
     assert rubric.kind.schema()["type"] == "array"
     assert rubric.kind.schema()["items"]["enum"] == ["billing", "bug", "x"]
