@@ -181,7 +181,11 @@ def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) 
 def test_words_of_a_user_s_own_have_a_hash_by_which_their_graders_are_known() -> None:
     words = JudgePrompt(template="{response}", answer_line="last")
     rater = f"m{OWN_PROMPT}{words.hash[:8]}"
-    assert (words.hash, own_prompt_hash(rater), own_prompt_hash("m")) == ("e25980efc1dfbbeb", words.hash[:8], "")
+    assert (words.hash, own_prompt_hash(rater), own_prompt_hash("m")) == (
+        "e25980efc1dfbbeb",
+        words.hash[:8],
+        "",
+    )
     assert own_prompt_raters([rater, "m"]) == [rater]
     assert own_prompt_raters(["Judge", "m"], {"Judge": rater}) == ["Judge"]
 
