@@ -96,46 +96,6 @@ def test_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
     assert read_export(tmp_path / "scores.json").table["label"].tolist() == ["4.50"] * 3
 
 
-def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(wrote: Wrote) -> None:
-    raters = [
-        {"name": "ann", "rubric": "refusal", "rater_id": "ann", "rater_kind": "human"},
-        {"name": "gpt", "rubric": "refusal", "rater_id": "openai:gpt", "rater_kind": "model"},
-    ]
-    known = {"rater_kind": "model", "rater_id": "openai:x", "rubric": "refusal", "p_positive": 0.25}
-    scores = {
-        "precomputed_scores": {"value": {"ann": "1", "gpt": None}, "metadata": {"raters": raters}},
-        "grader": {"value": "2", "metadata": known},
-        "match": {"value": "C"},
-    }
-    log = {"eval": {}, "samples": [{"id": "u1", "epoch": 1, "scores": scores}]}
-    export = read_export(wrote(log))
-    assert cells(export, "rubric rater_id rater_kind label p_positive") == [
-        ["refusal", "ann", "human", "1", ""],
-        ["refusal", "openai:x", "model", "2", "0.25"],
-    ]
-    assert dict(export.left_out) == {"answers without a label": 1, "scores that code computed": 1}
-
-
-def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(wrote: Wrote) -> None:
-    known = {"rater_id": "openai:x", "rater_kind": "model", "p_positive": "0.25", "draw": "1"}
-    score = {"id": "s", "traceId": "u1", "name": "fair", "value": "yes", "dataType": "CATEGORICAL"}
-    assessment = {
-        "assessment_name": "fair", "trace_id": "u1", "metadata": known, "valid": True,
-        "source": {"source_type": "LLM_JUDGE", "source_id": "openai:x"},
-        "feedback": {"value": "yes"},
-    }  # fmt: skip
-    for content in ({**score, "metadata": known}, assessment):
-        (row,) = read_export(wrote([content] * 2, "sent.jsonl")).table.to_dict("records")
-        sent = known | {"unit_id": "u1", "rubric": "fair", "label": "yes"}
-        rest = {"created_at", "unscored_reason"} & set(row)
-        assert {name: row[name] for name in row if name not in rest} == sent
-        assert row.get("unscored_reason", "") == ""
-    prediction = {"model_version": "openai:x", "result": [CHOICE]}
-    task = {"data": {"unit_id": "u1", "text": "t"}, "predictions": [prediction]}
-    (row,) = cells(read_export(wrote([task])), "unit_id rater_id label")
-    assert row == ["u1", "openai:x", "yes"]
-
-
 def test_a_pretended_potato_folder(tmp_path: Path) -> None:
     given = {
         "i1": {"mood": {"labels": {"good": True}}, "scale": {"labels": {"scale_3": "3"}}},

@@ -34,7 +34,9 @@ def outcome(read: Callable[[Path], Any], path: str) -> Any:
     fields = {name: value for name, value in vars(result).items() if name != "table"}
     cells = {name: "\n".join(column) for name, column in result.table.items()}
     hashes = {name: hashlib.sha256(text.encode()).hexdigest()[:10] for name, text in cells.items()}
-    return json.loads(json.dumps(fields | {"rows": len(result.table), "columns": hashes}))
+    first = next(iter(result.table.to_dict("records")), {})
+    seen = {"rows": len(result.table), "first": first, "columns": hashes}
+    return json.loads(json.dumps(fields | seen))
 
 
 def all_of(path: str) -> dict[str, Any]:

@@ -223,25 +223,6 @@ def test_columns_beside_those_of_a_tool_s_table_are_kept(tmp_path: Path) -> None
     assert set(read(tmp_path / "mine.jsonl", [mine]).table) == set(mine)
 
 
-def test_spans_of_phoenix_s_api_with_calls_and_annotations(tmp_path: Path) -> None:
-    said = {"message": {"role": "assistant", "tool_calls": [
-        {"tool_call": {"function": {"name": "find", "arguments": "{}"}}}]}}  # fmt: skip
-    span = {
-        "context": {"span_id": "0xs1", "trace_id": "0xt1"}, "parent_id": None, "span_kind": "LLM",
-        "attributes": {
-            "llm": {"output_messages": [said], "model_name": "m1"},
-            "input": {"value": "Which?", "mime_type": "text/plain"},
-        },
-        "annotations": [{"name": "ok", "annotator_kind": "LLM", "result": {"label": "yes"}},
-                        {"name": "mine", "annotator_kind": "HUMAN", "result": {"label": "no"}}],
-    }  # fmt: skip
-    (row,) = read(tmp_path / "f.json", {"data": [span]}, "ok").table.to_dict("records")
-    asked, called = json.loads(row["conversation"])
-    assert asked["content"] == "Which?"
-    assert called["tool_calls"][0]["function"]["name"] == "find"
-    assert (row["item_id"], row["ok"], "mine" in row) == ("s1", "yes", False)
-
-
 def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path: Path) -> None:
     items = read_items(FILES / "promptfoo.json", "file://./grader.js")
     row = items.table.iloc[1].to_dict()
