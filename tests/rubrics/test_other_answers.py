@@ -31,7 +31,7 @@ def number(bounds: str, more: str = "") -> Rubric:
 
 def test_the_numbers_are_its_options() -> None:
     rubric, small = number("low = 0\nhigh = 100"), number("low = 0\nhigh = 1\nstep = 0.01")
-    assert rubric.level == "interval"
+    assert (rubric.level, rubric.kind.is_ordered) == ("interval", False)
     assert rubric.categories == tuple(str(n) for n in range(101))
     assert rubric.kind.permitted == "a whole number from 0 to 100"
     given = ("73.0", " 7 ", "101", "7.5", "x", "")
