@@ -9,6 +9,7 @@ import pytest
 
 from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.source import Source
+from tests.cases import refused
 from tests.exchange.conftest import Wrote
 
 FILES = Path(__file__).with_name("files")
@@ -166,6 +167,26 @@ def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tabl
     table = read_export(FILES / "wide.xlsx").table
     assert table.columns.tolist() == ["item", "human_1", "human_2", "gpt-4o", "topic"]
     assert "".join(LETTERS[label] for label in table["gpt-4o"]) == GPT
+
+
+def test_a_file_in_another_format_than_the_one_named_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("item,ann\n1,yes\n")
+    for form, file, told in (
+        (
+            "Doc-Cano",
+            FILES / "langfuse.json",
+            "is not in the format doccano; it looks like langfuse$",
+        ),
+        ("json", tmp_path / "f.csv", "f.csv is not in the format json$"),
+        (
+            "xml",
+            tmp_path / "f.csv",
+            "there is no format 'xml'; use table, headless, excel, inspect",
+        ),
+        ("TABLE", tmp_path / "none.csv", "there is no file"),
+    ):
+        refused(told, read_export, file, form)
+    refused("is no workbook of Excel", read_export, tmp_path / "f.csv", sheet="One")
 
 
 def test_several_choices_are_one_label_where_that_is_said(wrote: Wrote) -> None:
