@@ -5,7 +5,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.options import Block
+from evenhand.rubrics.options import Block, whole_numbers_in_a_row
 from harness.studies import TOPICS_HEAD
 
 BLOCKS = (Block(column="response", label="Response"),)
@@ -116,6 +116,12 @@ def test_of_two_options_the_first_is_affirmative_unless_one_says_yes() -> None:
         (["good", "bad"], ("good",)), (["no", "yes"], ("yes",)), (["good", "fair", "bad"], ()),
     ):  # fmt: skip
         assert asked_rubric("Is it good?", BLOCKS, options=options).affirmative == affirmative
+
+
+def test_a_scale_has_more_than_half_of_its_numbers_and_gaps_of_two_at_most() -> None:
+    for given, found in (("135", "12345"), ("0345", "012345"), ("136", ""), ("04567", "")):
+        assert whole_numbers_in_a_row(given) == tuple(found)
+    assert whole_numbers_in_a_row(["-1", "0", "2"]) == ()
 
 
 OPTIONS = """
