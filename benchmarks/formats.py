@@ -157,7 +157,7 @@ def rows() -> Iterator[tuple[str, str, Export | None, Path]]:
         path = FILES / file
         form = format_of(Source(path))
         if form == TABLE:
-            form = next(n for n, each in ITEM_READERS.items() if each(Source(path)))
+            form = next(n for n, each in ITEM_READERS.items() if each.items(Source(path)))
         yield form, maker, None if file == ANSWERS else _ratings(path), path
 
 

@@ -25,8 +25,8 @@ def renewed(page: str) -> str:
 
 
 def _rows() -> Iterator[str]:
-    for name in ITEM_READERS:
-        key = name.replace("-", "_")
+    for name, tool_format in ITEM_READERS.items():
+        key = tool_format.key
         yield f"| `{name}` | {_taken(key if name in READERS else f'{key}_items')} |"
 
 

@@ -237,8 +237,6 @@ def _rows_by_unit(
 
 # ---- Label Studio -------------------------------------------------------------------------------
 # https://labelstud.io/guide/predictions
-
-
 def label_studio(material: Material) -> Output:
     """Make a JSON list of tasks to import, and `NAME.config.xml` for the project next to it.
 
@@ -432,8 +430,6 @@ def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # https://docs.langchain.com/langsmith/feedback-data-format
-
-
 def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return feedback on the run whose id is `tool_id` (column `run_id`), with the rubric as its
     key and the rater in the source's metadata. A rating always has the same feedback id: one that
@@ -456,8 +452,6 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 
 # ---- Phoenix ------------------------------------------------------------------------------------
 # https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans/create-span-annotations
-
-
 def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return an annotation of the span whose id is `tool_id` (column `span_id`). It is named after
     the rubric, with the rater in its metadata. A rating always has the same identifier: one that is
@@ -536,8 +530,6 @@ def wide(material: Material) -> Output:
 
 
 # ---- the formats by name, and writing their files -----------------------------------------------
-
-
 class Format(NamedTuple):
     """A format: names of the tool and its records, the file's suffix ("": a folder), the writer."""
 

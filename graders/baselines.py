@@ -167,11 +167,8 @@ class PolarityReader:
         masses = self._count_words(values["response"])
         if (table := _word_table(values["response"])) is not None:
             folded = [(word.strip().casefold(), p) for word, p in table.items()]
-            positive, negative = (
-                sum(p for word, p in folded if word in words)
-                for words in (self._positive, self._negative)
-            )
-            masses = Masses(positive, negative)
+            sides = (self._positive, self._negative)
+            masses = Masses(*(sum(p for word, p in folded if word in side) for side in sides))
         strongly_against, against, in_favour, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
         label = self.label_of(masses)

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.request import getproxies
 
 from pydantic import BaseModel, ValidationError
@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
+
+    SdkClient = AsyncAnthropic | AsyncOpenAI
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """Errors that the SDKs raise if a proxy answers 200 with a page."""
@@ -368,11 +370,7 @@ class Grader:
     """The path of requests behind the client's address."""
 
     def __init__(
-        self,
-        access: Access,
-        client: AsyncAnthropic | AsyncOpenAI,
-        errors: type[Exception],
-        **identity: str,
+        self, access: Access, client: SdkClient, errors: type[Exception], **identity: str
     ) -> None:
         self._errors = errors
         self.spec, self.settings = access.spec, access.settings
@@ -454,8 +452,6 @@ class Grader:
 
 
 # ---- connections --------------------------------------------------------------------------------
-
-
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -1071,6 +1067,14 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
     return openai.AsyncOpenAI(api_key=key_for(spec) or _NO_KEY, **options)
 
 
+class _Accepted(NamedTuple):
+    """A request that a server has taken, its shape, and the response."""
+
+    request: dict[str, Any]
+    shape: Shape
+    response: httpx2.Response
+
+
 class OpenAIGrader(Grader):
     """Asks one model at OpenAI or a compatible server.
 
@@ -1108,39 +1112,36 @@ class OpenAIGrader(Grader):
         """
         if ask.constrained:  # whatever the method; refused constraints are remembered
             shape = replace(self._probing.shape, **HARD_LABEL, formats=self._constraints)
-            response, request, shape = await self._post_until_accepted(shape, None, ask, before)
-            self._constraints = shape.formats
-            return self._reply(response, request, ask.rubric)
+            accepted = await self._post_until_accepted(shape, None, ask, before)
+            self._constraints = accepted.shape.formats
+            return self._reply(accepted.response, accepted.request, ask.rubric)
         shape, trial = self._probing.shape, self._probing.take_trial()
         sent_shape, fallback = (trial, shape) if trial else (shape, None)
         try:
             accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
-            response, request, final_shape = accepted
-            reply = json_object(response.text, self.spec, self._scrubber)
+            reply = json_object(accepted.response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _UNRELATED_STATUSES:
                 self._probing.postpone(trial)
             raise
-        self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in response.headers)
+        request, final_shape, headers = accepted.request, accepted.shape, accepted.response.headers
+        self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
         outcomes = self.read(reply, ask.rubric, n_requested)
-        outcome = outcomes[0]
-        fault = outcome.evidence.get(NOT_LOGPROBS)
+        fault = outcomes[0].evidence.get(NOT_LOGPROBS)
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
             raise Stopped(sentence, may_be_billed=True)
         if len(outcomes) < n_requested:  # the server gives no more at once
             final_shape = replace(final_shape, draws=(len(outcomes),))
-        self._probing.learn_from_reply(sent_shape, final_shape, outcome, is_trial=trial is not None)
-        request_id, charged = response.headers.get("x-request-id"), charged_by(response.headers)
-        return Reply(request, request_id or "", outcomes, charged)
+        self._probing.learn_from_reply(sent_shape, final_shape, outcomes[0], is_trial=bool(trial))
+        return Reply(request, headers.get(self._id_header) or "", outcomes, charged_by(headers))
 
     async def _post_until_accepted(
         self, shape: Shape, fallback: Shape | None, ask: Ask, before: BeforeSending
-    ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
-        """Return the server's response, the request that it answers, and that request's shape.
-        After a rejection the request is sent again in a shape without the rejected parameter. A
-        shape on trial is replaced by its `fallback` if the server does not take it.
+    ) -> _Accepted:
+        """Send the request until the server takes it: after a rejection without the rejected
+        parameter. A shape on trial is replaced by its `fallback` if the server does not take it.
         """
         from openai import APIStatusError
 
@@ -1151,7 +1152,7 @@ class OpenAIGrader(Grader):
             await before(request)
             try:
                 response = await self._post(request, options=self._no_cache_options())
-                return response, request, shape
+                return _Accepted(request, shape, response)
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
                 next_shape = _shape_to_try(failure, f"{error} {error.body}", shape)
@@ -1159,21 +1160,29 @@ class OpenAIGrader(Grader):
                 is_rejected = isinstance(failure, Rejected)
                 ends_trial = not next_shape.top_logprobs if next_shape else is_rejected
                 if fallback and ends_trial:
-                    next_shape, fallback = fallback, None
+                    shape, fallback = fallback, None
                 elif next_shape is None:
                     raise failure from None
-                elif self._probing.has_probabilities and (
-                    (shape.top_logprobs, shape.efforts)
-                    != (next_shape.top_logprobs, next_shape.efforts)
-                ):
-                    # Ask again after a pause; if the prompt is still refused, for a label alone.
-                    self._refusals_by_prompt[ask.prompt.user] += 1
-                    if self._refusals_by_prompt[ask.prompt.user] <= MAX_REFUSALS:
-                        raise Transient(str(failure), status=failure.status) from None
-                    next_shape = replace(next_shape, **HARD_LABEL)
-                shape = next_shape
+                else:
+                    shape = self._retried(shape, next_shape, ask.prompt, failure)
             except self._errors as error:
                 raise failure_of(error, self.spec, self._scrubber) from None
+
+    def _retried(
+        self, shape: Shape, next_shape: Shape, prompt: PromptText, failure: GraderFailure
+    ) -> Shape:
+        """Return the shape after a refused one. If it gives up probabilities that other prompts
+        had, raises Transient first, so that the prompt is asked again after a pause, and later
+        returns the shape for a label alone.
+        """
+        names = ("top_logprobs", "efforts")
+        asks_alike = all(getattr(next_shape, name) == getattr(shape, name) for name in names)
+        if asks_alike or not self._probing.has_probabilities:
+            return next_shape
+        self._refusals_by_prompt[prompt.user] += 1
+        if self._refusals_by_prompt[prompt.user] <= MAX_REFUSALS:
+            raise Transient(str(failure), status=failure.status) from None
+        return replace(next_shape, **HARD_LABEL)
 
     def _no_cache_options(self) -> RequestOptions:
         """Return options that decline answers from caches: a cached answer is no new draw."""

@@ -221,11 +221,8 @@ class AuditPlan:
     def __init__(self, study: Study, options: AuditOptions, scrubber: Scrubber) -> None:
         if options.units < 1:
             raise InputError(f"units is {options.units}; it must be at least 1")
-        default_rubrics = [
-            name
-            for name, rubric in study.rubrics.items()
-            if rubric.kind.is_single and not rubric.variant_of
-        ]
+        single = [rubric for rubric in study.rubrics.values() if rubric.kind.is_single]
+        default_rubrics = [rubric.name for rubric in single if not rubric.variant_of]
         for name in options.grading.rubrics or default_rubrics or study.rubrics:
             if name in study.rubrics and not study.rubrics[name].kind.is_single:
                 raise InputError(
@@ -236,22 +233,19 @@ class AuditPlan:
         self._study = study
         self._suite = suite(options.own_file)
         (self._task,) = plan_grading(study, [options.grader], grading, scrubber)
-        self._units = {
-            rubric: audited_units(study, rubric, options.units)
-            for rubric in self._task.rubrics.values()
-        }
+        rubrics, count = self._task.rubrics.values(), options.units
+        self._units = {rubric: audited_units(study, rubric, count) for rubric in rubrics}
         self._draws = self._task.settings.draws
         self.rater_id = self._task.rater_id
 
     def clean(self) -> GradingTask:
         """Plan the clean questions: every unit unchanged, asked twice, each time for all draws."""
         draws = range(ratings.REPEATS * self._draws)
-        return self._open_task(
-            {
-                rubric: [(unit, ratings.CLEAN, "", "", draw) for unit in units for draw in draws]
-                for rubric, units in self._units.items()
-            }
-        )
+        trials = {
+            rubric: [(unit, ratings.CLEAN, "", "", draw) for unit in units for draw in draws]
+            for rubric, units in self._units.items()
+        }
+        return self._open_task(trials)
 
     def attacked(self) -> GradingTask:
         """Plan the attacked questions: the same units, with attacks aimed at each end of the scale

@@ -41,7 +41,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -547,7 +547,6 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
 
 
 # ---- live ---------------------------------------------------------------------------------------
-
 FAILURES_IN_A_ROW = 10
 """The number of failed requests in a row that stops a grader: the units are not at fault."""
 _PROMPTS_AT_ONCE = 32  # prompts rendered together
@@ -624,13 +623,8 @@ class LiveRun(GraderRun):
                     await self._pause(start_seconds / n_workers)
         finally:
             with anyio.CancelScope(shield=True):
-                self._write_failed = False  # what could not be written is tried once more
-                if self._rejections and not self._n_replies and not self._summary.stopped:
-                    # Nothing was answered, so nothing says that the units are at fault.
-                    count, why = len(self._rejections), self._rejections[-1].provenance["error"]
-                    self._stop(written("grade.all_refused", count=count, why=why))
                 try:
-                    await self._commit(self._take_rejections())
+                    await self._store_rejections()
                 finally:
                     if close:
                         await self._grader.close()
@@ -783,6 +777,15 @@ class LiveRun(GraderRun):
             return rejections
         return [replace(record, unscored_reason=_NO_REPLY) for record in rejections]
 
+    async def _store_rejections(self) -> None:
+        """Store the rejections that are held back, at the end of the run."""
+        self._write_failed = False  # what could not be written is tried once more
+        if self._rejections and not self._n_replies and not self._summary.stopped:
+            # Nothing was answered, so nothing says that the units are at fault.
+            count, why = len(self._rejections), self._rejections[-1].provenance["error"]
+            self._stop(written("grade.all_refused", count=count, why=why))
+        await self._commit(self._take_rejections())
+
     async def _commit(self, records: list[Any]) -> None:
         """Store records, together with those of replies that come at the same time."""
         self._unwritten += self._rounds.scrubbed(records)
@@ -897,6 +900,14 @@ T = TypeVar("T")
 _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
 
+class _RequestToSend(NamedTuple):
+    """A request of a chunk: its record in the journal, its body, its worst price in US dollars."""
+
+    record: BatchRequest
+    body: Facts
+    worst_price: Decimal
+
+
 class BatchRun(GraderRun):
     """Asks one grader all of its open questions by batches, each sent as a chunk of requests. If
     the run is to `cancel`, nothing is sent: batches under way are cancelled, and the grades that
@@ -906,20 +917,16 @@ class BatchRun(GraderRun):
     _job: GradeJob
 
     def __init__(
-        self,
-        job: GradeJob,
-        rounds: Rounds,
-        summary: GraderSummary,
-        tariff: money.Tariff | None,
-        *,
-        live_tariff: money.Tariff | None,
+        self, job: GradeJob, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
     ) -> None:
-        super().__init__(job, rounds, summary, tariff)
+        tier, prices = job.task.settings.service_tier, rounds.study.config.prices
+        batch_tariff = money.Tariff.find(job.task.spec, batch=True, tier=tier, prices=prices)
+        super().__init__(job, rounds, summary, batch_tariff)
+        self._live_tariff = tariff
         self._service = job.grader.batches(self._pause)
         self._journal = BatchJournal(job.study.store)
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted_hashes = job.study.accepted_hashes()
-        self._live_tariff = live_tariff
         self._to_ask_again: list[Question] = []
         self._live_run: LiveRun | None = None
         self._cancel_scope: anyio.CancelScope | None = None
@@ -1021,63 +1028,60 @@ class BatchRun(GraderRun):
         """
         waiting = deque(group_by_prompt(open_draws, self._grader.draws_at_once))
         while True:
-            while waiting:
-                requests, price = await self._next_requests(waiting)
-                if not requests:
-                    break
-                chunks.append(await self._submit(requests, price))
+            while waiting and (requests := await self._next_requests(waiting)):
+                chunks.append(await self._submit(requests))
             await self._collect_all(chunks)
             chunks = []
             if self._summary.stopped or not waiting:
                 return
+            prompt = await self._prompt_of(waiting[0])
+            price = self.reservations.lowest_price(self._job.request(waiting[0], prompt))
             if not self._budget.fits(price):
                 await self._budget.reserve(price)
                 self._budget.settle(price, Decimal(0))  # other graders have settled: build again
 
-    async def _next_requests(
-        self, waiting: deque[Draws]
-    ) -> tuple[list[tuple[BatchRequest, Facts]], Decimal]:
-        """Take the next chunk's requests from those waiting, and reserve their worst price. Returns
-        the requests with their bodies, and that price in US dollars; if not even one fits into the
-        budget, no requests and the lowest price of the next one. Prompts are rendered as their
-        chunk is built.
+    async def _prompt_of(self, draws: Draws) -> PromptText:
+        """Return the prompt of these draws, rendered in another thread."""
+        return (await anyio.to_thread.run_sync(self._job.prompts, [draws]))[0]
+
+    async def _next_requests(self, waiting: deque[Draws]) -> list[_RequestToSend]:
+        """Take the next chunk's requests from those waiting, and reserve their worst price; none if
+        not even one fits into the budget. Prompts are rendered as their chunk is built.
         """
-        requests: list[tuple[BatchRequest, Facts]] = []
+        requests: list[_RequestToSend] = []
         total_bytes, total_price = 0, Decimal(0)
         times_seen: Counter[str] = Counter()
         while waiting and len(requests) < self._service.most_requests:
             draws = waiting[0]
-            prompt = (await anyio.to_thread.run_sync(self._job.prompts, [draws]))[0]
+            prompt = await self._prompt_of(draws)
             body = self._job.request(draws, prompt)
-            n_bytes = len(json.dumps(body, ensure_ascii=False).encode()) + _LINE_OVERHEAD
-            if requests and total_bytes + n_bytes > self._service.most_bytes:
+            total_bytes += len(json.dumps(body, ensure_ascii=False).encode()) + _LINE_OVERHEAD
+            if requests and total_bytes > self._service.most_bytes:
                 break
             price = self.reservations.price_in_batch(body, total_price, len(waiting))
             if price is None:
-                if not requests:
-                    return [], self.reservations.lowest_price(body)
                 break
             facts = self._job.request_facts(draws, prompt, body)
             times_seen[facts["grade_key"]] += 1
-            requests.append((_batch_request(draws, facts, times_seen[facts["grade_key"]]), body))
-            total_bytes, total_price = total_bytes + n_bytes, total_price + price
+            record = _batch_request(draws, facts, times_seen[facts["grade_key"]])
+            requests.append(_RequestToSend(record, body, price))
+            total_price += price
             waiting.popleft()
         self._budget.hold(total_price)
-        return requests, total_price
+        return requests
 
-    async def _submit(
-        self, requests: Sequence[tuple[BatchRequest, Facts]], worst_price: Decimal
-    ) -> Chunk:
+    async def _submit(self, requests: Sequence[_RequestToSend]) -> Chunk:
         """Write a chunk of requests to the journal, send it, and return it with its batch id."""
         rater_id = self._job.rater_id
-        bodies_by_id = [(request.custom_id, body) for request, body in requests]
+        bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
         ids = [custom_id for custom_id, _ in bodies_by_id]
         hashed = "\n".join([rater_id, str(self._journal.count(rater_id)), *ids])
+        worst_price = sum(request.worst_price for request in requests)
         chunk = Chunk(
             chunk=hashlib.sha256(hashed.encode()).hexdigest()[:40],
             rater_id=rater_id,
             base_url=self._grader.identity["base_url"],
-            requests=tuple(request for request, _ in requests),
+            requests=tuple(request.record for request in requests),
             at_most_usd=float(worst_price) if self._tariff else None,
         )
         await anyio.to_thread.run_sync(self._journal.intend, chunk)
@@ -1099,10 +1103,9 @@ class BatchRun(GraderRun):
                     return batch_id
             try:
                 return await self._service.submit(chunk.chunk, bodies_by_id)
-            except Transient:
-                raise
-            except GraderFailure:
-                self._journal.abandoned(chunk.chunk)
+            except GraderFailure as failure:
+                if not isinstance(failure, Transient):
+                    self._journal.abandoned(chunk.chunk)
                 raise
 
         return await self._call_with_retries(submit_once)
@@ -1298,11 +1301,7 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 
 _LOCK_SPACE = 0x65766763
 """First number of the advisory locks of runners; the second is (number of shards << 16) + shard."""
-_KEEPALIVE_SETTINGS = (
-    "SET tcp_keepalives_idle = 20",
-    "SET tcp_keepalives_interval = 10",
-    "SET tcp_keepalives_count = 3",
-)
+_KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}
 _LOCKS_IN_SPACE = sa.text(
     "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -1317,8 +1316,8 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
     with study.store.engine.connect().execution_options(
         isolation_level="AUTOCOMMIT", evenhand_write=False
     ) as connection:
-        for setting in _KEEPALIVE_SETTINGS:
-            connection.exec_driver_sql(setting)
+        for name, value in _KEEPALIVE.items():
+            connection.exec_driver_sql(f"SET tcp_keepalives_{name} = {value}")
         key = _LOCK_SPACE, (shard.of << 16) + shard.index
         is_locked = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*key))).scalar_one()
         if not is_locked and shard != WHOLE:
@@ -1484,13 +1483,8 @@ class Rounds:
                 baselines.append(partial(self._count_words, task, graders, summary))
                 continue
             grader, tariff = self._open_client(task.spec, task.settings, task.rater_id)
-            job = GradeJob(self.study, grader, task)
-            if self.batch:
-                tier, prices = task.settings.service_tier, self.study.config.prices
-                batch_tariff = money.Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
-                runs.append(BatchRun(job, self, summary, batch_tariff, live_tariff=tariff))
-            else:
-                runs.append(LiveRun(job, self, summary, tariff))
+            run_class: type[LiveRun | BatchRun] = BatchRun if self.batch else LiveRun
+            runs.append(run_class(GradeJob(self.study, grader, task), self, summary, tariff))
         on_ready()
         for grade_all in baselines:
             grade_all()
@@ -1566,10 +1560,8 @@ class Rounds:
 def plan_tasks(study: Study, gradings: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Return one task for each grader, which may have its own options."""
     scrubber = Scrubber.from_environment(study.config.providers)
-    tasks: list[GradingTask] = []
-    for grader, options in gradings:
-        tasks += plan_grading(study, [grader], options, scrubber)
-    return tasks
+    plans = (plan_grading(study, [grader], options, scrubber) for grader, options in gradings)
+    return [task for plan in plans for task in plan]
 
 
 def tariff_for(
@@ -1801,8 +1793,6 @@ def _prompts_to_price(
 # ---- responses of models ------------------------------------------------------------------------
 USUAL_WORDS = 500  # words of a response, for forecasts
 _RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
-
-
 _Side = tuple[str, str]
 """(pair id, side) of a prompt."""
 

@@ -234,6 +234,39 @@ def asked_rubric(
     >>> asked_rubric("How polite is it?", blocks, scale="0-100").number.in_words
     'a whole number from 0 to 100'
     """
+    _check_answers_asked(options, scale, level, several=several)
+    fields: dict[str, Any] = {
+        "name": "rating",
+        "title": written("items.title"),
+        "unit": "response",
+        "question": question,
+        "instructions": written("items.instructions"),
+        "blocks": tuple(blocks),
+        "variables": tuple(block.column for block in blocks),
+    }
+    points = _points(scale) if scale else [name.strip() for name in options if name.strip()]
+    if isinstance(points, Number):
+        return Rubric.model_validate(fields | {"number": points})
+    names = _names_by_key(points, several=several)
+    ordered = () if several or level else ordered_scale([*names])
+    keys = [*(ordered or names)]
+    default = keys[:1] if len(keys) == 2 else []
+    affirmative = [key for key in keys if key in _AFFIRMATIVE] or default
+    description_of = descriptions or {}
+    fields |= {
+        "level": level or ("ordinal" if scale or ordered else "nominal"),
+        "options": [
+            Option(key=key, name=names[key], description=description_of.get(names[key], ""))
+            for key in keys
+        ],
+        "affirmative": () if scale or several else tuple(affirmative[:1]),
+        "several": several,
+    }
+    return Rubric.model_validate(fields)
+
+
+def _check_answers_asked(options: Sequence[str], scale: str, level: str, *, several: bool) -> None:
+    """Raise InputError if arguments of `asked_rubric` exclude one another."""
     if bool(options) == bool(scale):
         raise InputError("with --question give --options YES,NO or --scale 1-5, one of the two")
     if several and scale:
@@ -244,19 +277,13 @@ def asked_rubric(
         raise InputError(
             "--level goes with --options of which one applies; the points of --scale are ordered"
         )
-    points = _points(scale) if scale else [name.strip() for name in options if name.strip()]
-    fields = {
-        "name": "rating",
-        "title": written("items.title"),
-        "unit": "response",
-        "question": question,
-        "instructions": written("items.instructions"),
-        "blocks": tuple(blocks),
-        "variables": tuple(block.column for block in blocks),
-    }
-    if isinstance(points, Number):
-        return Rubric.model_validate(fields | {"number": points})
-    names, keys = points, [_key_of(name) for name in points]
+
+
+def _names_by_key(names: Sequence[str], *, several: bool) -> dict[str, str]:
+    """Return the names of options by their keys. Raises InputError if these are not distinct, or
+    are too few, or too many for `several` to apply.
+    """
+    keys = [_key_of(name) for name in names]
     for key, name in zip(keys, names, strict=True):
         if keys.count(key) > 1:
             raise InputError(f"--options: two options are called like {name!r}; give each its own")
@@ -266,25 +293,7 @@ def asked_rubric(
         raise InputError(f"--options: {len(keys)} options, more than {MOST_SEVERAL}; group them")
     if several and NONE in keys:
         raise InputError(f"--options: leave {NONE} out; raters can always say that none applies")
-    ordered = () if several or level else ordered_scale(keys)
-    if ordered:
-        names = [names[keys.index(key)] for key in ordered]
-        keys = list(ordered)
-    description_of = descriptions or {}
-    default = keys[:1] if len(keys) == 2 else []
-    affirmative = [key for key in keys if key in _AFFIRMATIVE] or default
-    return Rubric.model_validate(
-        fields
-        | {
-            "level": level or ("ordinal" if scale or ordered else "nominal"),
-            "options": [
-                Option(key=key, name=name, description=description_of.get(name, ""))
-                for key, name in zip(keys, names, strict=True)
-            ],
-            "affirmative": () if scale or several else tuple(affirmative[:1]),
-            "several": several,
-        }
-    )
+    return dict(zip(keys, names, strict=True))
 
 
 def _points(scale: str) -> list[str] | Number:
@@ -339,8 +348,6 @@ def _key_of(name: str) -> str:
 
 
 # ---- a user's own words for graders -------------------------------------------------------------
-
-
 class OwnWords(Strict):
     """A user's words for graders, and the bytes of their file (`source`)."""
 

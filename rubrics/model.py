@@ -373,10 +373,8 @@ class Rubric(Texts):
                     f"{len(source.examples)}; translate each"
                 )
             yield from _option_faults(option)
-        original_variables, variables = (
-            placeholders(text.question) | placeholders(text.instructions)
-            for text in (self, translation)
-        )
+        original_variables = placeholders(self.question) | placeholders(self.instructions)
+        variables = placeholders(translation.question) | placeholders(translation.instructions)
         if differing := original_variables ^ variables:
             yield (
                 f"{{{min(differing)}}} stands in only one of original and translation; use the "

@@ -161,10 +161,8 @@ def _label_studio_items(rows: ItemRows, source: src.Source) -> None:
     for task in source.records():
         data = src.fields_in(task.get("data"))
         task_id = src.text_of(task.get("id") or task.get("inner_id"))
-        unit, ids = (
-            src.text_of(data.get("unit_id")) or task_id,
-            {"task_id": task_id} if task_id else {},
-        )
+        unit = src.text_of(data.get("unit_id")) or task_id
+        ids = {"task_id": task_id} if task_id else {}
         rows.add(unit, users_fields(data), item_id=task_id, ids=ids)
 
 
@@ -373,8 +371,6 @@ def _label(name: str, value: object) -> object:
 
 # ---- Prodigy ------------------------------------------------------------------------------------
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
-
-
 def _read_prodigy(rows: Rows, source: src.Source) -> None:
     """Read a choice's option as the label, or the answer on a label, then the rubric."""
     for record in source.records():
@@ -411,14 +407,9 @@ def _is_doccano(source: src.Source) -> bool:
         names = source.archive.names
         return bool(names) and all(name.endswith(".jsonl") for name in names)
     first = source.first
-    return (
-        "id" in first
-        and any(name in first for name in _DOCCANO["texts"])
-        and (
-            isinstance(first.get("label"), list)
-            or any("user" in record for record in src.objects(first.get("annotations")))
-        )
-    )
+    users = ["user" in annotation for annotation in src.objects(first.get("annotations"))]
+    is_labelled = isinstance(first.get("label"), list) or any(users)
+    return "id" in first and is_labelled and any(name in first for name in _DOCCANO["texts"])
 
 
 def _read_doccano(rows: Rows, source: src.Source) -> Export:
@@ -563,17 +554,14 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
     for vote in records:
         question_id, turn = _question(vote)
         n_turns = int(turn) if turn.isdecimal() and len(turn) < 3 else 1
-        conversations = {
-            src.text_of(vote.get(f"model_{side}")): src.messages_in(
-                vote.get(f"conversation_{side}")
-            )
-            or []
-            for side in ("a", "b")
-        }
+        conversations: dict[str, list[src.Record]] = {}
+        for side in "ab":
+            messages = src.messages_in(vote.get(f"conversation_{side}")) or []
+            conversations[src.text_of(vote.get(f"model_{side}"))] = messages
         one, two = min(conversations), max(conversations)
         question = src.text_in(conversations[one][:1], ())
         replies = {m: conversations[m][1 : 2 * n_turns] for m in (one, two) if conversations[m][1:]}
-        answers = {model: src.text_in(messages, ()) for model, messages in replies.items()}
+        answers = {model: src.text_in(reply, ()) for model, reply in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
             yield _Comparison(f"{question_id}/{turn}/{one}/{two}", question, answers)
 

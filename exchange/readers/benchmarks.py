@@ -416,8 +416,6 @@ def _metrics(case: Record) -> list[Record]:
 
 # ---- Braintrust ---------------------------------------------------------------------------------
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
-
-
 def _is_braintrust(source: Source) -> bool:
     first = next(iter(_braintrust_rows([source.first])), {})
     return first.keys() >= {*TOOLS["braintrust"]["ratings"]}

@@ -250,12 +250,9 @@ def _chat_items(rows: ItemRows, source: src.Source) -> None:
             texts |= src.texts_of(messages, output)
         if conversation and not output:
             texts = {"conversation": conversation}
-        models = (
-            src.get_in(reply, "model"),
-            src.get_in(reply, "modelVersion"),
-            src.get_in(request, "model"),
-        )
-        subject = next(filter(None, models), record.get("model"))
+        models = [src.get_in(reply, name) for name in ("model", "modelVersion")]
+        models += [src.get_in(request, "model"), record.get("model")]
+        subject = next(filter(None, models), None)
         about = {name: text for name, text in others.items() if name not in inputs}
         rows.add(key or record.get("id"), texts, subject=subject, about=about)
     if not has_answers:
@@ -413,8 +410,6 @@ def _notes(where: str) -> list[str]:
 
 
 # ---- the list of items --------------------------------------------------------------------------
-
-
 def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
     """Return words for the items' place in a file, and the items, or raise InputError."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
@@ -532,8 +527,6 @@ def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
 
 
 # ---- the answers in an item ---------------------------------------------------------------------
-
-
 def _answer_keys(record: src.Record) -> list[str]:
     """Return the keys of an item below which there are answers; none for a row of one rater."""
     if any(_rater_name(record.get(name)) for name in _CERTAIN_RATER_KEYS):

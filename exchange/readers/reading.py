@@ -1,56 +1,77 @@
-"""Reading a file of ratings (`read_export`) or items (`read_items`) with the reader of its format:
-the one that is named, or the first that recognises the content.
+"""Reading a file of ratings (`read_export`) or items (`read_items`) in its format: the one that is
+named, or the first that recognises the content.
 """
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers import annotation_tools, benchmarks, plain_files, traces
-from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Rows
+from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Reader, Rows
 from evenhand.exchange.readers.source import TOOLS, Source
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
 _MOST_NAMED = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolFormat:
+    """A format that a tool writes, by its `key` in tools.toml and texts.toml. Of a file's items
+    `cluster` names those that belong together, and `show` the columns that raters read (empty: by
+    their names). `users_fields` is True where the tool's users name an item's texts. `without` says
+    what a file of ratings without items holds; "" if such a file is not of this format.
+    """
+
+    key: str
+    reader: Reader
+    cluster: str = ""
+    show: Sequence[str] = ()
+    users_fields: bool = False
+    without: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name for `--format`."""
+        return self.key.replace("_", "-")
+
+    def ratings(self, source: Source) -> Export:
+        """Return the ratings in a file of this format. Raises InputError if it cannot be read."""
+        rows = Rows(source)
+        return self.reader.ratings(rows, source) or rows.export(written(f"exchange.{self.key}"))
+
+    def items(self, source: Source) -> ItemTable | None:
+        """Return the items in a file of this format; None if it is of another. Raises InputError if
+        the file cannot be read, or holds ratings alone.
+        """
+        has_items = self.reader.has_items or self.reader.recognises
+        if not has_items(source):
+            if self.without and self.reader.recognises(source):
+                raise InputError(f"{source.name} holds {self.without}")
+            return None
+        rows = ItemRows(source, fields=self.users_fields)
+        if table := self.reader.items(rows, source):
+            return table
+        return rows.items(written(f"exchange.{self.key}_items"), self.cluster, self.show)
+
+
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
-_BY_TOOL = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
-_RATING_TOOLS = (
+_READERS = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
+_ORDER = (
     "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
     "argilla", "potato", "prodigy", "doccano", "phoenix", "opik", "weave", "braintrust",
-    "lm_eval", "pair_votes", "hugging_face", "json",
+    "lm_eval", "pair_votes", "hugging_face", "chat", "json",
 )  # fmt: skip
-READERS = {tool.replace("_", "-"): _BY_TOOL[tool] for tool in _RATING_TOOLS}
-"""Readers by the name for `--format`, tried in this order."""
+_ITEM_TABLES = {key: TOOLS.get(key, {}).get("item_table", {}) for key in _ORDER}
+_FORMATS = [ToolFormat(key=key, reader=_READERS[key], **_ITEM_TABLES[key]) for key in _ORDER]
+ITEM_READERS = {tool_format.name: tool_format for tool_format in _FORMATS}
+"""Formats of items by the name for `--format`, tried in this order."""
+READERS = {name: ITEM_READERS[name] for name in ITEM_READERS if name != "chat"}
+"""Formats of ratings by name, tried in this order; chats have no ratings."""
 FORMATS = (TABLE, HEADLESS, *READERS)
-
-
-def _ratings(name: str, source: Source) -> Export:
-    """Return the ratings in a file of this format."""
-    rows, tool = Rows(source), name.replace("-", "_")
-    return READERS[name].ratings(rows, source) or rows.export(written(f"exchange.{tool}"))
-
-
-def _items(name: str, source: Source) -> ItemTable | None:
-    """Return the items of a file in this format, else None; ratings alone raise InputError."""
-    tool = name.replace("-", "_")
-    reader, fields = _BY_TOOL[tool], TOOLS.get(tool, {})
-    if not (reader.has_items or reader.recognises)(source):
-        if "without" in fields and reader.recognises(source):
-            raise InputError(f"{source.name} holds {fields['without']}")
-        return None
-    rows = ItemRows(source, fields=fields.get("users_fields", False))
-    if table := reader.items(rows, source):
-        return table
-    how_read = written(f"exchange.{tool}_items")
-    return rows.items(how_read, fields.get("cluster", ""), fields.get("show", ()))
-
-
-_ORDER = [*(name for name in READERS if name != "json"), "chat", "json"]
-ITEM_READERS = {name: partial(_items, name) for name in _ORDER}
-"""Readers of items by format, tried in this order; chats have no ratings."""
 
 
 def read_export(
@@ -62,27 +83,32 @@ def read_export(
     is not of that format.
     """
     source = Source(Path(path), several=several, sheet=sheet)
-    plain = form.casefold().replace("_", "").replace("-", "") if form else ""
-    matches = [name for name in FORMATS if name.replace("-", "") == plain]
-    if form and not matches:
-        raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
-    name = matches[0] if form else format_of(source)
+    name = _format_called(form) if form else format_of(source)
     _check_sheet(source, name)
     if name in (TABLE, HEADLESS) or not source.path.exists():
         return Export(read_table(path, headed=name == TABLE))
-    if form and not READERS[name].recognises(source):
+    tool_format = READERS[name]
+    if form and not tool_format.reader.recognises(source):
         likely = format_of(source)
         also = f"; it looks like {likely}" if likely != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
     try:
-        return _ratings(name, source)
+        return tool_format.ratings(source)
     except NoRatingError as fault:
-        try:
-            items = _items(name, source)
-        except (InputError, RecursionError):
-            items = None
-        advice = written("exchange.to_be_rated", file=source.name) if items is not None else ""
-        raise InputError(f"{fault} {advice}".rstrip()) from None
+        advice = ""
+        with suppress(InputError, RecursionError):
+            if tool_format.items(source) is not None:
+                advice = " " + written("exchange.to_be_rated", file=source.name)
+        raise InputError(f"{fault}{advice}") from None
+
+
+def _format_called(form: str) -> str:
+    """Return the name of a format as a user wrote it. Raises InputError if there is none."""
+    plain = form.casefold().replace("_", "").replace("-", "")
+    for name in FORMATS:
+        if name.replace("-", "") == plain:
+            return name
+    raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
 
 
 def _check_sheet(source: Source, name: str) -> None:
@@ -104,26 +130,34 @@ def read_items(
     source = Source(Path(path), sheet=sheet)
     if sheet:
         _check_sheet(source, format_of(source))
-    for name, items in ITEM_READERS.items():
+    for name, tool_format in ITEM_READERS.items():
         may_be_votes = compared and name in ("pair-votes", "hugging-face")  # a row is then a vote
         try:
-            table = (annotation_tools.pairs(source) if may_be_votes else None) or items(source)
+            pairs = annotation_tools.pairs(source) if may_be_votes else None
+            items = pairs or tool_format.items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
-        if table is not None:
-            return _with_judge(table, name, judge, source)
+        if items is not None:
+            labels_by_judge = _labels_by_judge(tool_format, items, source)
+            if judge:
+                return _with_judge(items, judge, labels_by_judge, source.name)
+            names = ", ".join(_judges_on(items, labels_by_judge)[:_MOST_NAMED])
+            notes = [written("exchange.judges", names=names)] if names else []
+            return replace(items, notes=[*items.notes, *notes])
     return ItemTable(read_table(path))
 
 
-def _labels_of_judges(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
+def _labels_by_judge(
+    tool_format: ToolFormat, items: ItemTable, source: Source
+) -> dict[str, dict[str, str]]:
     """Return the labels by models, or by raters of an unknown kind, in a file of items: for each
     judge by unit. A judge is called after its rubric, else by its id; further ones of a rubric by
-    both.
+    both. Contradictory labels of a unit are "".
     """
-    if name not in READERS or not items.units:
+    if tool_format.name not in READERS or not items.units:
         return {}
     try:
-        rows = _ratings(name, source).table
+        rows = tool_format.ratings(source).table
     except InputError:  # the file has no ratings
         return {}
     if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):
@@ -137,32 +171,38 @@ def _labels_of_judges(name: str, items: ItemTable, source: Source) -> dict[str, 
             judge = f"{rubric}/{rater}"
         if label := row["label"]:
             labels = labels_by_judge.setdefault(judge, {})
-            labels[unit] = label if labels.get(unit, label) == label else ""  # contradictory
+            labels[unit] = label if labels.get(unit, label) == label else ""
     return labels_by_judge
 
 
-def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> ItemTable:
-    """Return items with a judge's labels as a column, or a note on the judges in the file."""
-    by_judge, name = _labels_of_judges(reader, items, source), source.name
-    on_items = [other for other in by_judge if not by_judge[other].keys().isdisjoint(items.units)]
-    if judge in on_items:
-        labels = [by_judge[judge].get(unit, "") for unit in items.units]
-        return replace(items, table=items.table.assign(**{judge: labels}))
-    if judge and items.units and judge not in items.table:
-        if judge in by_judge:
-            raise InputError(
-                f"{name}: the labels of {judge!r} are not on the items but on other parts of the "
-                "file, such as steps within a trace; name a file of these alone"
-            )
-        hint = f"it has those of {', '.join(on_items)}" if on_items else "it has no model's labels"
-        raise InputError(f"{name} has no labels of the judge {judge!r}; {hint}")
-    if on_items and not judge:
-        note = written("exchange.judges", names=", ".join(on_items[:_MOST_NAMED]))
-        return replace(items, notes=[*items.notes, note])
-    return items
+def _with_judge(
+    items: ItemTable, judge: str, labels_by_judge: Mapping[str, Mapping[str, str]], file: str
+) -> ItemTable:
+    """Return items with a judge's labels as a column. Raises InputError if the items have none, and
+    no such column already.
+    """
+    labels, judges = labels_by_judge.get(judge, {}), _judges_on(items, labels_by_judge)
+    if judge in judges:
+        column = [labels.get(unit, "") for unit in items.units]
+        return replace(items, table=items.table.assign(**{judge: column}))
+    if judge in items.table or not items.units:
+        return items
+    if labels:
+        raise InputError(
+            f"{file}: the labels of {judge!r} are not on the items but on other parts of the "
+            "file, such as steps within a trace; name a file of these alone"
+        )
+    hint = f"it has those of {', '.join(judges)}" if judges else "it has no model's labels"
+    raise InputError(f"{file} has no labels of the judge {judge!r}; {hint}")
+
+
+def _judges_on(items: ItemTable, labels_by_judge: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the judges with labels on items, not on other parts of the file alone."""
+    units = set(items.units)
+    return [judge for judge, labels in labels_by_judge.items() if units & labels.keys()]
 
 
 def format_of(source: Source) -> str:
     """Return the name of the format of a file; `table` where no reader recognises it."""
-    recognised = (name for name, reader in READERS.items() if reader.recognises(source))
+    recognised = (name for name in READERS if READERS[name].reader.recognises(source))
     return next(recognised, TABLE)

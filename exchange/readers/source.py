@@ -122,10 +122,8 @@ class Source:
     @cached_property
     def header(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; none of any other."""
-        if self.path.suffix.casefold() not in formats.DELIMITED or self._first_value != (
-            None,
-            False,
-        ):
+        suffix = self.path.suffix.casefold()
+        if suffix not in formats.DELIMITED or self._first_value != (None, False):
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
         try:
@@ -367,7 +365,6 @@ def number_as_text(value: Any) -> Any:
 
 
 # ---- texts that raters read ---------------------------------------------------------------------
-
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
 _NAMES = TOOLS["texts"]
@@ -390,12 +387,9 @@ def texts_of(
     that there are, from its input and output. Where the answer is more than one text, such as calls
     of tools, `conversation` takes the place of prompt and response.
     """
-    if context is None:
-        context = _under(inputs, CONTEXT)
-    if context is None:
-        context = _under(outputs, CONTEXT)
-    if expected is None:
-        expected = _under(inputs, EXPECTED)
+    for value in (inputs, outputs):
+        context = _under(value, CONTEXT) if context is None else context
+    expected = _under(inputs, EXPECTED) if expected is None else expected
     prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED)
     texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):

@@ -241,8 +241,6 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Rec
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
-
-
 def _read_langsmith(rows: Rows, source: Source) -> None:
     """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():

@@ -96,46 +96,6 @@ def test_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
     assert read_export(tmp_path / "scores.json").table["label"].tolist() == ["4.50"] * 3
 
 
-def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(wrote: Wrote) -> None:
-    raters = [
-        {"name": "ann", "rubric": "refusal", "rater_id": "ann", "rater_kind": "human"},
-        {"name": "gpt", "rubric": "refusal", "rater_id": "openai:gpt", "rater_kind": "model"},
-    ]
-    known = {"rater_kind": "model", "rater_id": "openai:x", "rubric": "refusal", "p_positive": 0.25}
-    scores = {
-        "precomputed_scores": {"value": {"ann": "1", "gpt": None}, "metadata": {"raters": raters}},
-        "grader": {"value": "2", "metadata": known},
-        "match": {"value": "C"},
-    }
-    log = {"eval": {}, "samples": [{"id": "u1", "epoch": 1, "scores": scores}]}
-    export = read_export(wrote(log))
-    assert cells(export, "rubric rater_id rater_kind label p_positive") == [
-        ["refusal", "ann", "human", "1", ""],
-        ["refusal", "openai:x", "model", "2", "0.25"],
-    ]
-    assert dict(export.left_out) == {"answers without a label": 1, "scores that code computed": 1}
-
-
-def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(wrote: Wrote) -> None:
-    known = {"rater_id": "openai:x", "rater_kind": "model", "p_positive": "0.25", "draw": "1"}
-    score = {"id": "s", "traceId": "u1", "name": "fair", "value": "yes", "dataType": "CATEGORICAL"}
-    assessment = {
-        "assessment_name": "fair", "trace_id": "u1", "metadata": known, "valid": True,
-        "source": {"source_type": "LLM_JUDGE", "source_id": "openai:x"},
-        "feedback": {"value": "yes"},
-    }  # fmt: skip
-    for content in ({**score, "metadata": known}, assessment):
-        (row,) = read_export(wrote([content] * 2, "sent.jsonl")).table.to_dict("records")
-        sent = known | {"unit_id": "u1", "rubric": "fair", "label": "yes"}
-        rest = {"created_at", "unscored_reason"} & set(row)
-        assert {name: row[name] for name in row if name not in rest} == sent
-        assert row.get("unscored_reason", "") == ""
-    prediction = {"model_version": "openai:x", "result": [CHOICE]}
-    task = {"data": {"unit_id": "u1", "text": "t"}, "predictions": [prediction]}
-    (row,) = cells(read_export(wrote([task])), "unit_id rater_id label")
-    assert row == ["u1", "openai:x", "yes"]
-
-
 def test_a_pretended_potato_folder(tmp_path: Path) -> None:
     given = {
         "i1": {"mood": {"labels": {"good": True}}, "scale": {"labels": {"scale_3": "3"}}},
@@ -269,51 +229,6 @@ def test_an_option_s_number_is_told_from_its_text(wrote: Wrote) -> None:
     gold = export.table[export.table["rater_id"] == "gold"].set_index("unit_id")["label"].to_dict()
     assert gold == {"0": "2", "1": "2", "2": "3", "3": "3"}  # of the last nothing tells
     assert export.left_out["answers without a label"] == 1
-
-
-def call(*feedback: tuple[str, object]) -> dict:
-    """A call of Weave with feedback by ann."""
-    given = [
-        {"feedback_type": kind, "payload": payload, "creator": "ann", "id": str(n)}
-        for n, (kind, payload) in enumerate(feedback)
-    ]
-    known = {"id": "c1", "op_name": "weave:///a/b/op/f:v1", "trace_id": "t1", "inputs": {}}
-    return known | {"summary": {"weave": {"feedback": given}}}
-
-
-def span(**more: object) -> dict:
-    """A span of Phoenix."""
-    return {"context": {"span_id": "s1", "trace_id": "t1"}, "attributes": {}, **more}
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ({"instance_id": "i1", "user_id": "ann",
-          "labels": {"fair": {"labels": {"yes": True, "no": False}}, "stars": {"label": "4"},
-                     "why": {"labels": ["clear"]}}},
-         [("i1", "fair", "ann", "human", "yes"), ("i1", "stars", "ann", "human", "4"),
-          ("i1", "why", "ann", "human", "clear")]),
-        (call(("wandb.runnable.judge", {"output": {"fair": True, "reason": "so", "n": 2}})),
-         [("c1", "fair", "judge", "", "true"), ("c1", "n", "judge", "", "2")]),
-        (call(("wandb.reaction.1", {"alias": ":+1:", "emoji": "x"}), ("mine", {"value": 4})),
-         [("c1", "reaction", "ann", "human", ":+1:"), ("c1", "mine", "ann", "", "4")]),
-        (span(annotations=[{"name": "fair", "annotator_kind": "HUMAN", "user_id": "u7",
-                            "identifier": "app", "result": {"label": None, "score": 1.0}}]),
-         [("s1", "fair", "u7", "human", "1.0")]),
-        ({"data": [{"span_id": "s1", "name": "fair", "annotator_kind": "LLM", "identifier": "",
-                    "metadata": {"model": "gpt-4o"}, "result": {"label": "no"}}], "next": None},
-         [("s1", "fair", "gpt-4o", "model", "no")]),
-        ({"id": "r1", "span_id": "s1", "root_span_id": "s1", "scores": {"a": 0.5, "b": None}},
-         [("r1", "", "a", "", "0.5")]),
-        ({"trace": {"id": "t1", "start_time": "2026-01-01T00:00:00Z"},
-          "spans": [{"id": "s1", "trace_id": "t1", "feedback_scores": [
-              {"name": "fair", "value": 1, "source": "ui", "created_by": "ann"}]}]},
-         [("t1/s1", "fair", "ann", "human", "1")]),
-    ],
-)  # fmt: skip
-def test_other_forms_of_the_tools_files(content: object, said: list, wrote: Wrote) -> None:
-    assert sorted(cells(read_export(wrote(content)))) == sorted([*row] for row in said)
 
 
 def test_scores_without_a_known_rater_are_code_or_asked_about(wrote: Wrote) -> None:

@@ -141,53 +141,6 @@ AGENT = [
     message("tool", "IC 8", function="find"),
     message("assistant", [{"type": "text", "text": "The IC 8."}], model="m1"),
 ]
-LOG = {
-    "version": 2,
-    "eval": {"task": "t", "model": "m1"},
-    "samples": [
-        {"id": 1, "epoch": 1, "input": "Which train?", "target": ["IC 8", "IC"], "messages": AGENT,
-         "output": {"model": "m1", "choices": [{"message": AGENT[-1]}]},
-         "scores": {"polite": {"value": 1}, "exact": {"value": "C"}}},
-        {"id": 2, "epoch": 1, "input": "attachment://x", "target": "", "messages": [],
-         "attachments": {"x": "Why?"}, "metadata": {"answer": "b", "epoch": "late"},
-         "output": {"choices": [{"message": message("assistant", "So.")}]}, "scores": {}},
-        {"id": 3, "epoch": 1, "input": "?", "target": "", "output": {"choices": []}},
-    ],
-}  # fmt: skip
-
-
-def test_an_agent_s_log_is_conversations(tmp_path: Path) -> None:
-    items = read(tmp_path / "log.json", LOG, "polite")
-    assert items.show == ("reference", "conversation")
-    first, second = items.table.to_dict("records")
-    turns = json.loads(first["conversation"])
-    assert [turn["role"] for turn in turns] == ["system", "user", "assistant", "tool", "assistant"]
-    assert turns[2]["tool_calls"] == [{"function": {"name": "find", "arguments": '{"to": 8}'}}]
-    assert turns[-1]["content"] == "The IC 8."
-    assert (first["reference"], first["polite"], first["exact"]) == ("IC 8, IC", "1", "C")
-    turns = [message("user", "Why?"), message("assistant", "So.")]
-    assert json.loads(second["conversation"]) == turns
-    assert (second["answer"], second["metadata_epoch"]) == ("b", "late")
-    assert (second["subject"], second["polite"]) == ("m1", "")
-    assert items.notes[1] == "Left out: records without a response (1)."
-
-
-def test_observations_of_langfuse_alone_and_a_downloaded_trace_are_items(tmp_path: Path) -> None:
-    asked = json.dumps([message("system", "Be brief."), message("user", "Why?")])
-    known = {"traceId": "t1", "environment": "default", "input": asked}
-    span = known | {"id": "o1", "type": "SPAN", "parentObservationId": None, "output": None}
-    said = known | {"id": "o2", "type": "GENERATION", "parentObservationId": "o1", "model": "m1"}
-    said["output"] = {"role": "assistant", "content": "So."}
-    page = {"data": [span, said], "meta": {}}
-    (row,) = read(tmp_path / "page.json", page).table.to_dict("records")
-    assert (row["item_id"], row["observation_id"], row["trace_id"]) == ("o2", "o2", "t1")
-    assert [each["role"] for each in json.loads(row["prompt"])] == ["system", "user"]
-    assert (row["response"], row["subject"]) == ("So.", "m1")
-    (trace, *_) = json.loads((ITEMS / "langfuse_traces.json").read_text())
-    held = {"trace": {k: v for k, v in trace.items() if k != "observations"}}
-    held |= {"observations": trace["observations"]}
-    (row,) = read(tmp_path / "trace.json", held, "fair").table.to_dict("records")
-    assert (row["item_id"], row["context"], row["fair"]) == ("trace-q1", CONTEXT, "yes")
 
 
 def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
@@ -223,25 +176,6 @@ def test_columns_beside_those_of_a_tool_s_table_are_kept(tmp_path: Path) -> None
     assert set(read(tmp_path / "mine.jsonl", [mine]).table) == set(mine)
 
 
-def test_spans_of_phoenix_s_api_with_calls_and_annotations(tmp_path: Path) -> None:
-    said = {"message": {"role": "assistant", "tool_calls": [
-        {"tool_call": {"function": {"name": "find", "arguments": "{}"}}}]}}  # fmt: skip
-    span = {
-        "context": {"span_id": "0xs1", "trace_id": "0xt1"}, "parent_id": None, "span_kind": "LLM",
-        "attributes": {
-            "llm": {"output_messages": [said], "model_name": "m1"},
-            "input": {"value": "Which?", "mime_type": "text/plain"},
-        },
-        "annotations": [{"name": "ok", "annotator_kind": "LLM", "result": {"label": "yes"}},
-                        {"name": "mine", "annotator_kind": "HUMAN", "result": {"label": "no"}}],
-    }  # fmt: skip
-    (row,) = read(tmp_path / "f.json", {"data": [span]}, "ok").table.to_dict("records")
-    asked, called = json.loads(row["conversation"])
-    assert asked["content"] == "Which?"
-    assert called["tool_calls"][0]["function"]["name"] == "find"
-    assert (row["item_id"], row["ok"], "mine" in row) == ("s1", "yes", False)
-
-
 def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path: Path) -> None:
     items = read_items(FILES / "promptfoo.json", "file://./grader.js")
     row = items.table.iloc[1].to_dict()
@@ -259,26 +193,6 @@ def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path:
     assert (items.cluster, items.show) == ("test", ("prompt", "context", "response"))
     assert items.table["subject"].tolist() == ["m0", "m1"]
     assert set(items.table["context"]) == {"Since."}
-
-
-def test_fields_of_annotation_tools_keep_their_names(tmp_path: Path) -> None:
-    task = {"id": 7, "data": {"question": "Why?", "answer": "So.", "model": "m1"},
-            "annotations": [], "predictions": []}  # fmt: skip
-    items = read(tmp_path / "ls.json", [task, {**task, "id": 8}])
-    assert items.table.iloc[1].to_dict() == {
-        "question": "Why?", "answer": "So.", "model": "m1", "item_id": "8", "task_id": "8"
-    }  # fmt: skip
-    assert items.show == ()  # known by their names, as in a table
-    plain = read(tmp_path / "plain.json", [{"data": {"text": "Rate me."}}])
-    assert plain.show == ("text",)
-    record = {"id": "r1", "fields": {"chat": AGENT[1:2], "reply": "So."}, "responses": {},
-              "suggestions": {"ok": {"value": "yes", "agent": "m"}},
-              "metadata": {"model": "m1"}}  # fmt: skip
-    argilla = read(tmp_path / "argilla.json", [record], "ok")
-    assert argilla.show == ("chat", "reply")
-    row = argilla.table.iloc[0].to_dict()
-    assert json.loads(row.pop("chat")) == AGENT[1:2]
-    assert row == {"reply": "So.", "item_id": "r1", "model": "m1", "ok": "yes"}
 
 
 def test_examples_of_doccano_prodigy_and_a_dataset_on_disk_count_once(tmp_path: Path) -> None:
@@ -347,52 +261,6 @@ def test_two_answers_in_a_table_of_one_s_own_stay_a_table(tmp_path: Path) -> Non
 
 
 REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}
-CHOICE = {"index": 0, "message": message("assistant", "So.")}
-REPLY = {"id": "x", "model": "m1-2", "choices": [CHOICE]}
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [{"custom_id": "c1", "method": "POST", "url": "/v1/chat/completions", "body": REQUEST},
-         {"id": "b", "custom_id": "c1", "response": {"status_code": 200, "body": REPLY}}],
-        [{"id": "c1", "request": REQUEST, "response": REPLY}],
-        [{"id": "c1", "prompt": "Why?", "response": REPLY}],
-        [{"id": "c1", "model": "m1-2", "request": {"input": "Why?"}, "response": "So."}],
-        [{"custom_id": "c1", "params": REQUEST},
-         {"custom_id": "c1", "result": {"type": "succeeded", "message": {
-             "type": "message", "role": "assistant", "model": "m1-2",
-             "content": [{"type": "text", "text": "So."}]}}}],
-    ],
-)  # fmt: skip
-def test_requests_and_their_responses_are_items(lines: list[Any], tmp_path: Path) -> None:
-    (row,) = read(tmp_path / "log.jsonl", lines).table.to_dict("records")
-    found = [row[name] for name in ("prompt", "response", "subject", "item_id")]
-    assert found == ["Why?", "So.", "m1-2", "c1"]
-    # Responses alone have no prompt.
-    more = {"object": "chat.completion", "created": 1, "topic": "tax"}
-    items = read(tmp_path / "log.jsonl", [REPLY | more])
-    assert items.show == ("response",)
-    known = {"response": "So.", "item_id": "x", "subject": "m1-2", "model": "m1-2"}
-    assert items.table.iloc[0].to_dict() == known | more | {"created": "1"}
-
-
-def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> None:
-    items = read(tmp_path / "f.json", [{"id": "c1", "model": "m1", "messages": AGENT}])
-    assert items.show == ("conversation",)
-    assert items.table["subject"].tolist() == ["m1"]
-    case = {"name": "c1", "turns": [*AGENT[1:2], message("assistant", "The IC 8.")],
-            "metricsData": [], "expectedOutcome": "A train."}  # fmt: skip
-    items = read(tmp_path / "f.json", {"testRunData": {"conversationalTestCases": [case]}})
-    assert items.show == ("reference", "conversation")
-    assert len(json.loads(items.table["conversation"].iloc[0])) == 2  # turns of DeepEval
-    kept = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "HumanMessage"],
-            "kwargs": {"content": "Why?"}}  # fmt: skip
-    generations = [[{"text": "So.", "message": {"kwargs": {"content": "So.", "type": "ai"}}}]]
-    run = {"id": "r1", "run_type": "llm", "inputs": {"messages": [[kept]]},
-           "outputs": {"generations": generations}}  # fmt: skip
-    (row,) = read(tmp_path / "runs.jsonl", [run]).table.to_dict("records")
-    assert (row["prompt"], row["response"]) == ("Why?", "So.")
 
 
 @pytest.mark.parametrize(
@@ -438,29 +306,6 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
     assert read_items(path).table.to_dict("records") == rows
     chats = read(tmp_path / "chats.jsonl", [{"id": "c", "messages": AGENT}])
     assert chats.table.columns.tolist() == ["id", "messages"]
-
-
-@pytest.mark.parametrize(
-    ("file", "told"),
-    [
-        ("langfuse.json", "export the traces or the observations"),
-        ("langfuse_blob.jsonl", "export the traces or the observations"),
-        ("langsmith.jsonl", "write down the runs"),
-        ("mlflow.parquet", "write down the traces"),
-        ("potato.jsonl", "name the data file of the project"),
-        ("potato.csv", "name the data file of the project"),
-        ("mt_bench.jsonl", "name a file with conversation_a and conversation_b"),
-        ("gpt-4_pair.jsonl", "name a file with conversation_a and conversation_b"),
-        ("argilla", "write them with `dataset.records.to_json"),
-        ("label_studio_min.json", "export the project as JSON"),
-        ("doccano.zip", "holds no item to rate. Read as a doccano export"),
-    ],
-)
-def test_a_file_without_texts_names_the_one_that_has_them(file: str, told: str) -> None:
-    with pytest.raises(InputError) as fault:
-        read_items(FILES / file)
-    assert str(fault.value).startswith(file)
-    assert told in str(fault.value)
 
 
 def test_other_faults_are_one_sentence(tmp_path: Path) -> None:

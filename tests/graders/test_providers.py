@@ -18,6 +18,7 @@ from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, retirement_warnings
 from evenhand.graders.providers import Scrubber, key_variable, known_providers, parse_spec
 from evenhand.study import Study
+from evenhand.study.settings.study_toml import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_settings
@@ -231,7 +232,7 @@ def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, mo
         ('[providers.lab]\nbase_url = "ftp://h"', "must begin with http"),
         ('[providers.lab]\nbase_url = "https://SECRET@h"', "holds credentials"),
         ('[providers.lab]\nbase_url = "https://h"\nkey_env = "sk-SECRET"', "never the key itself"),
-        ('[providers.lab]\nbase_url = "https://h"\nspeaks = "os"', "write chat or messages"),
+        ('[providers.lab]\nbase_url = "https://h"\nspeaks = "os.path"', "write chat or messages"),
         ('[providers."A b"]\nbase_url = "https://h"', "lower-case"),
     ],
 )
@@ -239,6 +240,16 @@ def test_what_is_no_provider_is_refused_and_no_secret_repeated(marked_study, tex
     with pytest.raises(InputError, match=sentence) as caught:
         grade(with_settings(marked_study(), text), ["lab:m"])
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_key_goes_to_its_owners_address_under_another_name() -> None:
+    for port, is_owner in (("", True), (":444", False)):
+        own = {"base_url": f"https://api.openai.com{port}/v1", "key_env": "OPENAI_API_KEY"}
+        lab = ProviderSettings.model_validate(own, context={"file": Path("study.toml")})
+        if is_owner:
+            assert parse_spec("lab:m", {"lab": lab}).endpoint.key_env == "OPENAI_API_KEY"
+        else:
+            refused("key_env takes OPENAI_API_KEY", parse_spec, "lab:m", {"lab": lab})
 
 
 def test_prices_follow_the_provider_not_the_address() -> None:

@@ -19,7 +19,14 @@ from evenhand.rubrics import (
     read_own_words,
     shipped_rubrics,
 )
-from evenhand.rubrics.loading import Example, draft_rubric, parse_rubric
+from evenhand.rubrics.loading import (
+    OWN_PROMPT,
+    Example,
+    draft_rubric,
+    own_prompt_hash,
+    own_prompt_raters,
+    parse_rubric,
+)
 from evenhand.study.creation import usual_rubrics
 from tests.commands import Run
 from tests.conftest import ROOT
@@ -169,6 +176,18 @@ def at(line: str) -> JudgePrompt:
 )
 def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) -> None:
     assert at(place).for_rubric(load_rubric("refusal")).parser.label(reply) == label
+
+
+def test_words_of_a_user_s_own_have_a_hash_by_which_their_graders_are_known() -> None:
+    words = JudgePrompt(template="{response}", answer_line="last")
+    rater = f"m{OWN_PROMPT}{words.hash[:8]}"
+    assert (words.hash, own_prompt_hash(rater), own_prompt_hash("m")) == (
+        "e25980efc1dfbbeb",
+        words.hash[:8],
+        "",
+    )
+    assert own_prompt_raters([rater, "m"]) == [rater]
+    assert own_prompt_raters(["Judge", "m"], {"Judge": rater}) == ["Judge"]
 
 
 WRONG = {

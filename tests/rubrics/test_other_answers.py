@@ -5,7 +5,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.options import Block
+from evenhand.rubrics.options import Block, whole_numbers_in_a_row
 from harness.studies import TOPICS_HEAD
 
 BLOCKS = (Block(column="response", label="Response"),)
@@ -31,7 +31,7 @@ def number(bounds: str, more: str = "") -> Rubric:
 
 def test_the_numbers_are_its_options() -> None:
     rubric, small = number("low = 0\nhigh = 100"), number("low = 0\nhigh = 1\nstep = 0.01")
-    assert rubric.level == "interval"
+    assert (rubric.level, rubric.kind.is_ordered) == ("interval", False)
     assert rubric.categories == tuple(str(n) for n in range(101))
     assert rubric.kind.permitted == "a whole number from 0 to 100"
     given = ("73.0", " 7 ", "101", "7.5", "x", "")
@@ -39,6 +39,11 @@ def test_the_numbers_are_its_options() -> None:
     assert small.categories[:3] == ("0", "0.01", "0.02")
     assert small.categories[-2:] == ("0.99", "1")
     assert small.kind.permitted == "a number from 0 to 1 in steps of 0.01"
+    for kind, key in ((rubric.kind, "number.whole"), (small.kind, "number.steps")):
+        assert kind.permitted_in(lambda key, **bounds: f"{key} to {bounds['high']}")[:12] == key
+    assert (rubric.kind.imported_label("73.0", {}), rubric.kind.imported_label("x", {})) == (
+        ("73", "")
+    )
     assert [option.name for option in small.number.options][:2] == ["0.00", "0.01"]
     written = number("low = -2\nhigh = 2\nstep = 0.25")
     assert "options" not in dump_rubric(written)
@@ -113,6 +118,12 @@ def test_of_two_options_the_first_is_affirmative_unless_one_says_yes() -> None:
         assert asked_rubric("Is it good?", BLOCKS, options=options).affirmative == affirmative
 
 
+def test_a_scale_has_more_than_half_of_its_numbers_and_gaps_of_two_at_most() -> None:
+    for given, found in (("135", "12345"), ("0345", "012345"), ("136", ""), ("04567", "")):
+        assert whole_numbers_in_a_row(given) == tuple(found)
+    assert whole_numbers_in_a_row(["-1", "0", "2"]) == ()
+
+
 OPTIONS = """
 [[options]]
 key = "billing"
@@ -137,6 +148,10 @@ def test_a_label_is_a_set_in_the_rubrics_order() -> None:
     given = ("bug;billing", '["x", "bug"]', "none", "[]", "bug", "", "spam", "bug;none", "bug;bug")
     read = ["billing;bug", "bug;x", "none", "none", "bug", None, None, None, None]
     assert [rubric.kind.label_of(text) for text in given] == read
+    spellings = {"a bug": "bug", "bug": "bug", "billing": "billing"}
+    cells = ("A bug, Billing", "Bug", "", "spam", "bug,bug")
+    labels = [rubric.kind.imported_label(cell, spellings) for cell in cells]
+    assert labels == ["billing;bug", "bug", "", "", ""]
     assert rubric.kind.in_order({"x;bug", "", "bug"}) == ("bug", "x;bug")
     assert rubric.kind.schema()["type"] == "array"
     assert rubric.kind.schema()["items"]["enum"] == ["billing", "bug", "x"]

@@ -15,7 +15,14 @@ from PIL import Image as Picture
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric, asked_rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.rendering import MOST_TURNS, Image, Turn, is_conversation, turns_of
+from evenhand.rubrics.rendering import (
+    MOST_TURNS,
+    Image,
+    Turn,
+    is_conversation,
+    passages_of,
+    turns_of,
+)
 
 VALUES = {"prompt": "P", "response": "R", "prompt_a": "PA", "response_a": "RA"}
 VALUES |= {"prompt_b": "PB", "response_b": "RB", "statement": "S"}
@@ -111,6 +118,7 @@ def test_what_is_no_conversation_is_said(cell: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         turns_of(cell)
     assert is_conversation(cell) is False
+    assert passages_of("[1]") == passages_of('[{"role": "user", "text": "x"}]') == []
 
 
 CHAT = Block(column="response", label="Chat", kind="conversation")

@@ -2,6 +2,7 @@
 `replies.toml`, of our own writing, filled in for six scales.
 """
 
+import json
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +17,7 @@ from evenhand.rubrics import RubricParser, asked_rubric, load_rubric, shipped_ru
 from tests.rubrics.test_other_answers import BLOCKS, topics
 
 DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_name("replies.toml").read_text("utf-8"))
+UNREAD = Path(__file__).with_name("unread.json")
 SCALES: dict[str, dict[str, str]] = {
     "letters": {"A": "First is better", "B": "Second is better", "C": "Equal"},
     "numbers": {"1": "Full compliance", "2": "Mild caveats", "3": "Partial refusal",
@@ -120,6 +122,18 @@ def test_hardly_any_plain_answer_is_lost() -> None:
     assert len(lost) <= 0.02 * len(PLAIN), lost
 
 
+def unread() -> list[list[str]]:
+    """Replies that are given up although a person might read an option in them."""
+    cases = (*ALL, *CLEAR, *TRICKY)
+    return [[scale, reply] for scale, reply, may in cases if may and label(scale, reply) is None]
+
+
+@pytest.mark.journey
+def test_the_replies_that_are_given_up_are_as_before() -> None:
+    """`python -m tests.rubrics.test_replies` writes the list anew."""
+    assert unread() == json.loads(UNREAD.read_text("utf-8"))
+
+
 @pytest.mark.journey
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
@@ -179,3 +193,7 @@ REASONS = {
 def test_a_reason_leaves_an_option_an_answer_and_a_denial_does_not(options: str) -> None:
     parse = RubricParser({key: key.title() for key in options.split()}).label
     assert {reply: parse(reply) for reply in REASONS[options]} == REASONS[options]
+
+
+if __name__ == "__main__":
+    UNREAD.write_text(json.dumps(unread(), indent=0, ensure_ascii=False) + "\n", "utf-8")

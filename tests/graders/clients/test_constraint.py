@@ -135,7 +135,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(b
     ("figures", "fault"),
     [
         ((0.6, 0.2, 0.1), "above zero"),  # probabilities, or logits
-        ((0.0, 0.0, 0.0), "more than one in all"),
+        ((-0.3, -0.5, -1.0), "more than one in all"),
         ((-3.0, -3.0, -3.0), "all the same"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders.clients import Shape, adapt
+from evenhand.graders.clients import HARD_LABEL, Probing, Shape, adapt
 from evenhand.graders.clients import build_chat_request as build_request
 from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Outcome
@@ -65,6 +65,36 @@ def test_other_complaints_teach_nothing_and_learning_ends() -> None:
     for _ in range(8):
         shape = adapt(shape, everything) if shape else None
     assert shape is None
+
+
+def test_probabilities_are_tried_again_rarely_and_without_reasoning_once() -> None:
+    bare, told = replace(Shape(), **HARD_LABEL), Outcome(label="C")
+    taken: list[tuple[str, ...] | None] = []
+    probing = Probing(Shape())
+    for final in (Shape(), bare, Shape(), Shape()):  # none come, and one way is refused
+        trial = probing.take_trial()
+        taken.append(trial and trial.efforts)
+        probing.learn_from_reply(trial or Shape(), final, told, is_trial=trial is not None)
+    assert taken == [None, ("none",), ("", "none"), None]
+    assert (probing.shape, probing.settled) == (Shape(), True)
+    probing, tried = Probing(Shape()), []
+    for _ in range(9):  # they are refused: asked for again with the next request, then after 4 more
+        trial = probing.take_trial()
+        tried.append(trial is not None)
+        probing.learn_from_reply(trial or probing.shape, bare, told, is_trial=tried[-1])
+    assert tried == [False, True, False, False, True, False, False, False, False]
+    postponed = Probing(Shape())
+    for left in (True, True, True, False):
+        postponed.postpone(bare)
+        assert (postponed.take_trial() is not None, postponed.settled) == (left, True)
+    probing.learn_from_reply(Shape(), Shape(), replace(told, prob_method="logprobs"), is_trial=True)
+    assert (probing.has_probabilities, probing.shape) == (True, Shape())
+
+
+def test_a_broken_server_that_names_a_parameter_is_asked_the_same_again(bench: Bench) -> None:
+    bench.script = lambda call: error(500, "logprobs died") if call.nth == 1 else answer(call)
+    assert grade(bench.study(pairs=1), [bench.openai]).scored == 2
+    assert all("logprobs" in call.body for call in bench.calls)
 
 
 def parsed(text: str | None, **more: Any) -> Outcome:

@@ -13,7 +13,7 @@ from evenhand.graders.money import Tariff, Tokens
 from evenhand.graders.providers import parse_spec
 from harness.replies import DROPPED, Call, Reply, answer, error
 from tests.graders.bench import Bench
-from tests.graders.grading import grade
+from tests.graders.grading import grade, rows
 
 PRICED = "anthropic:claude-opus-5"
 USAGE = {"input_tokens": 900, "output_tokens": 12}
@@ -78,8 +78,10 @@ def test_the_dry_run_contains_what_is_paid(bench: Bench, usage: dict[str, int]) 
     grade(study, [PRICED])
     assert told.cost[0] <= float(biller.billed) <= told.cost[1]
     bench.script = lambda call: error(504)
-    summary = grade(bench.study(pairs=3, name="lost"), [PRICED], budget=0.5)
+    lost = bench.study(pairs=3, name="lost")
+    summary = grade(lost, [PRICED], budget=0.5)
     assert summary.over_budget
+    assert 0.4 < sum(row["provenance"]["held_usd"] for row in rows(lost)) <= 0.5
     assert "for lost replies that may have been billed" in summary.stopped[0]
 
 

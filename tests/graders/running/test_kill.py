@@ -134,6 +134,7 @@ def test_every_unit_is_in_one_part_whatever_else_there_is() -> None:
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "-1/2", "1/1001", "1/2/3", "a/b"])
 def test_what_is_no_part_is_refused(text: str) -> None:
     refused("write which part of how many", Shard.parse, text)
+    assert (Shard.parse("2/8"), str(Shard.parse("1000/1000"))) == (Shard(2, 8), "1000/1000")
 
 
 def test_a_study_in_a_file_and_a_batch_have_no_shards(bench: Bench) -> None:

@@ -6,13 +6,15 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.graders.running import only_runner
+from evenhand.graders.running import forecast_responses, only_runner
 from evenhand.study.store.schema import response_attempts
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy
 from tests.cases import refused
 from tests.graders.bench import Bench
 from tests.graders.grading import respond
+
+PRICED = "anthropic:claude-opus-5"
 
 
 def said(call: Call) -> Reply:
@@ -32,6 +34,12 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
     assert "system" not in bench.calls[0].body
     assert respond(study, grader).run.planned == 0
     assert len(bench.calls) == 4
+    told = forecast_responses(study, PRICED, answered=[("p0001", "a")])
+    assert (told.already, told.new, told.sample) == (1, 3, None)
+    assert 0 < told.cost[0] < told.expected < told.cost[1]
+    bench.script = lambda call: Reply(200, {"odd": call.user})
+    unread = respond(study, grader.replace("test", "odd"))
+    assert (unread.run.unscored, unread.added) == ({"unparseable": 4}, 0)
     if grader == bench.claude:  # a refusal is a response
         bench.script = lambda call: message("I would rather not.", stop_reason="refusal")
         assert respond(study, f"anthropic:other@{bench.root}").added == 4

@@ -14,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.providers import key_variable
 from evenhand.graders.replies import ATTEMPTS
-from evenhand.graders.running import FAILURES_IN_A_ROW, LiveRun
+from evenhand.graders.running import FAILURES_IN_A_ROW, LiveRun, grade_key
 from evenhand.rubrics import load_rubric
 from harness.replies import DROPPED, Call, Reply, answer, completion, error, labelled
 from harness.studies import with_edited_rubric
@@ -219,6 +219,12 @@ def test_provenance_says_how_a_grade_came_about(bench: Bench) -> None:
     assert facts["tool"].startswith("evenhand")
     assert row["raw"] == "4"
     json.dumps(facts)
+    # The same request to the same service is the same grade, whichever library sent it.
+    service = {"provider": "a", "base_url": "b", "sdk": "x 1"}
+    others = [service | {"sdk": "x 2"}, service | {"base_url": "c"}, service | {"provider": "c"}]
+    key, *keys = (grade_key(each, {"model": "m"}, 0) for each in (service, *others))
+    assert [each == key for each in keys] == [True, False, False]
+    assert key != grade_key(service, {"model": "m"}, 1)
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -2,6 +2,7 @@
 without network, and a budget that is never overspent.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -17,8 +18,15 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients import Reply
-from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
-from evenhand.graders.options import GraderSettings, rater_id
+from evenhand.graders.money import (
+    Budget,
+    OverBudget,
+    Tariff,
+    Tokens,
+    input_estimate,
+    output_limit,
+    usage_facts,
+)
 from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
 from evenhand.graders.running import Forecast, GraderForecast, Reservations
@@ -170,8 +178,31 @@ def test_what_a_budget_cut_short_is_asked_again(bench: Bench) -> None:
     assert grade(study, [PRICED], budget=5).scored == 2
 
 
-def test_settings_are_part_of_the_graders_name() -> None:
-    assert rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised")) == "anthropic:m#7707ad"
+def test_bounds_on_a_bill_and_a_lowered_limit_are_those_by_hand() -> None:
+    """An hour's cache costs $10 a million tokens, output $25, and in the US a tenth more."""
+    tariff, limits = Tariff.find(parse_spec(PRICED)), {"max_tokens": 16_000}
+    request = limits | {"messages": "x" * 8_000}
+    n_bytes, output = len(json.dumps(request)), 1.1 * 25e-6
+    prompt = 1.1 * (n_bytes + 2_000) * 10e-6
+    assert float(tariff.at_most(request)) == pytest.approx(prompt + 16_000 * output)
+    three = prompt + len(', "n": 3') * 11e-6 + 3 * 7 * output
+    assert float(tariff.at_most(request | {"n": 3}, 7)) == pytest.approx(three)
+    assert float(tariff.at_least(request)) == pytest.approx(1_000 * 0.5e-6 + 25e-6)
+    assert input_estimate(request) == n_bytes // 4
+    picture = {"messages": [{"type": "base64", "data": "A" * 9_000}, "data:image/png;base64,AA"]}
+    bare = {"messages": [{"type": "base64"}, ""]}
+    assert input_estimate(picture) == len(json.dumps(bare)) // 4 + 2 * 1_600
+    dearer = float(tariff.at_most(picture) - tariff.at_most(bare))
+    assert dearer == pytest.approx(1.1 * 5_000 * 10e-6)  # one is in it anyway
+    reservations = Reservations(Budget(0.3), tariff)
+    assert anyio.run(reservations.set_aside, request) == Decimal("0.3")
+    assert request["max_tokens"] == int((0.3 - prompt) / output)
+    reservations, request = Reservations(Budget(1.0), tariff), request | limits
+    prices = [reservations.price_in_batch(dict(request), Decimal(0), n) for n in (1, 5)]
+    assert list(map(float, prices)) == pytest.approx([prompt + n * output for n in (16_000, 1_024)])
+    assert reservations.price_in_batch(dict(request), Decimal("0.9"), 1) is None
+    reservations.longest_answer = 1_000
+    assert float(reservations.lowest_price(request)) == pytest.approx(prompt + 4_000 * output)
 
 
 @pytest.mark.journey
