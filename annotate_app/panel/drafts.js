@@ -51,7 +51,7 @@ class Drafts {
 
   // Where they wait, for a page that does not know whose they are: whoever has a link is known by it,
   // whoever logged in by this window.
-  leaveWord({ name, byLink }) {
+  leaveNote({ name, byLink }) {
     try {
       const storage = byLink ? localStorage : sessionStorage;
       if (this.waiting().length + this.under("refused:").length > 0) storage.setItem(name, this.place);
@@ -80,7 +80,7 @@ class Drafts {
   }
 }
 
-function wordLeft({ name, byLink }) {
+function noteLeft({ name, byLink }) {
   try {
     return (byLink ? localStorage : sessionStorage).getItem(name);
   } catch {
