@@ -49,21 +49,18 @@ def _show_work(desks: Desks, reader: Language) -> None:
     except InputError as error:
         complaint = reader.complaint(error)
     entry.keep_login(desk.study, admission)
-    if admission is not None and admission.is_new:
-        rater_pages.keep_language(desk.study, reader, in_panel=False)
-        entry.ask_about_new_code(desk, admission, reader)
+    step = sessions.next_step(admission.rater_id) if admission and not admission.is_new else None
+    if admission and step and step.name in ("labelling", "practice"):
+        rater_pages.show_items(desks, admission, reader, practice=step.name == "practice")
+        rater_pages.keep_language(desk.study, reader, in_panel=True)
         return
-    step = sessions.next_step(admission.rater_id) if admission else None
-    if admission is None or step is None:
-        rater_pages.keep_language(desk.study, reader, in_panel=False)
+    rater_pages.keep_language(desk.study, reader, in_panel=False)
+    if admission is None:
         rater_pages.show_unsent(desk, reader)
         entry.ask_for_entry(desk, reader, complaint)
-    elif step.name in ("labelling", "practice"):
-        rater_pages.show_items(desks, admission, reader, practice=step.name == "practice")
-        # The panel offers the choice.
-        rater_pages.keep_language(desk.study, reader, in_panel=True)
+    elif step is None:
+        entry.ask_about_new_code(desk, admission, reader)
     else:
-        rater_pages.keep_language(desk.study, reader, in_panel=False)
         rater_pages.show_unsent(desk, reader, admission.rater_id, is_over=step.name == "ended")
         rater_pages.show_step(sessions, admission, step, reader)
 

@@ -121,12 +121,8 @@ def page_data(
         "pause_minutes": 0 if config.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "flag_answers": [
-            {
-                "reason": reader.part("flag").get(answer.reason, ""),
-                "text": answer.text[:_LONGEST_LINE],
-                "answer": answer.answer,
-            }
-            for answer in desk.answers_to_flags(rater)
+            _flag(answered.reason, answered.text, reader) | {"answer": answered.answer}
+            for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
         "earlier": listed
@@ -244,7 +240,7 @@ def _note(text: str) -> str:
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
-    first, reasons = sheet.tasks[0].stored_answer, reader.part("flag")
+    first = sheet.tasks[0].stored_answer
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
     in_order = sorted(
@@ -260,11 +256,12 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
-        "flags": [
-            {"reason": reasons.get(flag.reason, ""), "text": flag.text[:_LONGEST_LINE]}
-            for flag in sheet.flags
-        ],
+        "flags": [_flag(flag.reason, flag.text, reader) for flag in sheet.flags],
     }
+
+
+def _flag(reason: str, text: str, reader: Language) -> dict[str, Any]:
+    return {"reason": reader.part("flag").get(reason, ""), "text": text[:_LONGEST_LINE]}
 
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:

@@ -200,7 +200,6 @@ def config_of(
 
 # ---- the notice of answers that wait unsent in the browser, on pages without the panel ----------
 
-_UNSENT = "unsent"
 _ARRIVED = "unsent arrived"  # in the session's state: by rater, which of them are stored after all
 _MOST_UNSENT = 200
 _unsent_notice = component(
@@ -238,7 +237,7 @@ def show_unsent(
         "words": {name: words[name] for name in ("lost", "noted")}
         | {"why": reader.part("unsent")[kind]},
     }
-    waiting = _unsent_notice(key=_UNSENT, data=data, on_waiting_change=lambda: None)["waiting"]
+    waiting = _unsent_notice(key="unsent", data=data, on_waiting_change=lambda: None)["waiting"]
     if rater and isinstance(waiting, list):
         ids = [submit_id for submit_id in waiting[:_MOST_UNSENT] if isinstance(submit_id, str)]
         if not arrived.keys() >= {*ids}:
@@ -249,8 +248,6 @@ def show_unsent(
 
 # ---- the pages before the labelling and after it ------------------------------------------------
 
-_PREFER_NOT = ""
-"""Choice not to answer: nothing is stored."""
 _code_at_end = component(
     "evenhand_code",
     html='<div class="end"></div>',
@@ -429,7 +426,7 @@ def _background(page: _StepPage) -> None:
         for question in questions:  # in the reader's language; answers are in the study's words
             text, options = page.reader.background(question)
             names = dict(zip(question.options, options, strict=True))
-            names[_PREFER_NOT] = page.say("session.prefer_not")
+            names[""] = page.say("session.prefer_not")  # of which nothing is stored
             st.selectbox(
                 plain(text),
                 list(names),

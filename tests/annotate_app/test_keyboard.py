@@ -13,7 +13,6 @@ from evenhand.study import open_study
 from evenhand.study.access import set_account
 from evenhand.study.creation import declare_rewording
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.store.store import remarks_table
 from harness.annotator import READY, Annotator, arrive, look_back, press_keys, reload
 from harness.served import Served, holds
 from harness.studies import response_rubric, response_text, submit, task_of
@@ -65,9 +64,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     person.go_on("Enter")
     person.wait_for_chip("saved")
     assert list(person.stored().values()) == ["C"]
-    with open_study(long_texts.folder) as study:
-        said = remarks_table(study.store)
-    assert said.loc[said["rater_id"] == "corrects", "confidence"].tolist() == [2]
+    assert long_texts.remarks("corrects")["confidence"].tolist() == [2]
 
 
 @pytest.mark.thorough
