@@ -52,11 +52,10 @@ from evenhand.study.session.sessions import (
 # link (`?lang=de`) or on the page, now or earlier (the browser remembers it for the study); the
 # browser's setting; the study's usual language.
 
-PARAMETER = "lang"
-_CHOSEN = "language"
+_PARAMETER = "lang"
+_CHOSEN = "language"  # in the session's state: the code that the reader chose
 _KEEPER = "language_keeper"
-
-_keeper = component(
+_language_keeper = component(
     "evenhand_language",
     html="<label hidden><span></span> <select></select></label>",
     css=payload.app_files("language.css"),
@@ -65,16 +64,15 @@ _keeper = component(
 
 
 def present_language(study: Study) -> Language:
-    """Return the language of the page. Raises InputError for a language that is not offered."""
-    among = offered(study.config.annotation)
+    """Return the language of the page. Raises InputError if study.toml names an unknown one."""
     # Removed from the address, which then names only the rater again.
-    if (asked := st.query_params.pop(PARAMETER, None)) is not None:
-        choose(asked, study)
-    return fitting([st.session_state.get(_CHOSEN), st.context.locale], among)
+    _store_choice(study, st.query_params.pop(_PARAMETER, None))
+    wanted = [st.session_state.get(_CHOSEN), st.context.locale]
+    return fitting(wanted, offered(study.config.annotation))
 
 
-def choose(code: Any, study: Study) -> None:
-    """Store the language that the browser says was chosen, if the study offers it."""
+def _store_choice(study: Study, code: Any) -> None:
+    """Store the code of the language that was chosen, by what a browser sent, if it is offered."""
     if isinstance(code, str) and code in offered(study.config.annotation):
         st.session_state[_CHOSEN] = code
 
@@ -84,8 +82,8 @@ def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
     one. `in_panel`: the panel offers the choice, so that it is not drawn here.
     """
 
-    def take_choice() -> None:
-        choose(st.session_state[_KEEPER]["chosen"], study)
+    def store_choice() -> None:
+        _store_choice(study, st.session_state[_KEEPER]["chosen"])
 
     owner = f"{study.folder.resolve()}\n{study.config.name}"
     data = {
@@ -98,7 +96,7 @@ def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
         "in_panel": in_panel,
     }
     with st.container(key="language"):
-        _keeper(key=_KEEPER, data=data, on_chosen_change=take_choice)
+        _language_keeper(key=_KEEPER, data=data, on_chosen_change=store_choice)
 
 
 # ---- the item, in the panel ---------------------------------------------------------------------
@@ -123,15 +121,15 @@ class DrawnPanel:
         """
         st.session_state[_DRAWN] = self
 
-        def choose_language() -> None:
+        def store_language() -> None:
             state = st.session_state.get(_PANEL)
             sent = state.get("language") if isinstance(state, Mapping) else None
-            choose(sent.get("code") if isinstance(sent, Mapping) else None, self.study)
+            _store_choice(self.study, sent.get("code") if isinstance(sent, Mapping) else None)
 
         _mount(
             key=_PANEL,
             data=self.data,
-            on_language_change=choose_language,
+            on_language_change=store_language,
             on_log_out_change=logging_out(self.study),
             on_page_change=lambda: None,
         )

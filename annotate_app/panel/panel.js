@@ -460,6 +460,7 @@ class Panel extends MarkingPanel {
     const lacks = this.lacking();
     if (lacks) {
       const [at, why] = lacks;
+      if (this.drafts.read("folded")) this.foldQuestion();
       this.moveTo(at, Boolean(this.questions[at].number && !this.answers[at]));
       return this.say(why);
     }
