@@ -369,19 +369,19 @@ def _rubric(page: _StepPage) -> None:
 def _feedback(page: _StepPage) -> None:
     practice, annotation = page.sessions.practice, page.sessions.study.config.annotation
     feedback = practice.feedback(page.admission.rater_id, page.step, page.reader.code)
-    say = page.say
-    show(heading(say("session.feedback_title"), 1))
+    show(heading(page.say("session.feedback_title"), 1))
     for answer in feedback.questions:
         kind = "right" if answer.is_right else "wrong"
-        lines = [say("session.your_answer", answer=answer.given or say("session.skipped"))]
+        given = answer.given or page.say("session.skipped")
+        lines = [page.say("session.your_answer", answer=given)]
         if not answer.is_right:
-            accepted = say("session.or").join(answer.accepted)
-            lines.append(say("session.right_answer", answer=accepted))
-        show(block(say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))
+            accepted = page.say("session.or").join(answer.accepted)
+            lines.append(page.say("session.right_answer", answer=accepted))
+        show(block(page.say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))
     if feedback.explanation:
         show(drawn_text(feedback.explanation, lang=annotation.language))
     read = drawn_blocks(feedback.blocks, page.reader, annotation.display)
-    show(heading(say("session.what_you_read")), read)
+    show(heading(page.say("session.what_you_read")), read)
     number = practice.units.screens.index(page.step.screen)  # the unit's name reveals too much
     key = f"go-on-feedback-{number}-{page.step.attempt}"
     page.draw_button(page.say("session.go_on"), key, page.sessions.read_feedback, page.step)
