@@ -45,7 +45,7 @@ _MOST_AT_ONCE = 100
 """Answers in a message at most. The panel sends those without a receipt again."""
 
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
-NONE: Mapping[str, str] = {}
+NO_RECEIPTS: Mapping[str, str] = {}
 _FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
 """Texts of a rubric that was made of a mere question: they say nothing to a reader."""
 
@@ -83,7 +83,7 @@ class PanelConfig:
 def page_data(
     desk: Desk,
     rater: str,
-    receipts: Mapping[str, str] = NONE,
+    receipts: Mapping[str, str] = NO_RECEIPTS,
     look: Navigation | None = None,
     read_config: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,

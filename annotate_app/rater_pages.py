@@ -155,7 +155,7 @@ def hand_out(
     reader: Language,
     *,
     practice: bool,
-    receipts: Mapping[str, str] = payload.NONE,
+    receipts: Mapping[str, str] = payload.NO_RECEIPTS,
     look: payload.Navigation | None = None,
 ) -> dict[str, Any]:
     """Hand the rater their next item, or the earlier one that they want to `look` at, and return
@@ -164,8 +164,8 @@ def hand_out(
     """
     rater, desk = admission.rater_id, desks.desk
     read_config = partial(config_of, desk, admission, reader, practice=practice)
-    handing = desks.sessions.practice if practice else desk
-    data = payload.page_data(handing, rater, receipts, look, read_config, reader)
+    items_desk = desks.sessions.practice if practice else desk
+    data = payload.page_data(items_desk, rater, receipts, look, read_config, reader)
     if data["sheet"] is None and not practice and not desk.end_reason(rater):
         desks.sessions.complete(rater)
     return data | {"study_state": desks.drawn}
@@ -214,7 +214,7 @@ def unsent_note(study: Study) -> dict[str, Any]:
     """
     address = sorted(st.query_params.to_dict().items())
     name = digest(study.blinding_key, "unsent", repr(address))[:16]
-    return {"name": f"evenhand-unsent-{name}", "byLink": bool(address)}
+    return {"name": f"evenhand-unsent-{name}", "by_link": bool(address)}
 
 
 def show_unsent(
