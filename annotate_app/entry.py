@@ -14,6 +14,7 @@ import streamlit as st
 from evenhand.annotate_app import logins
 from evenhand.annotate_app.html_texts import block, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH, Language
+from evenhand.annotate_app.payload import own_words
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study, access, open_study
@@ -191,7 +192,9 @@ def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader
 
 
 def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
-    st.text(reader.say("entry.text"))
+    rubrics = [rubric.in_language(reader.code) for rubric in desk.study.labelled_rubrics()]
+    titles = dict.fromkeys(filter(None, (own_words(rubric.title) for rubric in rubrics)))
+    show(block(" · ".join(titles), "titles"), block(reader.say("entry.text")))
     with st.form("entry-form", border=False):
         typed = st.query_params.get("rater", st.session_state.get(_TYPED, "")).strip()
         label, button = reader.say("entry.label"), reader.say("entry.button")
@@ -217,11 +220,7 @@ def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
         return
     minutes = study.config.session.login_hours * 60
     try:
-        _LOGIN.keep(
-            access.sign_in(
-                study.store, *entered, visitor_address(), logins.present_browser(), minutes
-            )
-        )
+        _LOGIN.keep(access.sign_in(study.store, *entered, minutes))
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:
@@ -237,15 +236,17 @@ def _go_on(address: dict[str, str]) -> None:
     st.rerun()
 
 
-def _ask_for_password(reader: Language) -> tuple[str, str] | None:
-    """Draw the form of a login; return the name and the password that were just sent, or None."""
+def _ask_for_password(reader: Language) -> tuple[str, str, str, str] | None:
+    """Draw the form of a login; return the name and the password that were just sent, with the
+    visitor's address and browser, or None.
+    """
     with st.form("login-form", border=False):
         name = st.text_input(reader.say("login.name"), autocomplete="username")
         password = st.text_input(
             reader.say("login.password"), type="password", autocomplete="current-password"
         )
         sent = st.form_submit_button(reader.say("login.button"), type="primary", width="stretch")
-    return (name.strip(), password) if sent else None
+    return (name.strip(), password, visitor_address(), logins.present_browser()) if sent else None
 
 
 # ---- leads and experts --------------------------------------------------------------------------
@@ -302,11 +303,7 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
         offer_single_sign_on(study, "lead", ENGLISH)
         if entered := _ask_for_password(ENGLISH):
             try:
-                admit_lead(
-                    access.sign_in(
-                        study.store, *entered, visitor_address(), logins.present_browser()
-                    )
-                )
+                admit_lead(access.sign_in(study.store, *entered))
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
             else:

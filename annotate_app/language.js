@@ -2,7 +2,7 @@
 // no panel does.
 
 export default function ({ data, parentElement, setTriggerValue }) {
-  const { name, chosen, shown, offered, here } = data;
+  const { name, chosen, shown, offered, in_panel } = data;
   document.documentElement.lang = document.documentElement.dataset.reads = shown;
   document.documentElement.dir = data.dir;
   try {
@@ -13,7 +13,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     // A browser that keeps nothing: the choice lasts as long as the window.
   }
   const [label, select] = [parentElement.querySelector("label"), parentElement.querySelector("select")];
-  label.hidden = !here || Object.keys(offered).length < 2;
+  label.hidden = in_panel || Object.keys(offered).length < 2;
   label.querySelector("span").textContent = data.label;
   const options = Object.entries(offered).map(([code, own]) => {
     const option = new Option(own, code, false, code === shown);

@@ -4,7 +4,6 @@ and draws their page, or waits while the store does not answer.
 
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -23,7 +22,7 @@ def show_page(site: Site) -> None:
     # A file, as Streamlit fetches the icons that it names from another host.
     icon = str(Path(__file__).with_name("panel") / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
-    panel = rater_pages.take_panel()
+    panel = rater_pages.pop_panel()
     try:
         desks = served(site).desks()
         study = desks.desk.study
@@ -50,22 +49,19 @@ def _show_work(desks: Desks, reader: Language) -> None:
     except InputError as error:
         complaint = reader.complaint(error)
     entry.keep_login(desk.study, admission)
-    if admission is not None and admission.is_new:
-        rater_pages.keep_language(desk.study, reader, offered_here=True)
-        entry.ask_about_new_code(desk, admission, reader)
+    step = sessions.next_step(admission.rater_id) if admission and not admission.is_new else None
+    if admission and step and step.name in ("labelling", "practice"):
+        rater_pages.show_items(desks, admission, reader, practice=step.name == "practice")
+        rater_pages.keep_language(desk.study, reader, in_panel=True)
         return
-    step = sessions.next_step(admission.rater_id) if admission else None
-    if admission is None or step is None:
-        rater_pages.keep_language(desk.study, reader, offered_here=True)
-        rater_pages.tell_unsent(desk, reader)
+    rater_pages.keep_language(desk.study, reader, in_panel=False)
+    if admission is None:
+        rater_pages.show_unsent(desk, reader)
         entry.ask_for_entry(desk, reader, complaint)
-    elif step.name in ("labelling", "practice"):
-        rater_pages.show_units(desks, admission, reader, practice=step.name == "practice")
-        # The panel offers the choice.
-        rater_pages.keep_language(desk.study, reader, offered_here=False)
+    elif step is None:
+        entry.ask_about_new_code(desk, admission, reader)
     else:
-        rater_pages.keep_language(desk.study, reader, offered_here=True)
-        rater_pages.tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")
+        rater_pages.show_unsent(desk, reader, admission.rater_id, is_over=step.name == "ended")
         rater_pages.show_step(sessions, admission, step, reader)
 
 
@@ -79,11 +75,11 @@ _RETRY_SECONDS = 3.0
 _log = logging.getLogger(__name__)
 
 
-def wait_for_store(error: StoreAway, panel: Callable[[], None] | None) -> None:
+def wait_for_store(error: StoreAway, panel: rater_pages.DrawnPanel | None) -> None:
     """Draw the panel, if the page had one, or a text, until the store answers again."""
     _log.warning("%s", error)
     if panel is not None:
-        panel()
+        panel.draw()
     else:
         with st.container(key="entry"):
             show(*_waiting_texts())
@@ -102,7 +98,7 @@ def on_script_error(error: Exception) -> bool:
         show(*_waiting_texts())
         _redraw_later()
     else:
-        wait_for_store(error, rater_pages.take_panel())
+        wait_for_store(error, rater_pages.pop_panel())
     return True
 
 

@@ -45,7 +45,7 @@ _MOST_AT_ONCE = 100
 """Answers in a message at most. The panel sends those without a receipt again."""
 
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
-_NONE: Mapping[str, str] = {}
+NO_RECEIPTS: Mapping[str, str] = {}
 _FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
 """Texts of a rubric that was made of a mere question: they say nothing to a reader."""
 
@@ -70,6 +70,8 @@ class PanelConfig:
     practice: bool = False
     words: Mapping[str, Sentence] = field(default_factory=dict)
     """Words that differ from the usual ones."""
+    way_out: str = ""
+    """Name of the way out that an annotator has, "change_rater" or "log_out"; "" for none."""
     finish: str = ""
     """Link to follow when nothing is left; sent only then."""
     finish_idle: str = ""
@@ -81,9 +83,9 @@ class PanelConfig:
 def page_data(
     desk: Desk,
     rater: str,
-    receipts: Mapping[str, str] = _NONE,
+    receipts: Mapping[str, str] = NO_RECEIPTS,
     look: Navigation | None = None,
-    config_now: Callable[[], PanelConfig] = PanelConfig,
+    read_config: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
     """Return the data of all that the panel shows; `receipts` are statuses of submits by id."""
@@ -96,7 +98,7 @@ def page_data(
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
     # Read last, so that the words for the end take in an exclusion that came meanwhile.
-    config = config_now()
+    config = read_config()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
     return {
         "drafts": drafts_name(desk, rater, config.practice),
@@ -106,6 +108,7 @@ def page_data(
         "language": reader.code,
         "languages": {code: language.name for code, language in offered(annotation).items()},
         "words": reader.part("panel") | dict(config.words),
+        "way_out": config.way_out,
         "asks": {
             "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],
             "rationale": annotation.rationale,
@@ -117,13 +120,9 @@ def page_data(
         "minutes": sheet.minutes if sheet else None,
         "pause_minutes": 0 if config.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
-        "told": [
-            {
-                "reason": reader.part("flag").get(answer.reason, ""),
-                "text": answer.text[:_LONGEST_LINE],
-                "answer": answer.answer,
-            }
-            for answer in desk.answers_to_flags(rater)
+        "flag_answers": [
+            _flag(answered.reason, answered.text, reader) | {"answer": answered.answer}
+            for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
         "earlier": listed
@@ -149,8 +148,8 @@ def read_states(sent: Any) -> dict[str, str]:
     states = {}
     for entry in _entries(sent):
         match entry:
-            case {"submit_id": str(submit_id), "drawn": str(drawn)}:
-                states[submit_id] = drawn
+            case {"submit_id": str(submit_id), "study_state": str(state)}:
+                states[submit_id] = state
     return states
 
 
@@ -241,7 +240,7 @@ def _note(text: str) -> str:
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
-    first, reasons = sheet.tasks[0].stored_answer, reader.part("flag")
+    first = sheet.tasks[0].stored_answer
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
     in_order = sorted(
@@ -257,11 +256,12 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
-        "flags": [
-            {"reason": reasons.get(flag.reason, ""), "text": flag.text[:_LONGEST_LINE]}
-            for flag in sheet.flags
-        ],
+        "flags": [_flag(flag.reason, flag.text, reader) for flag in sheet.flags],
     }
+
+
+def _flag(reason: str, text: str, reader: Language) -> dict[str, Any]:
+    return {"reason": reader.part("flag").get(reason, ""), "text": text[:_LONGEST_LINE]}
 
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:
@@ -340,7 +340,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "kind": block.kind,
         "code": _declared_kind(block) in ("code", "json"),
         **({"turns": turns} if turns else {}),
-        **({"drawn": drawn} if (drawn := drawn_code(block, reader)) else {}),
+        **({"nodes": nodes} if (nodes := drawn_code(block, reader)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": text,

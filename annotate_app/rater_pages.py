@@ -7,6 +7,7 @@ messages of its own: see `routes.py`.
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -28,13 +29,13 @@ from evenhand.annotate_app.html_texts import (
     show,
     show_complaint,
 )
-from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, fitting, offered
+from evenhand.annotate_app.languages import ENGLISH, Language, fitting, offered
 from evenhand.annotate_app.logins import present_browser
 from evenhand.annotate_app.sites import Desks
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access import Admission, Way, read_ticket
-from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, start_of_day
+from evenhand.study.access import Admission, read_ticket
+from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, start_of_day
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.session.sessions import (
     MAX_COMPREHENSION_ATTEMPTS,
@@ -45,15 +46,16 @@ from evenhand.study.session.sessions import (
     completion_url,
 )
 
+# ---- the language -------------------------------------------------------------------------------
+#
 # The language of the page is the first that the study offers of these: the reader's choice, in the
 # link (`?lang=de`) or on the page, now or earlier (the browser remembers it for the study); the
 # browser's setting; the study's usual language.
 
-PARAMETER = "lang"
-_CHOSEN = "language"
+_PARAMETER = "lang"
+_CHOSEN = "language"  # in the session's state: the code that the reader chose
 _KEEPER = "language_keeper"
-
-_keeper = component(
+_language_keeper = component(
     "evenhand_language",
     html="<label hidden><span></span> <select></select></label>",
     css=payload.app_files("language.css"),
@@ -62,27 +64,26 @@ _keeper = component(
 
 
 def present_language(study: Study) -> Language:
-    """Return the language of the page. Raises InputError for a language that is not offered."""
-    among = offered(study.config.annotation)
+    """Return the language of the page. Raises InputError if study.toml names an unknown one."""
     # Removed from the address, which then names only the rater again.
-    if (asked := st.query_params.pop(PARAMETER, None)) is not None:
-        choose(asked, study)
-    return fitting([st.session_state.get(_CHOSEN), st.context.locale], among)
+    _store_choice(study, st.query_params.pop(_PARAMETER, None))
+    wanted = [st.session_state.get(_CHOSEN), st.context.locale]
+    return fitting(wanted, offered(study.config.annotation))
 
 
-def choose(code: Any, study: Study) -> None:
-    """Store the language that the browser says was chosen, if the study offers it."""
+def _store_choice(study: Study, code: Any) -> None:
+    """Store the code of the language that was chosen, by what a browser sent, if it is offered."""
     if isinstance(code, str) and code in offered(study.config.annotation):
         st.session_state[_CHOSEN] = code
 
 
-def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None:
+def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
     """Tell the browser the page's language; it stores the reader's choice, or gives back an earlier
-    one. `offered_here`: the choice is drawn on this page, which has no panel.
+    one. `in_panel`: the panel offers the choice, so that it is not drawn here.
     """
 
-    def take_choice() -> None:
-        choose(st.session_state[_KEEPER]["chosen"], study)
+    def store_choice() -> None:
+        _store_choice(study, st.session_state[_KEEPER]["chosen"])
 
     owner = f"{study.folder.resolve()}\n{study.config.name}"
     data = {
@@ -92,126 +93,111 @@ def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None
         "dir": reader.dir,
         "label": reader.say("panel.language"),
         "offered": {code: other.name for code, other in offered(study.config.annotation).items()},
-        "here": offered_here,
+        "in_panel": in_panel,
     }
     with st.container(key="language"):
-        _keeper(key=_KEEPER, data=data, on_chosen_change=take_choice)
+        _language_keeper(key=_KEEPER, data=data, on_chosen_change=store_choice)
 
+
+# ---- the item, in the panel ---------------------------------------------------------------------
 
 _PANEL = "panel"
-_SHOWN = "shown"
-_NONE: Mapping[str, str] = {}
-
+_DRAWN = "drawn panel"  # in the session's state
 _mount = component("evenhand_panel", js=payload.fetching_code())
 
 
-def take_panel() -> Callable[[], None] | None:
-    """Return what draws the panel as this session's last run showed it, if it did: while the store
-    is away, it keeps the rater's answers, sends them again, and shows that it waits.
+@dataclass(frozen=True)
+class DrawnPanel:
+    """The panel as a run of this session drew it. A later run that finds the store away draws it
+    again: the panel keeps the rater's answers, sends them again, and shows that it waits.
     """
-    shown: Callable[[], None] | None = st.session_state.pop(_SHOWN, None)
-    return shown
+
+    study: Study
+    data: Mapping[str, Any]
+
+    def draw(self) -> None:
+        """Draw the panel, and remember it for the session's next run. Only a chosen language, a
+        logout and the next step come back by Streamlit.
+        """
+        st.session_state[_DRAWN] = self
+
+        def store_language() -> None:
+            state = st.session_state.get(_PANEL)
+            sent = state.get("language") if isinstance(state, Mapping) else None
+            _store_choice(self.study, sent.get("code") if isinstance(sent, Mapping) else None)
+
+        _mount(
+            key=_PANEL,
+            data=self.data,
+            on_language_change=store_language,
+            on_log_out_change=logging_out(self.study),
+            on_page_change=lambda: None,
+        )
 
 
-def show_units(desks: Desks, admission: Admission, reader: Language, *, practice: bool) -> None:
-    """Show the rater's unit in the panel, of the practice or of the labelling."""
+def pop_panel() -> DrawnPanel | None:
+    """Remove and return the panel that this session's last run drew; None if it drew none."""
+    drawn: DrawnPanel | None = st.session_state.pop(_DRAWN, None)
+    return drawn
+
+
+def show_items(desks: Desks, admission: Admission, reader: Language, *, practice: bool) -> None:
+    """Show the rater's item in the panel, of the practice or of the labelling."""
     study = desks.desk.study
-    data = panel_data(desks, admission, reader, practice=practice)
-    shown = {
-        "ticket": ticket_of(study, admission),
-        "here": None if practice else word_left(study),
-        "panel": payload.lightened(data, frozenset()),
-    }
-    _draw_panel(study, shown)
+    items = payload.lightened(hand_out(desks, admission, reader, practice=practice), frozenset())
+    ticket, note = ticket_of(study, admission), None if practice else unsent_note(study)
+    DrawnPanel(study, {"ticket": ticket, "note": note, "panel": items}).draw()
 
 
-def panel_data(
+def hand_out(
     desks: Desks,
     admission: Admission,
     reader: Language,
     *,
     practice: bool,
-    receipts: Mapping[str, str] = _NONE,
+    receipts: Mapping[str, str] = payload.NO_RECEIPTS,
     look: payload.Navigation | None = None,
 ) -> dict[str, Any]:
-    """Return the panel's data: the rater's open item, the one to look back at (`look`), or the end.
-    If nothing is left, and it is no pause or end of a day, the session is stored as complete.
+    """Hand the rater their next item, or the earlier one that they want to `look` at, and return
+    the panel's data. If no item is left, and it is no pause or end of a day, store the session as
+    complete.
     """
     rater, desk = admission.rater_id, desks.desk
-
-    def config_now() -> payload.PanelConfig:
-        if practice:
-            return payload.PanelConfig(practice=True, words=_words_for(admission.way, reader))
-        return config_of(desk, admission, reader)
-
-    shown: Desk = desks.sessions.practice if practice else desk
-    data = payload.page_data(shown, rater, receipts, look, config_now, reader)
-    if not practice and data["sheet"] is None and not desk.end_reason(rater):
+    read_config = partial(config_of, desk, admission, reader, practice=practice)
+    items_desk = desks.sessions.practice if practice else desk
+    data = payload.page_data(items_desk, rater, receipts, look, read_config, reader)
+    if data["sheet"] is None and not practice and not desk.end_reason(rater):
         desks.sessions.complete(rater)
-    return data | {"drawn": desks.drawn}
+    return data | {"study_state": desks.drawn}
 
 
 def config_of(
-    desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH
+    desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH, practice: bool = False
 ) -> payload.PanelConfig:
-    """Return the words and links for a rater now; the excluded never get the link for finishers."""
-    ended = desk.end_reason(admission.rater_id)
-    words = _words_for(admission.way, reader)
-    if ended:
-        words |= _end(reader, ended)
-    if ended == "day":
-        resumes = start_of_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW, later=1)
-        return payload.PanelConfig(words=words, resumes=resumes.isoformat())
-    if admission.way != "prolific" or ended == "paused":
-        return payload.PanelConfig(words=words)
-    if ended == "excluded":
-        url = completion_url(desk.study, "stopped")
-        words |= _end(reader, "stopped") if url else {}
-        return payload.PanelConfig(words=words, finish=url, finish_idle=url)
-    return payload.PanelConfig(
-        words=words,
-        finish=completion_url(desk.study, "complete"),
-        finish_idle=completion_url(desk.study, "nothing_left"),
-    )
-
-
-def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
-    """Return the panel's words that depend on the way of entry: only an account has a logout, and
-    only a code can be changed.
+    """Return the panel's words and links for a rater, as things stand now. The link with which
+    participants finish is never for the excluded.
     """
-    words: dict[str, Sentence] = {} if way == "open" else {"change_rater": ""}
-    if way != "account":
-        words["log_out"] = ""
-    return words | reader.part("panel_prolific") if way == "prolific" else words
+    study, is_participant = desk.study, admission.way == "prolific"
+    ended = "" if practice else desk.end_reason(admission.rater_id)
+    words = reader.part("panel_prolific") if is_participant else {}
+    finish = finish_idle = resumes = ""
+    if ended == "day":
+        now = datetime.now(UTC) - JUST_NOW
+        resumes = start_of_day(study.config.session, now, later=1).isoformat()
+    elif ended == "excluded" and is_participant:
+        finish = finish_idle = completion_url(study, "stopped")
+    elif not (ended or practice) and is_participant:
+        finish = completion_url(study, "complete")
+        finish_idle = completion_url(study, "nothing_left")
+    if ended:  # the words of the last screen, whether or not there was work before it
+        end = reader.part(f"panel_{'stopped' if finish else ended}")
+        words |= {f"{when}_{name}": end[name] for when in ("done", "nothing") for name in end}
+    way_out = {"open": "change_rater", "account": "log_out"}.get(admission.way, "")
+    return payload.PanelConfig(practice, words, way_out, finish, finish_idle, resumes)
 
 
-def _end(reader: Language, kind: str) -> dict[str, Sentence]:
-    """Return the words of the last screen, whether or not there was work before it."""
-    parts = reader.part(f"panel_{kind}").items()
-    return {f"{when}_{name}": text for when in ("done", "nothing") for name, text in parts}
+# ---- the notice of answers that wait unsent in the browser, on pages without the panel ----------
 
-
-def _draw_panel(study: Study, data: Mapping[str, Any]) -> None:
-    """Draw the panel; only a chosen language, a logout and the next step come back by Streamlit."""
-    st.session_state[_SHOWN] = partial(_draw_panel, study, data)
-
-    def choose_language() -> None:
-        state = st.session_state.get(_PANEL)
-        sent = state.get("language") if isinstance(state, Mapping) else None
-        choose(sent.get("code") if isinstance(sent, Mapping) else None, study)
-
-    _mount(
-        key=_PANEL,
-        data=data,
-        on_language_change=choose_language,
-        on_log_out_change=logging_out(study),
-        on_page_change=lambda: None,
-    )
-
-
-# The notice of answers that wait unsent in the browser, on pages that have no panel to send them
-
-_UNSENT = "unsent"
 _ARRIVED = "unsent arrived"  # in the session's state: by rater, which of them are stored after all
 _MOST_UNSENT = 200
 _unsent_notice = component(
@@ -222,34 +208,34 @@ _unsent_notice = component(
 )
 
 
-def word_left(study: Study) -> dict[str, Any]:
-    """Return the name under which the panel stores in the browser what waits, so that it is found
-    when a rater comes back by the same address but is not admitted.
+def unsent_note(study: Study) -> dict[str, Any]:
+    """Return the name of the browser's note of where unsent answers wait. It depends on the address
+    alone, so that it is found when a rater comes back by the same one but is not admitted.
     """
     address = sorted(st.query_params.to_dict().items())
     name = digest(study.blinding_key, "unsent", repr(address))[:16]
-    return {"name": f"evenhand-unsent-{name}", "byLink": bool(address)}
+    return {"name": f"evenhand-unsent-{name}", "by_link": bool(address)}
 
 
-def tell_unsent(
-    desk: AnnotationDesk, reader: Language, rater: str | None = None, over: bool = False
+def show_unsent(
+    desk: AnnotationDesk, reader: Language, rater: str | None = None, *, is_over: bool = False
 ) -> None:
     """Draw the notice of this rater's answers that did not arrive, until it is read; without a
-    rater, of those who used the panel by this address. `over`: they cannot be sent later.
+    rater, of those who used the panel by this address. `is_over`: they cannot be sent later.
 
     The browser deletes only answers that are stored: a rater may be admitted again.
     """
     arrived = st.session_state.get(_ARRIVED, {}).get(rater, {})
-    words, kind = reader.part("panel"), "over" if over else "kept"
+    words, kind = reader.part("panel"), "over" if is_over else "kept"
     data = {
-        "here": word_left(desk.study),
-        "place": payload.drafts_name(desk, rater) if rater else "",
-        "heard": arrived,
+        "note": unsent_note(desk.study),
+        "drafts": payload.drafts_name(desk, rater) if rater else "",
+        "arrived": arrived,
         "kind": kind,
         "words": {name: words[name] for name in ("lost", "noted")}
         | {"why": reader.part("unsent")[kind]},
     }
-    waiting = _unsent_notice(key=_UNSENT, data=data, on_waiting_change=lambda: None)["waiting"]
+    waiting = _unsent_notice(key="unsent", data=data, on_waiting_change=lambda: None)["waiting"]
     if rater and isinstance(waiting, list):
         ids = [submit_id for submit_id in waiting[:_MOST_UNSENT] if isinstance(submit_id, str)]
         if not arrived.keys() >= {*ids}:
@@ -258,10 +244,8 @@ def tell_unsent(
             st.rerun()
 
 
-# The pages before the labelling and after it
+# ---- the pages before the labelling and after it ------------------------------------------------
 
-_PREFER_NOT = ""
-"""Choice not to answer: nothing is stored."""
 _code_at_end = component(
     "evenhand_code",
     html='<div class="end"></div>',
@@ -277,197 +261,216 @@ _CODES: dict[str, End] = {
 }
 """Reason of an end -> the end whose code leads back to Prolific; a rejected one has ended there."""
 
-_Press = Callable[..., None]
-"""`_press` with its first argument, the rater of the page."""
+
+@dataclass(frozen=True)
+class _StepPage:
+    """The page of a rater's step, in their language."""
+
+    sessions: Sessions
+    admission: Admission
+    step: Step
+    reader: Language
+
+    def say(self, key: str, /, **fields: object) -> str:
+        """Return a sentence in the reader's language."""
+        return self.reader.say(key, **fields)
+
+    def draw_button(
+        self,
+        label: str,
+        key: str,
+        store: Callable[..., None],
+        *arguments: object,
+        form: str = "",
+        is_first: bool = True,
+    ) -> None:
+        """Draw a button that calls `store(rater, *arguments)`; in a form also with the fields, with
+        keys `FORM.NAME` (see `acts`).
+        """
+        study = self.sessions.study
+        ticket = ticket_of(study, self.admission)
+        admit = partial(read_ticket, study, ticket, present_browser())
+        place, button = form or key, st.form_submit_button if form else st.button
+        act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
+        # A restarted server does not know the callback yet, so that the run calls it. Where both
+        # call it the act is stored once, since by then the step is another.
+        if button(label, type="primary" if is_first else "secondary", key=key, on_click=act):
+            act()
+            st.rerun()
+        show_outcome(place)
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
     """Draw the page of a rater's step; the panel draws "practice" and "labelling"."""
-    pages: dict[str, Callable[[Sessions, _Press, Step, Language], None]] = {
-        "welcome": _welcome,
-        "consent": _consent,
-        "side": _side,
-        "rubric": _rubric,
-        "feedback": partial(_feedback, admission.rater_id),
-        "comprehension": _comprehension,
-        "background": _background,
-    }
+    page = _StepPage(sessions, admission, step, reader)
     st.html(Path(__file__).with_name("session_pages.css"))
     with st.container(key="step"):
-        if step.name == "ended":
-            _ended(sessions, admission, step, reader)
-            return
-        steps = sessions.steps
-        place = "practice" if step.name == "feedback" else step.name
-        number = steps.index(place) + 1
-        show(block(reader.say("session.place", at=number, of=len(steps)), "place"))
-        ticket = ticket_of(sessions.study, admission)
-        read = partial(read_ticket, sessions.study, ticket, present_browser())
-        pages[step.name](sessions, partial(_press, lambda: read().rater_id), step, reader)
+        if step.name != "ended":
+            name = "practice" if step.name == "feedback" else step.name
+            at, of = sessions.steps.index(name) + 1, len(sessions.steps)
+            bar = f'<progress value="{at}" max="{of}" aria-hidden="true"></progress>'
+            show(block(page.say("session.place", at=at, of=of), "place"), bar)
+        _PAGES[step.name](page)
 
 
-def _press(
-    rater: Callable[[], str],
-    label: str,
-    key: str,
-    store: Callable[..., Any],
-    *arguments: object,
-    place: str = "",
-    button: Callable[..., bool] = st.button,
-    is_first: bool = True,
-) -> None:
-    """Draw a button that stores an act of the rater's, with the fields of `place` (see `acts`)."""
-    place = place or key
-    act = storing_callback(place, rater, store, *arguments)
-    kind = "primary" if is_first else "secondary"
-    # A restarted server does not know the callback yet, so that the run calls it. Where both call
-    # it the act is stored once, since by then the step is another.
-    if button(label, type=kind, key=key, on_click=act):
-        act()
-        st.rerun()
-    show_outcome(place)
-
-
-def _welcome(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    warning = sessions.texts.in_language("content_warning", reader.code)
-    instructions = sessions.texts.in_language("instructions", reader.code)
-    show(heading(reader.say("session.welcome_title"), 1))
+def _welcome(page: _StepPage) -> None:
+    texts, code = page.sessions.texts, page.reader.code
+    warning = texts.in_language("content_warning", code)
+    instructions = texts.in_language("instructions", code)
+    show(heading(page.say("session.welcome_title"), 1))
     if warning.text:
-        label = reader.say("session.warning")
+        label = page.say("session.warning")
         show(drawn_text(warning.text, "warning", label, lang=warning.language))
     if instructions.text:
         show(drawn_text(instructions.text, lang=instructions.language))
     key = f"go-on-{_key('welcome', warning.text, instructions.text)}"
-    press(reader.say("session.go_on"), key, sessions.read_welcome, reader.code)
+    page.draw_button(page.say("session.go_on"), key, page.sessions.read_welcome, code)
 
 
-def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    consent = sessions.texts.in_language("consent", reader.code)
-    title = heading(reader.say("session.consent_title"), 1)
+def _consent(page: _StepPage) -> None:
+    sessions, code = page.sessions, page.reader.code
+    consent = sessions.texts.in_language("consent", code)
+    title = heading(page.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
     agree, disagree = (_key(name, consent.text) for name in ("agree", "disagree"))
-    press(reader.say("session.agree"), agree, sessions.decide_consent, True, reader.code)
-    no = reader.say("session.disagree")
-    press(no, disagree, sessions.decide_consent, False, reader.code, is_first=False)
+    page.draw_button(page.say("session.agree"), agree, sessions.decide_consent, True, code)
+    no = page.say("session.disagree")
+    page.draw_button(no, disagree, sessions.decide_consent, False, code, is_first=False)
 
 
-def _side(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    asked = sessions.study.config.side
+def _side(page: _StepPage) -> None:
+    asked = page.sessions.study.config.side
     assert asked is not None  # noqa: S101 - the step says so
-    text, options = reader.background(asked)
+    text, options = page.reader.background(asked)
     form = _key("side", repr(asked))
-    shown = dict(zip(asked.options, map(plain, options), strict=True))
-    show(heading(reader.say("session.background_title"), 1), block(reader.say("session.side_text")))
+    names = dict(zip(asked.options, map(plain, options), strict=True))
+    title = heading(page.say("session.background_title"), 1)
+    show(title, block(page.say("session.side_text")))
     with st.form(form, border=False):
-        st.radio(plain(text), list(shown), index=None, format_func=shown.get, key=f"{form}.side")
-        store, button = partial(_store_side, sessions, reader), st.form_submit_button
-        press(reader.say("session.go_on"), f"{form}-sent", store, place=form, button=button)
+        st.radio(plain(text), list(names), index=None, format_func=names.get, key=f"{form}.side")
+        page.draw_button(page.say("session.go_on"), f"{form}-sent", _store_side, page, form=form)
 
 
-def _store_side(sessions: Sessions, reader: Language, rater: str, /, *, side: str | None) -> None:
+def _store_side(rater: str, page: _StepPage, *, side: str | None) -> None:
     if side is None:
-        raise InputError(reader.say("session.answer_all"))
-    sessions.answer_side(rater, side)
+        raise InputError(page.say("session.answer_all"))
+    page.sessions.answer_side(rater, side)
 
 
-def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    assert step.rubric is not None  # noqa: S101 - the step says so
-    rubric = step.rubric.in_language(reader.code)
-    show(drawn_rubric(rubric, reader))
+def _rubric(page: _StepPage) -> None:
+    original, code = page.step.rubric, page.reader.code
+    assert original is not None  # noqa: S101 - the step says so
+    rubric = original.in_language(code)
+    show(drawn_rubric(rubric, page.reader))
     key = f"go-on-rubric-{rubric.name}-{rubric.hash}"
-    press(reader.say("session.go_on"), key, sessions.read_rubric, step.rubric, reader.code)
+    page.draw_button(page.say("session.go_on"), key, page.sessions.read_rubric, original, code)
 
 
-def _feedback(rater: str, sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    feedback = sessions.practice.feedback(rater, step, reader.code)
-    show(heading(reader.say("session.feedback_title"), 1))
+def _feedback(page: _StepPage) -> None:
+    practice, annotation = page.sessions.practice, page.sessions.study.config.annotation
+    feedback = practice.feedback(page.admission.rater_id, page.step, page.reader.code)
+    show(heading(page.say("session.feedback_title"), 1))
     for answer in feedback.questions:
         kind = "right" if answer.is_right else "wrong"
-        label = answer.given or reader.say("session.skipped")
-        lines = [reader.say("session.your_answer", answer=label)]
+        given = answer.given or page.say("session.skipped")
+        lines = [page.say("session.your_answer", answer=given)]
         if not answer.is_right:
-            accepted = reader.say("session.or").join(answer.accepted)
-            lines.append(reader.say("session.right_answer", answer=accepted))
-        show(block(reader.say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))
+            accepted = page.say("session.or").join(answer.accepted)
+            lines.append(page.say("session.right_answer", answer=accepted))
+        show(block(page.say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))
     if feedback.explanation:
-        show(drawn_text(feedback.explanation, lang=sessions.study.config.annotation.language))
-    show(heading(reader.say("session.what_you_read")))
-    show(drawn_blocks(feedback.blocks, reader, sessions.study.config.annotation.display))
-    place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
-    key = f"go-on-feedback-{place}-{step.attempt}"
-    press(reader.say("session.go_on"), key, sessions.read_feedback, step)
+        show(drawn_text(feedback.explanation, lang=annotation.language))
+    read = drawn_blocks(feedback.blocks, page.reader, annotation.display)
+    show(heading(page.say("session.what_you_read")), read)
+    number = practice.units.screens.index(page.step.screen)  # the unit's name reveals too much
+    key = f"go-on-feedback-{number}-{page.step.attempt}"
+    page.draw_button(page.say("session.go_on"), key, page.sessions.read_feedback, page.step)
 
 
-def _comprehension(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    questions = sessions.study.config.comprehension
+def _comprehension(page: _StepPage) -> None:
+    questions, step = page.sessions.study.config.comprehension, page.step
+    # Another key for another attempt: the wrong answers are not chosen already.
     key = _key(f"question-{step.attempt}", *map(repr, questions))
-    title = heading(reader.say("session.comprehension_title"), 1)
-    show(title, block(reader.say("session.comprehension_text")))
+    title = heading(page.say("session.comprehension_title"), 1)
+    show(title, block(page.say("session.comprehension_text")))
     if step.attempt:
         left = MAX_COMPREHENSION_ATTEMPTS - step.attempt
-        show_complaint(reader.say("session.comprehension_again", count=left))
-    # Another key for another chance: the wrong answer is not there already.
-    with st.form(f"form-{key}", border=False):
+        show_complaint(page.say("session.comprehension_again", count=left))
+    with st.form(key, border=False):
         for number, question in enumerate(questions):
             text, field = plain(question.question), f"{key}.{number}"
             st.radio(text, question.options, index=None, format_func=plain, key=field)
             if number in step.missed and question.explanation:
                 show(block(question.explanation, "hint"))
-        label, store = reader.say("session.check"), partial(_store_answers, sessions, reader)
-        press(label, f"check-{key}", store, place=key, button=st.form_submit_button)
+        page.draw_button(page.say("session.check"), f"check-{key}", _store_answers, page, form=key)
 
 
-def _store_answers(sessions: Sessions, reader: Language, rater: str, **answers: str | None) -> None:
+def _store_answers(rater: str, page: _StepPage, **answers: str | None) -> None:
     """Store the answers, by the numbers of their questions. Raises InputError if one is missing."""
     in_order = [answers[number] for number in sorted(answers, key=int)]
     complete = [answer for answer in in_order if answer is not None]
     if len(complete) < len(in_order):
-        raise InputError(reader.say("session.answer_all"))
-    sessions.answer_comprehension(rater, complete)
+        raise InputError(page.say("session.answer_all"))
+    page.sessions.answer_comprehension(rater, complete)
 
 
-def _background(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
-    background = sessions.study.config.background
+def _background(page: _StepPage) -> None:
+    background = page.sessions.study.config.background
     questions = background.optional if background else ()
-    title = heading(reader.say("session.background_title"), 1)
-    show(title, block(reader.say("session.background_text")))
+    title = heading(page.say("session.background_title"), 1)
+    show(title, block(page.say("session.background_text")))
     form = _key("background", *map(repr, questions))
     with st.form(form, border=False):
         for question in questions:  # in the reader's language; answers are in the study's words
-            text, options = reader.background(question)
+            text, options = page.reader.background(question)
             names = dict(zip(question.options, options, strict=True))
-            names[_PREFER_NOT] = reader.say("session.prefer_not")
+            names[""] = page.say("session.prefer_not")  # of which nothing is stored
             st.selectbox(
                 plain(text),
                 list(names),
                 index=None,
                 format_func=names.__getitem__,
-                placeholder=reader.say("session.not_answered"),
+                placeholder=page.say("session.not_answered"),
                 key=f"{form}.{question.key}",
             )
-        go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
-        in_form = {"button": st.form_submit_button}
-        press(go_on, f"{form}-sent", _store_background, sessions, place=form, **in_form)
-        skipping = f"{form}-skipped"
-        press(skip_all, skipping, sessions.answer_background, {}, is_first=False, **in_form)
+        page.draw_button(
+            page.say("session.go_on"), f"{form}-sent", _store_background, page, form=form
+        )
+    skip, key = page.say("session.skip_all"), f"{form}-skipped"
+    page.draw_button(skip, key, page.sessions.answer_background, {}, is_first=False)
 
 
-def _store_background(rater: str, sessions: Sessions, /, **answers: str | None) -> None:
-    sessions.answer_background(rater, {key: answer for key, answer in answers.items() if answer})
+def _store_background(rater: str, page: _StepPage, **answers: str | None) -> None:
+    given = {key: answer for key, answer in answers.items() if answer}
+    page.sessions.answer_background(rater, given)
 
 
-def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
-    ended = f"ended.{step.reason}"
-    show(heading(reader.say(f"{ended}.title"), 1), block(reader.say(f"{ended}.text")))
-    end = _CODES.get(step.reason) if admission.way == "prolific" else None
-    if end and (code := completion_code(sessions.study, end)):
-        url = completion_url(sessions.study, end)
-        st.link_button(reader.say("session.back_to_prolific"), url, type="primary")
-        words = reader.part("panel")
+def _ended(page: _StepPage) -> None:
+    reason, study = page.step.reason, page.sessions.study
+    title, text = (page.say(f"ended.{reason}.{part}") for part in ("title", "text"))
+    show(heading(title, 1), block(text))
+    end = _CODES.get(reason) if page.admission.way == "prolific" else None
+    if end and (code := completion_code(study, end)):
+        st.link_button(
+            page.say("session.back_to_prolific"), completion_url(study, end), type="primary"
+        )
+        words = page.reader.part("panel")
         copying = {name: words[name] for name in ("code", "copy", "copied", "marked")}
         _code_at_end(key="code", data={"code": code, "words": copying})
     else:
-        show(block(reader.say("session.close")))
+        show(block(page.say("session.close")))
+
+
+_PAGES: Mapping[str, Callable[[_StepPage], None]] = {
+    "welcome": _welcome,
+    "consent": _consent,
+    "side": _side,
+    "rubric": _rubric,
+    "feedback": _feedback,
+    "comprehension": _comprehension,
+    "background": _background,
+    "ended": _ended,
+}
 
 
 def _key(name: str, *shown: str) -> str:

@@ -39,7 +39,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenhand.annotate_app import logins, payload
 from evenhand.annotate_app.html_texts import in_every_language
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, fitting, offered
-from evenhand.annotate_app.rater_pages import panel_data
+from evenhand.annotate_app.rater_pages import hand_out
 from evenhand.annotate_app.sites import (
     MOST_BYTES,
     MOST_PAGES,
@@ -490,7 +490,7 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
     wanted = language if isinstance(language, str) else None
     reader = fitting([wanted], offered(desks.desk.study.config.annotation))
     look = payload.read_navigation(sent.get("look"))
-    data = panel_data(desks, admission, reader, practice=practice, receipts=receipts, look=look)
+    data = hand_out(desks, admission, reader, practice=practice, receipts=receipts, look=look)
     return _uncached(payload.lightened(data, payload.read_known(sent)))
 
 

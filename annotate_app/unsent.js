@@ -4,9 +4,9 @@
 const MOST_ASKED = 200;
 
 export default function ({ data, parentElement, setTriggerValue }) {
-  const { here, heard, kind, words } = data;
+  const { note, arrived, kind, words } = data;
   const line = parentElement.querySelector(".unsent");
-  const place = data.place || wordLeft(here);
+  const place = data.drafts || noteLeft(note);
   const drafts = new Drafts(place);
   const said = () => {
     if (!place) return [];
@@ -30,11 +30,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
       draw();
     };
   };
-  if (data.place) {
+  if (data.drafts) {
     const ids = drafts.waiting().map(({ id }) => id).slice(0, MOST_ASKED);
-    if (ids.some((id) => !(id in heard))) return void setTriggerValue("waiting", ids);
-    for (const id of ids) if (heard[id]) drafts.drop(`answer:${id}`);
-    drafts.leaveWord(here);
+    if (ids.some((id) => !(id in arrived))) return void setTriggerValue("waiting", ids);
+    for (const id of ids) if (arrived[id]) drafts.drop(`answer:${id}`);
+    drafts.leaveNote(note);
   }
   draw();
 }

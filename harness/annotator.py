@@ -183,6 +183,13 @@ def go_on(page: Page, *keys: str) -> None:
     page.wait_for_function(IS_NEXT, arg=before)
 
 
+def look_back(page: Page) -> None:
+    """Press Backspace, and wait until the last answer is there to be changed."""
+    page.keyboard.press("Backspace")
+    page.locator(".editing").wait_for()
+    page.wait_for_selector(READY)
+
+
 def reload(page: Page) -> None:
     """Load the page again, and wait for its unit."""
     page.reload()

@@ -18,6 +18,7 @@ import psutil
 
 from evenhand.study import open_study
 from evenhand.study.access import record_entry
+from evenhand.study.store.store import remarks_table
 from harness.ports import free_port
 
 if TYPE_CHECKING:
@@ -92,6 +93,12 @@ class Served:
         with open_study(self.folder) as study:
             ratings = study.ratings()
         return ratings[ratings["rater_id"] == rater]
+
+    def remarks(self, rater: str) -> pd.DataFrame:
+        """Return the annotator's rows of the table of remarks, likewise."""
+        with open_study(self.folder) as study:
+            remarks = remarks_table(study.store)
+        return remarks[remarks["rater_id"] == rater]
 
     def comes_to_hold(self, rater: str, labels: list[str]) -> bool:
         """Wait until the rater's stored labels are these: a unit can be left while its answer

@@ -29,6 +29,16 @@ function keyGroups(words, questions, asks, hasSides) {
       ],
     ],
     [
+      words.sheet_moving,
+      [
+        ...given(questions.length > 1, "← →", words.sheet_move),
+        ...given(hasItem, "⌫", words.sheet_back),
+        ...given(hasItem, "/", words.sheet_earlier),
+        ...given(hasItem, "Esc", words.sheet_escape),
+        ["?", words.sheet_help],
+      ],
+    ],
+    [
       words.sheet_reading,
       [
         ...given(hasItem, words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll),
@@ -40,16 +50,6 @@ function keyGroups(words, questions, asks, hasSides) {
         ...given(asks.source || asks.folds, "*", asks.source ? words.sheet_source : words.sheet_open_all),
         ...given(questions.some(isGuided), "#", words.sheet_guidelines),
         ...given(hasItem, "< >", words.sheet_size),
-      ],
-    ],
-    [
-      words.sheet_moving,
-      [
-        ...given(questions.length > 1, "← →", words.sheet_move),
-        ...given(hasItem, "⌫", words.sheet_back),
-        ...given(hasItem, "/", words.sheet_earlier),
-        ...given(hasItem, "Esc", words.sheet_escape),
-        ["?", words.sheet_help],
       ],
     ],
   ];

@@ -51,9 +51,9 @@ class Drafts {
 
   // Where they wait, for a page that does not know whose they are: whoever has a link is known by it,
   // whoever logged in by this window.
-  leaveWord({ name, byLink }) {
+  leaveNote({ name, by_link }) {
     try {
-      const storage = byLink ? localStorage : sessionStorage;
+      const storage = by_link ? localStorage : sessionStorage;
       if (this.waiting().length + this.under("refused:").length > 0) storage.setItem(name, this.place);
       else storage.removeItem(name);
     } catch {
@@ -80,9 +80,9 @@ class Drafts {
   }
 }
 
-function wordLeft({ name, byLink }) {
+function noteLeft({ name, by_link }) {
   try {
-    return (byLink ? localStorage : sessionStorage).getItem(name);
+    return (by_link ? localStorage : sessionStorage).getItem(name);
   } catch {
     return null;
   }

@@ -4,14 +4,14 @@ const MOST_APART = 3; // texts below each other that each scroll by themselves; 
 
 class DrawnPanel {
   drawFrame() {
-    const { words, progress, practice, synthetic, rater } = this.data;
+    const { words, progress, practice, synthetic, rater, way_out } = this.data;
     for (const node of this.root.querySelectorAll("[data-word]")) {
       node.textContent = words[node.dataset.word] ?? "";
     }
     this.drawLanguages();
     this.find(".rater").textContent = this.find(".rater").title = rater; // a long one is cut off
-    this.find(".who a").hidden = !words.change_rater;
-    this.find(".way-out").hidden = !words.log_out;
+    this.find(".who a").hidden = way_out !== "change_rater";
+    this.find(".way-out").hidden = way_out !== "log_out";
     this.find(".practice").hidden = !practice;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
@@ -90,18 +90,20 @@ class DrawnPanel {
     this.toTop(material);
   }
 
-  // Where the sides stand below each other: from one response to the other.
+  // Where the sides stand below each other: from one response to the other, and where they differ.
   drawJumps(material) {
     const responses = [...material.querySelectorAll(".side .response")];
     if (responses.length < 2) return;
     const jumps = responses.map((response) => {
       const label = response.querySelector("h2").textContent;
-      const said = filled(this.words.jump, { label });
-      const jump = element("button", { type: "button", class: "quiet", dir: "auto" }, said);
+      const named = { "aria-label": filled(this.words.jump, { label }) };
+      const jump = element("button", { type: "button", class: "quiet", dir: "auto", ...named }, label);
       jump.addEventListener("click", () => response.scrollIntoView({ behavior: "instant" }));
       return jump;
     });
-    material.prepend(element("nav", { class: "jumps", "aria-label": this.words.jumps }, ...jumps));
+    const differ = element("button", { type: "button", class: "quiet differ" }, this.words.differ);
+    differ.addEventListener("click", () => this.switchDifferences());
+    material.prepend(element("nav", { class: "jumps", "aria-label": this.words.jumps }, ...jumps, differ));
   }
 
   drawMeanings() {
@@ -136,7 +138,7 @@ class DrawnPanel {
       const unmarked = marks.length === 0 && !marking;
       const inTurns = Boolean(block.turns) && unmarked;
       let nodes;
-      if (block.drawn && unmarked) nodes = renderedNodes(block.drawn, this.words, controls);
+      if (block.nodes && unmarked) nodes = renderedNodes(block.nodes, this.words, controls);
       else if (block.image) nodes = imageNodes(block, this.words);
       else if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
       else if (inTurns) nodes = turnNodes(block, this.words, controls);
@@ -268,9 +270,10 @@ class DrawnPanel {
     });
     const noticed = this.phase === "notice";
     const go = this.find(".foot .go");
-    const say = this.sheet?.earlier ? this.words.change : this.words.submit;
-    go.querySelector("span").textContent = noticed ? this.words.go_on : say;
-    go.setAttribute("aria-disabled", String(!noticed && !(choosing && this.missing() < 0 && this.unproven() < 0)));
+    const [, , lacks] = (answerable && this.lacking()) || [];
+    const does = this.sheet?.earlier ? this.words.change : this.words.submit;
+    go.querySelector("span").textContent = noticed ? this.words.go_on : (lacks ?? does);
+    go.setAttribute("aria-disabled", String(!noticed && (!choosing || Boolean(lacks))));
     this.root.dataset.phase = this.phase;
   }
 
@@ -304,13 +307,13 @@ class DrawnPanel {
 
 // JSON that folds; turns and passages, from one to the next of which a key goes.
 function folds(block) {
-  return block.code && block.drawn?.[0]?.[0] === "details";
+  return block.code && block.nodes?.[0]?.[0] === "details";
 }
 
 function steps(block) {
   return Boolean(block.turns) || hasPassages(block);
 }
 
-function hasPassages({ drawn }) {
-  return drawn?.[0]?.[0] === "section";
+function hasPassages({ nodes }) {
+  return nodes?.[0]?.[0] === "section";
 }

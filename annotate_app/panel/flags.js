@@ -45,7 +45,7 @@ class FlaggingPanel extends KeyedPanel {
   // What the lead has answered since this browser was last told.
   drawTold() {
     const heard = this.drafts.read("heard") ?? 0;
-    const said = this.data.told.slice(heard).map(({ reason, text, answer }) =>
+    const said = this.data.flag_answers.slice(heard).map(({ reason, text, answer }) =>
       filled(this.words.flag_answered, { reason: text ? `${reason}: ${text}` : reason, answer }),
     );
     this.find(".told span").textContent = said.join(" ");
@@ -53,7 +53,7 @@ class FlaggingPanel extends KeyedPanel {
   }
 
   hear() {
-    this.drafts.write("heard", this.data.told.length);
+    this.drafts.write("heard", this.data.flag_answers.length);
     this.drawTold();
   }
 

@@ -58,6 +58,7 @@ class Panel extends MarkingPanel {
       ".fold": () => this.foldQuestion(),
       ".heard": () => this.hear(),
       ".noted": () => this.forgetLost(this.told.map(({ id }) => id)),
+      ".again": () => this.tryNow(),
       ".differ": () => this.switchDifferences(),
       ".together": () => this.tie(),
       ".meanings": () => this.showMeanings(),
@@ -156,8 +157,8 @@ class Panel extends MarkingPanel {
   // ---- what the server says ------------------------------------------------------------------
 
   // Drawn by Streamlit: at first, and whenever the page has changed around it.
-  update({ data: { ticket, here, panel }, setTriggerValue }) {
-    [this.ticket, this.here, this.trigger] = [ticket, here, setTriggerValue];
+  update({ data: { ticket, note, panel }, setTriggerValue }) {
+    [this.ticket, this.note, this.trigger] = [ticket, note, setTriggerValue];
     const drawn = JSON.stringify(panel);
     if (drawn === this.drawn) return;
     this.drawn = drawn;
@@ -172,7 +173,7 @@ class Panel extends MarkingPanel {
   take(light) {
     const data = restored(light);
     this.data = data;
-    for (const sheet of [data.sheet, data.ahead]) if (sheet) sheet.drawn = data.drawn;
+    for (const sheet of [data.sheet, data.ahead]) if (sheet) sheet.study_state = data.study_state;
     this.words = data.words;
     this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
@@ -444,26 +445,31 @@ class Panel extends MarkingPanel {
     else if (this.phase === "choosing" && this.sheet) this.submit();
   }
 
+  // What an answer still lacks: the question's place, why it cannot go, and that in a few words.
+  lacking() {
+    const { words } = this;
+    const [missing, unproven] = [this.missing(), this.unproven()];
+    const { number } = this.questions[missing] ?? {};
+    if (number) return [missing, filled(words.number_first, number), words.submit_number];
+    if (missing >= 0 && this.sheet.questions.length > 1) return [missing, words.choose_all, words.submit_all];
+    if (missing >= 0) return [missing, words.choose_first, words.submit_choose];
+    return unproven >= 0 ? [unproven, words.needs_evidence, words.submit_mark] : undefined;
+  }
+
   submit() {
-    const missing = this.missing();
-    if (missing >= 0) {
-      const several = this.sheet.questions.length > 1;
-      const { number } = this.questions[missing];
-      this.moveTo(missing, Boolean(number));
-      if (number) return this.say(filled(this.words.number_first, number));
-      return this.say(several ? this.words.choose_all : this.words.choose_first);
-    }
-    const unproven = this.unproven();
-    if (unproven >= 0) {
-      this.moveTo(unproven, false);
-      return this.say(this.words.needs_evidence);
+    const lacks = this.lacking();
+    if (lacks) {
+      const [at, why] = lacks;
+      if (this.drafts.read("folded")) this.foldQuestion();
+      this.moveTo(at, Boolean(this.questions[at].number && !this.answers[at]));
+      return this.say(why);
     }
     const asked = this.sheet.questions;
     const confidence = this.answers[asked.length]?.option;
     const sent = asked.map(({ task }, n) => ({
       submit_id: newId(),
       sheet_id: this.sheet.id,
-      drawn: this.sheet.drawn, // the state of the study in which it was shown
+      study_state: this.sheet.study_state, // in which it was shown
       at: Date.now(),
       unit: this.sheet.number, // to name it, should it be refused
       task_id: task,
@@ -509,10 +515,19 @@ class Panel extends MarkingPanel {
   }
 
   noteWaiting() {
-    if (this.here) this.drafts.leaveWord(this.here);
+    if (this.note) this.drafts.leaveNote(this.note);
     if (this.drafts.unsent().length > 0) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
     this.drawChip();
+  }
+
+  // At once, as the reader asks, and not with the next repeat.
+  async tryNow() {
+    const again = this.find(".again");
+    again.disabled = true; // for as long as it takes
+    this.send();
+    await this.line.listen();
+    again.disabled = false;
   }
 
   async speak() {

@@ -43,7 +43,7 @@ function blockView(block, number, words, fill) {
   );
   fill(text, block);
   const label = block.plain ? filled(words.as_source, block) : block.label;
-  const steps = block.turns ?? (hasPassages(block) ? block.drawn : []);
+  const steps = block.turns ?? (hasPassages(block) ? block.nodes : []);
   const keys = steps.length > 1 ? { "data-keys": "; :" } : {};
   return element(
     "section",

@@ -71,8 +71,10 @@ class WaysPanel extends DrawnPanel {
     this.find(".material").style.setProperty("--size", this.size());
     this.drawSize(".smaller", this.words.smaller_text, SIZES[0]);
     this.drawSize(".larger", this.words.larger_text, SIZES.at(-1));
-    this.find(".differ").hidden = this.bothResponses().length === 0;
-    this.find(".differ").setAttribute("aria-pressed", String(this.showsDifferences()));
+    for (const differ of this.root.querySelectorAll(".differ")) {
+      differ.hidden = this.bothResponses().length === 0;
+      differ.setAttribute("aria-pressed", String(this.showsDifferences()));
+    }
     const folded = this.drafts.read("folded") === true;
     this.root.toggleAttribute("data-folded", folded);
     this.find(".fold").setAttribute("aria-expanded", String(!folded));

@@ -122,7 +122,7 @@ class Forger:
         for _ in range(self.any.choice([1, 1, 3, 500])):
             wrong = {self.any.choice(list(good)): self.any.choice(NASTY)}
             answers.append(self.any.choice([good, good | wrong, self.any.choice(NASTY)]))
-        wishes = {self.any.choice(["look", "has", "drawn", "language"]): wish}
+        wishes = {self.any.choice(["look", "has", "study_state", "language"]): wish}
         bytes_ = self.any.randbytes(self.any.choice([0, 1, 1000]))
         said = [{"answers": answers}] * 5 + [wishes] * 5 + [bytes_]
         answer = await self.session.say(self.any.choice(said))

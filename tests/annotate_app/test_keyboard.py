@@ -13,10 +13,9 @@ from evenhand.study import open_study
 from evenhand.study.access import set_account
 from evenhand.study.creation import declare_rewording
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.store.store import remarks_table
-from harness.annotator import READY, Annotator, arrive, press_keys, reload, response_text
+from harness.annotator import READY, Annotator, arrive, look_back, press_keys, reload
 from harness.served import Served, holds
-from harness.studies import response_rubric, submit, task_of
+from harness.studies import response_rubric, response_text, submit, task_of
 from tests.annotate_app.leading import PASSWORD, log_in
 
 pytestmark = pytest.mark.browser
@@ -65,9 +64,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     person.go_on("Enter")
     person.wait_for_chip("saved")
     assert list(person.stored().values()) == ["C"]
-    with open_study(long_texts.folder) as study:
-        said = remarks_table(study.store)
-    assert said.loc[said["rater_id"] == "corrects", "confidence"].tolist() == [2]
+    assert long_texts.remarks("corrects")["confidence"].tolist() == [2]
 
 
 @pytest.mark.thorough
@@ -229,10 +226,8 @@ def test_the_guidelines_are_drawn_and_open_by_a_key(entered):
     page.keyboard.press("#")
     sheet = page.get_by_role("dialog", name="Guidelines: Faithful")
     assert sheet.get_by_role("listitem").all_inner_texts() == ["what it says", "what it leaves out"]
-    link = sheet.get_by_role("link", name="the guide")
-    assert link.get_attribute("href") == "https://example.org/guide"
-    assert link.get_attribute("target") == "_blank"
-    assert link.get_attribute("rel") == "noopener noreferrer"
+    link = sheet.get_by_role("link", name="the guide").evaluate("a => [a.href, a.target, a.rel]")
+    assert link == ["https://example.org/guide", "_blank", "noopener noreferrer"]
     page.keyboard.press("#")
     sheet.wait_for(state="hidden")
     page.keyboard.press("1")  # the keys are the unit's again
@@ -477,6 +472,9 @@ def jumps_lead_from_one_response_to_the_other(page) -> None:
         assert titles.nth(n).bounding_box()["y"] < page.viewport_size["height"] / 2
         (title,) = titles.nth(n).evaluate_all(STAYING)
         assert title["inside"] and title["hit"], title
+    differences = page.locator(".jumps").get_by_role("button", name="Differences")
+    differences.click()
+    assert differences.get_attribute("aria-pressed") == "true"
 
 
 def a_notice_is_seen_where_it_is_given(page) -> None:
@@ -484,6 +482,7 @@ def a_notice_is_seen_where_it_is_given(page) -> None:
     page.keyboard.press("Enter")
     (notice,) = page.locator(".notice").evaluate_all(STAYING)
     assert notice["name"] == "Choose an answer first."
+    assert page.locator(".go span").inner_text() == "Choose an answer first"
     assert notice["inside"] and notice["hit"], notice
 
 
@@ -528,6 +527,7 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
     assert notice.inner_text() == "Type a whole number from 0 to 100 first."
     page.keyboard.press("Escape")
     page.keyboard.type("73")
+    page.get_by_role("button", name="Submit and go on").wait_for()
     reload(page)
     assert field.input_value() == "73"
     page.keyboard.press("Enter")
@@ -554,9 +554,7 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
     assert asked.comes_to_hold("typist", ["73", "0", "100"])
     # Back: the number stands in the field, and a new one replaces it.
     page.wait_for_selector(READY)
-    page.keyboard.press("Backspace")
-    page.locator(".editing").wait_for()
-    page.wait_for_selector(READY)
+    look_back(page)
     assert field.input_value() == "100"
     page.keyboard.type("99")
     assert field.input_value() == "99"
@@ -596,9 +594,7 @@ def test_keys_tick_and_untick_and_enter_submits(annotator, topics, axe):
     answered(page, 3)
     assert topics.comes_to_hold("keys", ["billing;praise", "none", "bug;praise"])
     # Back to it: what was ticked is ticked, and may be changed.
-    page.keyboard.press("Backspace")
-    page.locator(".editing").wait_for()
-    page.wait_for_selector(READY)
+    look_back(page)
     assert ticked(page) == ["A bug", "Praise"]
     person.press("1", "Enter")
     page.locator(".editing").wait_for(state="hidden")

@@ -14,8 +14,7 @@ from evenhand.study import open_study
 from evenhand.study.access import make_token, read_login, set_account
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
-from evenhand.study.store.store import remarks_table
-from harness.annotator import READY, press_keys, reload
+from harness.annotator import READY, look_back, press_keys, reload
 from harness.served import holds
 from harness.studies import CODES
 from tests.annotate_app import leading
@@ -121,8 +120,7 @@ def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
     first = person.given.copy()
     person.answer("R")
     present = person.unit()
-    person.page.keyboard.press("Backspace")
-    person.in_panel("!panel.querySelector('.editing').hidden")
+    look_back(person.page)
     (unit_id, _) = person.unit()
     assert unit_id not in first
     assert person.chosen() == "R"
@@ -152,9 +150,7 @@ def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
     (row,) = served.labels("skip").to_dict("records")
     assert (row["unit_id"], row["label"]) == (unit, "")
     assert row["unscored_reason"] == "skipped_undecidable"
-    with open_study(served.folder) as study:
-        remarks = remarks_table(study.store)
-    (flag,) = remarks[remarks["rater_id"] == "skip"].to_dict("records")
+    (flag,) = served.remarks("skip").to_dict("records")
     assert (flag["kind"], flag["reason"], flag["text"]) == ("flag", "personal_data", "a name")
 
 
@@ -176,8 +172,7 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     person.wait_for_chip("saved")
     rows = server.labels("digits").set_index("rubric")["label"].to_dict()
     assert rows in ({"refusal": "2", "hedging": "4"}, {"hedging": "2", "refusal": "4"})
-    with open_study(folder) as study:
-        remarks = remarks_table(study.store)
+    remarks = server.remarks("digits")
     assert remarks["confidence"].tolist() == [3, 3]
     assert set(remarks["text"]) == {"because. 1 2 3"}
     # Reloaded half-way, the draft is there with every part of it.
@@ -186,8 +181,7 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     reload(page)
     assert page.locator(".ask input:checked").count() == 1
     assert rationale.input_value() == "so far"
-    person.press("Backspace")
-    person.in_panel("!panel.querySelector('.editing').hidden")
+    look_back(page)
     assert page.locator(".ask input:checked").count() == 3
     assert rationale.input_value() == "because. 1 2 3"
 

@@ -65,6 +65,14 @@ def test_a_line_gone_silent_is_told(new_context, served):
         page.clock.fast_forward(10_500)  # to the next heartbeat
         page.wait_for_selector(f".chip[data-state={state}]")
         page.unroute(health)
+    answers = re.compile("/evenhand/answers")
+    page.route(answers, lambda route: route.abort())
+    press_keys(page, "l", "Enter")
+    page.clock.pause_at(page.evaluate("Date.now() / 1000 + 9"))  # no repeat comes by itself
+    page.wait_for_selector(".chip[data-state=offline]")
+    page.unroute(answers)
+    page.get_by_role("button", name="Try now").click()
+    page.wait_for_selector(".chip[data-state=saved]")
 
 
 @pytest.mark.thorough

@@ -12,7 +12,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import raised_flags, settle_flag
 from evenhand.study.store.store import answers_table
-from harness.annotator import READY, Annotator, press_keys, reload
+from harness.annotator import READY, Annotator, look_back, press_keys, reload
 from harness.served import Served, holds
 from harness.studies import SHORTER, work_through
 from tests.annotate_app.conftest import LIGHT_AND_DARK
@@ -151,9 +151,7 @@ def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     person.press("Enter")
     page.locator(".count", has_text="1 of").wait_for()
     assert quoted(person) == []
-    person.press("Backspace")
-    page.locator(".editing").wait_for()
-    page.wait_for_selector(READY)
+    look_back(page)
     assert quoted(person) == marked(person) == [first]
     person.press("l", ",", "ArrowDown", "Enter", "Escape", "Enter")
     page.locator(".editing").wait_for(state="hidden")

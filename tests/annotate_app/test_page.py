@@ -17,7 +17,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events
-from harness.annotator import READY, arrive, go_on, press_keys
+from harness.annotator import READY, arrive, go_on, look_back, press_keys
 from harness.served import Served, holds
 from harness.studies import SHORTER, submit, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
@@ -175,8 +175,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
         page.wait_for_selector(READY)
         press_keys(page, "l", "Enter")
         page.locator(".count", has_text=f"{done} of").wait_for()
-    page.keyboard.press("Backspace")
-    page.locator(".editing").wait_for()
+    look_back(page)
     page.get_by_role("button", name="Earlier answers").click()
     page.locator(".past").first.wait_for()
     seen.append(page.locator(".panel").evaluate("node => node.outerHTML"))
@@ -248,6 +247,7 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     page = context.new_page()
     page.goto(rated.url)
     page.get_by_label("Annotator code").wait_for()
+    assert page.locator(".evenhand-titles").inner_text() == "Length"
     axe(page, "entry")
     page.goto(f"{rated.url}?rater=axe-{mode}-{width}")
     page.get_by_text("Nothing has been answered under this code yet").wait_for()
@@ -261,8 +261,7 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     axe(page, "chosen")
     page.keyboard.press("Enter")
     page.locator(".count", has_text="1 of").wait_for()
-    page.keyboard.press("Backspace")
-    page.locator(".editing").wait_for()
+    look_back(page)
     axe(page, "changing")
     for key in ("-", "?"):
         page.keyboard.press(key)

@@ -244,7 +244,7 @@ WRITERS = {
     "submit_all",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
-HANDED_ON = {"act_form", "lead_callback", "partial", "press", "storing_callback"}
+HANDED_ON = {"act_form", "draw_button", "lead_callback", "partial", "storing_callback"}
 """What is given to these is called later."""
 
 
@@ -258,7 +258,7 @@ def called(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.keyword) and (node.arg or "").startswith("on_"):
         return
     if isinstance(node, ast.Call):
-        if getattr(node.func, "id", "") in HANDED_ON:
+        if getattr(node.func, "id", getattr(node.func, "attr", "")) in HANDED_ON:
             return
         inner = iter([*node.args, *node.keywords, node.func])
     for each in inner:

@@ -179,16 +179,16 @@ def test_what_was_shown_is_answered_as_it_was_shown(panel):
     assert '"L"' in text
     file.write_text(text.replace('"L"', '"X"').replace("shorter?", "the shorter one?"), "utf-8")
     newer = panel.take()
-    assert newer["drawn"] != shown["drawn"]
-    waited = first | {"drawn": shown["drawn"]}
+    assert newer["study_state"] != shown["study_state"]
+    waited = first | {"study_state": shown["study_state"]}
     (second,) = panel.session.first_options(newer["ahead"])
     options = (first["option_key"], second["option_key"])
     assert options == ("L", "X")
-    said = panel.take(answers=[waited, second | {"drawn": newer["drawn"]}])
+    said = panel.take(answers=[waited, second | {"study_state": newer["study_state"]}])
     assert list(said["receipts"].values()) == ["stored", "stored"]
 
 
-ODD = {"answers": 7, "look": [], "has": {}, "drawn": [], "language": {}}
+ODD = {"answers": 7, "look": [], "has": {}, "study_state": [], "language": {}}
 HOSTILE = {
     "another browser": ({"browser": 1}, 403),
     "no cookie": ({"browser": None}, 403),
@@ -407,9 +407,9 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
     sheet = data["sheet"]
     (question,) = sheet["questions"]
     assert data.keys() == {
-        "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress", "told",
+        "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
         "receipts", "looked", "earlier", "sheet", "ahead", "finish", "minutes", "pause_minutes",
-        "resumes", "language", "languages",
+        "resumes", "language", "languages", "flag_answers", "way_out",
     }  # fmt: skip
     assert sheet.keys() == {
         "id", "language", "earlier", "number", "before", "blocks", "questions", "confidence",
