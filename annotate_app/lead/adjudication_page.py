@@ -245,16 +245,14 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     columns = "number created_at title label reason done_by"
     headings = {"number": "No.", "title": "Rubric", "label": "Decision"}
     parts.show_table(past, "Decisions so far, the latest first", columns, headings=headings)
-    rows = {str(row["number"]): row for row in past.to_dict("records")}
-    names = {
-        number: f"No. {number}: {row['label']} on {row['title']}"
-        for number, row in rows.items()
-        if row["done_by"] == who.name
+    rows = {
+        f"No. {row['number']}: {row['label']} on {row['title']}": (row["unit_id"], row["rubric"])
+        for row in past[past["done_by"] == who.name].to_dict("records")
     }
     label, hint = "Revise a decision of yours", "Choose a decision"
-    number = parts.choose_any(label, names, hint, "revise") if names else None
-    if names and st.button("Open it again", disabled=number is None) and number is not None:
-        desk.revised, desk.last_label = (rows[number]["unit_id"], rows[number]["rubric"]), None
+    chosen = st.selectbox(label, rows, None, placeholder=hint)
+    if st.button("Open it again", disabled=chosen is None) and chosen is not None:
+        desk.revised, desk.last_label = rows[chosen], None
         st.rerun()
 
 
@@ -266,6 +264,7 @@ def _token(key: Key | DisagreementKey) -> str:
 # ---- items --------------------------------------------------------------------------------------
 
 _MOST_ITEMS = 50
+_show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
 _FIRSTS = "items_first"  # in the session: the first row that is shown, by the filters
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]
 
@@ -304,14 +303,13 @@ def show_items(study: Study) -> None:
     final = zip(rows["rubric"], rows["final_label"], strict=True)
     columns = f"item given {'graders ' * with_graders}final_label decided_by"
     columns += " rubric" * (not rubric) + " flags" * bool(rows["flags"].any())
-    rows = rows.assign(
-        item=[_item_cell(study, *key) for key in zip(rows["item_id"], rows["rubric"], strict=True)],
-        given=rows["labels"].map(_by_rater),
+    rows = _with_cells(study, rows).assign(
         decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),
         final_label=[_title_of(study, name, label) for name, label in final],
         flags=rows["flags"].map("{} open".format).replace("0 open", ""),
     )
-    _show_rows(rows, written("lead.items"), columns, titles)
+    with st.container(key="stacked-items"):
+        _show_table(rows, written("lead.items"), columns, display_names=titles)
     if items_table["item_id"].nunique() == 1:
         for row in rows.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], row["labels"])
@@ -337,22 +335,10 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     table = parts.latest(study, final_labels).query("agreement < 1")
     table = table.sort_values("agreement", kind="stable").head(10)
     if len(table):
-        keys = zip(table["item_id"], table["rubric"], strict=True)
-        cells = [_item_cell(study, *key) for key in keys]
-        table = table.assign(item=cells, given=table["labels"].map(_by_rater))
         caption, titles = "Items with the least agreement", parts.rubric_titles(study)
-        _show_rows(table, caption, "item rubric given", titles, folded=folded)
-
-
-def _show_rows(
-    rows: pd.DataFrame, caption: str, columns: str, titles: Mapping[str, str], **look: bool
-) -> None:
-    """Draw a table of items, whose rows are cards on a phone. `titles` are of the rubrics."""
-    html_columns = ("item", "given", "graders")
-    with st.container(key="stacked-items"):
-        parts.show_table(
-            rows, caption, columns, display_names=titles, html_columns=html_columns, **look
-        )
+        table = _with_cells(study, table)
+        with st.container(key="stacked-items"):
+            _show_table(table, caption, "item rubric given", folded=folded, display_names=titles)
 
 
 def _title_of(study: Study, rubric: str, label: str) -> str:
@@ -360,11 +346,17 @@ def _title_of(study: Study, rubric: str, label: str) -> str:
     return study.rubrics[rubric].kind.title_of(label) if rubric in study.rubrics else label
 
 
-def _item_cell(study: Study, unit: str, rubric: str) -> str:
-    """Return HTML: an item's id as a link to its page, above the beginning of its text."""
-    address = html.escape(parts.page_of("Items", "item", unit))
-    words = html.escape(parts.first_words(study, unit, rubric))
-    return f'<a href="{address}">{html.escape(unit)}</a><small dir="auto">{words}</small>'
+def _with_cells(study: Study, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `final_labels` with two columns of HTML: `item`, its id as a link above the
+    beginning of its text, and `given`, its labels.
+    """
+    cells = []
+    for unit, rubric in zip(rows["item_id"], rows["rubric"], strict=True):
+        address = html.escape(parts.page_of("Items", "item", unit))
+        words = html.escape(parts.first_words(study, unit, rubric))
+        link = f'<a href="{address}">{html.escape(unit)}</a>'
+        cells.append(f'{link}<small dir="auto">{words}</small>')
+    return rows.assign(item=cells, given=rows["labels"].map(_by_rater))
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
@@ -429,7 +421,8 @@ def show_disagreements(study: Study) -> None:
     summary = st.empty()  # above the choices, which determine its last number
     chosen = _chosen(study, disagreements, earlier)
     counts = {"found": len(disagreements), "left": left, "chosen": len(chosen)}
-    summary.text(written("disagreement.left", **counts))
+    with summary:
+        show(block(written("disagreement.left", **counts), "note"))
     if chosen:
         by_key = {_key_of(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_PLACE, _Place())
@@ -512,11 +505,11 @@ def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[],
         for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
         draw_causes()
-    with st.expander("The rubric"):
-        st.text(people.question)
-        show(items((title_of(option.key), [option.description]) for option in options))
-        if not options:
-            st.text(f"Answer: {rubric.kind.permitted}")
+        with st.expander("The rubric"):
+            st.text(people.question)
+            show(items((title_of(option.key), [option.description]) for option in options))
+            if not options:
+                st.text(f"Answer: {rubric.kind.permitted}")
 
 
 def _show_causes(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,8 +75,7 @@ class Tile(NamedTuple):
     note: str = ""
 
 
-_PASSED: Set[str] = {*PASSES}
-_FAILED: Set[str] = {"do_not_use", "disagrees_with_reference"}
+_FAILED = {"do_not_use", "disagrees_with_reference"}
 """Verdicts on a grader that does not pass."""
 
 
@@ -132,7 +131,7 @@ def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:
         first, _, others = text.partition(". ")
         text = block(f"{first.rstrip('.')}.", "advice") + (block(others, "note") if others else "")
         outcomes = _outcomes(report["verdicts"], rubric)
-        state = "passes" if outcomes & _PASSED else "fails" if outcomes <= _FAILED else "open"
+        state = "passes" if outcomes & {*PASSES} else "fails" if outcomes <= _FAILED else "open"
         title = heading(titles.get(rubric, rubric))
         cards.append(f'<section class="evenhand-{state}">{title}{text}</section>')
     return cards
@@ -147,10 +146,10 @@ def _outcomes(verdicts: Sequence[judge.Verdict], rubric: str) -> set[str]:
 
 def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     states = latest(study, progress.rater_progress)["state"].tolist()
-    share = outlook.done / outlook.wanted if outlook.wanted else math.nan
-    counts = {"done": outlook.done, "wanted": outlook.wanted}
-    note = written("cockpit.labels", working=states.count("working"), came=len(states), **counts)
-    number = DASH if math.isnan(share) else WORDS["tiles"]["share"].format(share=share)
+    done, wanted = outlook.done, outlook.wanted
+    came = {"working": states.count("working"), "came": len(states)}
+    note = written("cockpit.labels", done=done, wanted=wanted, **came)
+    number = WORDS["tiles"]["share"].format(share=done / wanted) if wanted else DASH
     return Tile("Progress", PageLink("Progress", number), note)
 
 
@@ -243,7 +242,7 @@ def next_step(
     )
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
-    return report_link(verdicts, figures.report["names"] if figures else {})
+    return report_link(verdicts, rubric_titles(study))
 
 
 def is_decided(verdicts: Sequence[judge.Verdict]) -> bool:
@@ -299,27 +298,18 @@ def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.
     table, titles = verdict_table(verdicts, figures.results), rubric_titles(study)
     table["grader"] = table["grader"].replace(figures.report["names"])
     columns = {name: titles.get(name, name) for name in table.columns}
-    for rubric in [*columns][1:]:
-        table[rubric] = table[rubric].map(_verdict_cell)
-    columns["grader"] = "Grader"
-    show_table(table, written("first.legend"), columns, html_columns=[*columns][1:])
+    html_columns, columns = [*columns][1:], columns | {"grader": "Grader"}
+    show_table(table, written("first.legend"), columns, html_columns=html_columns)
     with st.expander(written("first.in_full")):
         for verdict in verdicts:
             st.text(verdict["sentence"])
-    for limit in judge.limits_of(verdicts):
-        st.text(limit)
-
-
-def _verdict_cell(text: str) -> str:
-    """Return HTML: the verdict of a cell of `verdict_table`, above the figures that decided it."""
-    verdict, _, figures = text.partition("; ")
-    return f"<b>{html.escape(verdict)}</b><small>{html.escape(figures)}</small>"
+    show(block(" ".join(judge.limits_of(verdicts)), "note"))
 
 
 def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> pd.DataFrame:
     """Return a row per grader, best first, with the column `grader` and one column per rubric. A
-    cell has the verdict, both kappas where they are known, and what decided it; a dash if there is
-    no verdict. `results` are rows of results.csv.
+    cell has, as HTML, the verdict above both kappas where they are known and what decided it; a
+    dash if there is no verdict. `results` are rows of results.csv.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
     graders = judge.best_first(judge.rank_graders(results, verdicts))
@@ -329,8 +319,9 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
-        texts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
-        rows[grader][verdict["rubric"]] = "; ".join(texts)
+        why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
+        cell = f"<b>{title.icon} {title.words}</b><small>{why}</small>"
+        rows[grader][verdict["rubric"]] = cell
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
@@ -415,8 +406,7 @@ def show_agreement(study: Study) -> None:
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
     show_table(main, caption, columns, folded=True, display_names=figures.report["names"])
-    for note in figures.report["study"]["notes"]:
-        st.text(note)
+    show(block(" ".join(figures.report["study"]["notes"]), "note"))
 
 
 def _show_pairs(study: Study) -> None:

@@ -34,7 +34,6 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from evenhand.analysis.raters import QUALITY_COLUMNS
 from evenhand.analysis.report.charts import svg_in_scheme
 from evenhand.annotate_app import html_texts
-from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins import place_of
 from evenhand.errors import InputError, StoreAway
@@ -323,23 +322,6 @@ def choose_any(
     field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
     chosen: str | None = st.selectbox(label, list(names), key=key, **field)
     return chosen
-
-
-def choose_and_act(
-    study: Study,
-    place: str,
-    label: str,
-    store: Callable[..., Any],
-    title: str,
-    names: Mapping[str, str],
-    placeholder: str,
-) -> None:
-    """Draw a select box of `names` under a `title`, and the button with this `label` that calls
-    `store(study, visitor, chosen=...)`, which is off until something is chosen; then its outcome.
-    """
-    chosen = choose_any(title, names, placeholder, f"{place}.chosen")
-    st.button(label, disabled=chosen is None, on_click=lead_callback(study, place, store))
-    show_outcome(place)
 
 
 # ---- links from page to page --------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -187,9 +187,8 @@ def show_flags(study: Study) -> None:
 
 def _show_flag(study: Study, flag: RaisedFlag) -> None:
     """Draw a flag with its item, and the fields to resolve it or how it was resolved."""
-    about = {"rater": study.config.names.get(flag.rater_id, flag.rater_id)}
-    about["rubric"] = parts.rubric_titles(study).get(flag.rubric, flag.rubric)
-    raised = written("lead.flag_raised", at=parts.to_the_minute(flag.created_at), **about)
+    at, rubric = parts.to_the_minute(flag.created_at), parts.rubric_titles(study).get(flag.rubric)
+    raised = written("lead.flag_raised", rater=flag.rater_id, rubric=rubric or flag.rubric, at=at)
     title = heading(parts.WORDS["flags"].get(flag.reason, flag.reason), 3)
     show(title, block(raised, "note"), block(flag.text, "quote") if flag.text else "")
     words = parts.first_words(study, flag.unit_id, flag.rubric)
@@ -231,10 +230,8 @@ def show_sessions(study: Study) -> None:
     st.header("Pause", anchor=False)
     toggle = lead_callback(study, "pause", lambda study, who: change(study.store, "", who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
-    if is_paused:
-        st.button("Resume the study", type="primary", on_click=toggle)
-    else:
-        st.button("Pause the study", on_click=toggle)
+    title = "Resume the study" if is_paused else "Pause the study"
+    st.button(title, type="primary" if is_paused else "secondary", on_click=toggle)
     show_outcome("pause")
     st.header("Sample", anchor=False)
     pairs = study.store.pairs()
@@ -278,7 +275,10 @@ def _show_invites(study: Study) -> None:
     _show_links(study, invites.head(_MOST_INVITES))
     names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
     title, hint = "Revoke the links of", "Choose an annotator"
-    parts.choose_and_act(study, "revoke", "Revoke", _revoke, title, names, hint)
+    chosen = parts.choose_any(title, names, hint, "revoke.rater")
+    revoke = lead_callback(study, "revoke", _revoke)
+    st.button("Revoke", disabled=chosen is None, on_click=revoke)
+    show_outcome("revoke")
 
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
@@ -325,8 +325,8 @@ def _invite(
     return None
 
 
-def _revoke(study: Study, who: access.Visitor, *, chosen: str) -> str:
-    rater, revoked = chosen, access.revoke_invites(study, chosen)
+def _revoke(study: Study, who: access.Visitor, *, rater: str) -> str:
+    revoked = access.revoke_invites(study, rater)
     note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
     return written("lead.revoked", count=revoked)
 
@@ -404,9 +404,6 @@ def show_accounts(study: Study) -> None:
         table = pd.DataFrame([*existing.values()])
         table["role"] = table["role"].map(titles)
         parts.show_table(table, "Accounts", "name role")
-        names = {name: name for name in existing}
-        title, hint = "Remove an account", "Choose an account"
-        parts.choose_and_act(study, "disable", "Remove", _disable_account, title, names, hint)
     st.header("Change or add an account" if existing else "Add the first account", anchor=False)
     with act_form(study, "account", "Save the account", _set_account, clears=True, is_primary=True):
         st.text_input("Name", autocomplete="off", key="account.name")
@@ -414,6 +411,12 @@ def show_accounts(study: Study) -> None:
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
         st.radio("Role", roles, format_func=titles.__getitem__, key="account.role")
+    if existing:
+        title, hint = "Remove an account", "Choose an account"
+        chosen = st.selectbox(title, [*existing], None, placeholder=hint, key="disable.name")
+        disable = lead_callback(study, "disable", _disable_account)
+        st.button("Remove", disabled=chosen is None, on_click=disable)
+    show_outcome("disable")
 
 
 def _set_account(
@@ -425,10 +428,10 @@ def _set_account(
     return written("session.logs_in", name=name, role=role)
 
 
-def _disable_account(study: Study, who: access.Visitor, *, chosen: str) -> str:
-    access.disable_account(study.store, chosen)
-    note_act(study.store, "account", chosen, "ended", who.name)
-    return written("session.disabled", name=chosen)
+def _disable_account(study: Study, who: access.Visitor, *, name: str) -> str:
+    access.disable_account(study.store, name)
+    note_act(study.store, "account", name, "ended", who.name)
+    return written("session.disabled", name=name)
 
 
 # ---- export: the report and the study's tables --------------------------------------------------
@@ -499,12 +502,14 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
         return content
 
     # The title, which is next to the button, is heard with it; the format is seen.
-    title = parts.WORDS["files"][Path(name).stem]
-    look: Literal["primary", "secondary"] = "primary" if name == _REPORT[0] else "secondary"
-    mime = guess_type(name)[0]
-    label = f"**{title}** {parts.WORDS['formats'][Path(name).suffix]}"
+    title, words = parts.WORDS["files"][Path(name).stem], parts.WORDS["formats"]
     st.download_button(
-        label, data=make_and_note, file_name=name, mime=mime, on_click="ignore", type=look
+        f"**{title}** {words[Path(name).suffix]}",
+        data=make_and_note,
+        file_name=name,
+        mime=guess_type(name)[0],
+        on_click="ignore",
+        type="primary" if name == _REPORT[0] else "secondary",
     )
 
 
@@ -520,8 +525,7 @@ def show_log(study: Study) -> None:
     logged["kind"] = kinds.map(parts.WORDS["log"].get).fillna(kinds.map(readable_name))
     with st.container(horizontal=True, key="filters"):
         for name, title in filters.items():
-            names = {value: value for value in sorted(set(logged[name]))}
-            chosen = parts.choose_any(title, names, "All", f"log.{name}")
+            chosen = st.selectbox(title, sorted(set(logged[name])), None, placeholder="All")
             logged = logged if chosen is None else logged[logged[name] == chosen]
     table = logged.head(_MOST_ACTS)
     with summary:
