@@ -404,13 +404,10 @@ class _Place:
 
 def show_disagreements(study: Study) -> None:
     """Draw how many labels of graders differ, filters, and one disagreement with its causes."""
-    age = st.empty()
-    with age.container():
-        figures = parts.latest_figures(study)
-    if figures is None:
-        age.empty()
+    if (figures := parts.current_figures(study)) is None:
         _wait(study)
         return
+    parts.latest_figures(study)
     disagreements = [case for case in _latest(figures.folder) if case.rubric in study.rubrics]
     earlier = {_key_of(decision): decision for decision in sorted_cases(study)}
     if not disagreements:
@@ -469,16 +466,13 @@ def _chosen(
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in KINDS})
 
-    def cause_of(case: GraderDisagreement) -> str:
-        decision = earlier.get(_key_of(case))
-        return decision.kind if decision else _OPEN
-
+    causes = {key: decision.kind for key, decision in earlier.items()}
     return [
         case
         for case in disagreements
         if rubric in (_ALL, case.rubric)
         and grader in (_ALL, case.grader)
-        and cause in (_ALL, cause_of(case))
+        and cause in (_ALL, causes.get(_key_of(case), _OPEN))
     ]
 
 
