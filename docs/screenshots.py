@@ -107,7 +107,7 @@ DRAWN = {
     "Annotators": "text=Annotators compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
-    "Export": "text=Report (JSON)",
+    "Export": ".st-key-files-report",
 }
 """What is on a lead's page once its figures are, which are counted for a while."""
 FIGURES_PATIENCE = 600_000

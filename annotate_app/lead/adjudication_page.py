@@ -8,7 +8,7 @@ import hashlib
 import html
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, 
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option
@@ -203,7 +204,8 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         # Called before the next run; the field `decision.decider` then holds what was `sent`.
         store = lead_callback(study, "decision", _store_decision, desk, roles=_ROLES)
         _mount(key=_KEY, data=data, on_sent_change=store)
-        st.text(written("lead.keys"))
+        with st.container(key="keys"):
+            show(block(written("lead.keys"), "note"))
         with st.expander("Instructions"):
             # Only the lead's own text is drawn with its links, not one with an item's values.
             is_leads = people.instructions == study.rubrics[case.rubric].instructions
@@ -234,18 +236,23 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     if past.empty:
         st.text(written("lead.no_decisions"))
         return
-    past = past.assign(number=range(len(past), 0, -1))
-    columns = "number created_at rubric label reason done_by"
-    headings = {"number": "No.", "label": "Decision"}
+    given = zip(past["rubric"], past["label"], strict=True)
+    past = past.assign(
+        number=range(len(past), 0, -1),
+        label=[_title_of(study, rubric, label) for rubric, label in given],
+        title=past["rubric"].replace(parts.rubric_titles(study)),
+    )
+    columns = "number created_at title label reason done_by"
+    headings = {"number": "No.", "title": "Rubric", "label": "Decision"}
     parts.show_table(past, "Decisions so far, the latest first", columns, headings=headings)
-    rows = {row["number"]: row for row in past[past["done_by"] == who.name].to_dict("records")}
-    with st.form("revise", border=False, clear_on_submit=True):
-        titles = {n: f"No. {n}: {row['label']} on {row['rubric']}" for n, row in rows.items()}
-        label, hint = "Revise a decision of yours", "Choose a decision"
-        number = st.selectbox(label, titles, None, titles.__getitem__, placeholder=hint)
-        chosen = st.form_submit_button("Open it again")
-    if chosen and number is not None:
-        desk.revised, desk.last_label = (rows[number]["unit_id"], rows[number]["rubric"]), None
+    rows = {
+        f"No. {row['number']}: {row['label']} on {row['title']}": (row["unit_id"], row["rubric"])
+        for row in past[past["done_by"] == who.name].to_dict("records")
+    }
+    label, hint = "Revise a decision of yours", "Choose a decision"
+    chosen = st.selectbox(label, rows, None, placeholder=hint)
+    if st.button("Open it again", disabled=chosen is None) and chosen is not None:
+        desk.revised, desk.last_label = rows[chosen], None
         st.rerun()
 
 
@@ -257,22 +264,22 @@ def _token(key: Key | DisagreementKey) -> str:
 # ---- items --------------------------------------------------------------------------------------
 
 _MOST_ITEMS = 50
-_TO_ITEM = {"item_id": partial(parts.page_of, "Items", "item")}
-_show_table = partial(parts.show_table, links=_TO_ITEM, html_columns=("given", "graders"))
+_show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
+_FIRSTS = "items_first"  # in the session: the first row that is shown, by the filters
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]
 
 
 def show_items(study: Study) -> None:
     """Draw the table of final labels with filters; an item's texts, if only one item is left."""
     require(study, "lead")
-    with st.container(horizontal=True):
+    titles = parts.rubric_titles(study)
+    with st.container(horizontal=True, key="filters"):
         searched = st.text_input("Item id, or part of it", key="item", bind="query-params")
-        titles = {name: rubric.title for name, rubric in study.rubrics.items()}
         all_titles = {"": "All rubrics"} | titles
         rubric = st.selectbox("Rubric", list(all_titles), format_func=all_titles.__getitem__)
         decided = st.selectbox("Decided by", list(_DECIDED), format_func=_DECIDED.__getitem__)
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
-    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    bar = st.container(horizontal=True, vertical_alignment="center", key="pager")
     with_graders = bar.toggle("Show graders' labels")
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
     items_table = parts.latest(study, final_labels)
@@ -290,23 +297,37 @@ def show_items(study: Study) -> None:
     items_table = items_table[matches]
     if order != "sample":
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
-    pages = max(1, -(-len(items_table) // _MOST_ITEMS))
-    page = bar.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
-    first = (page - 1) * _MOST_ITEMS
+    with bar:
+        first = _first_row(len(items_table), (searched, rubric, decided, order))
     rows = items_table.iloc[first : first + _MOST_ITEMS]
     final = zip(rows["rubric"], rows["final_label"], strict=True)
-    rows = rows.assign(
-        given=rows["labels"].map(_by_rater),
+    columns = f"item given {'graders ' * with_graders}final_label decided_by"
+    columns += " rubric" * (not rubric) + " flags" * bool(rows["flags"].any())
+    rows = _with_cells(study, rows).assign(
         decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),
-        final_label=[study.rubrics[name].kind.title_of(label) for name, label in final],
+        final_label=[_title_of(study, name, label) for name, label in final],
+        flags=rows["flags"].map("{} open".format).replace("0 open", ""),
     )
-    columns = f"item_id given {'graders ' * with_graders}final_label decided_by rubric flags"
-    bounds = {"first": min(first + 1, len(rows)), "last": first + len(rows)}
-    caption = written("lead.items", count=len(items_table), **bounds)
-    _show_table(rows, caption, columns, display_names=titles)
+    with st.container(key="stacked-items"):
+        _show_table(rows, written("lead.items"), columns, display_names=titles)
     if items_table["item_id"].nunique() == 1:
         for row in rows.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], row["labels"])
+
+
+def _first_row(count: int, filters: tuple[str, ...]) -> int:
+    """Draw which of `count` rows are shown, and the buttons that turn; return the first's index."""
+    firsts: dict[tuple[str, ...], int] = st.session_state.setdefault(_FIRSTS, {})
+    first = firsts.get(filters, 0)
+
+    def button(title: str, other: int) -> None:
+        turn, is_off = partial(firsts.__setitem__, filters, other), not 0 <= other < count
+        st.button(title, on_click=turn, disabled=is_off, type="tertiary")
+
+    button("**Previous** ‹", first - _MOST_ITEMS)  # the word is heard, and the sign is seen
+    st.text(f"{min(first + 1, count):,}-{min(first + _MOST_ITEMS, count):,} of {count:,}")
+    button("**Next** ›", first + _MOST_ITEMS)
+    return first
 
 
 def show_least_agreed(study: Study, *, folded: bool = False) -> None:
@@ -314,9 +335,28 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     table = parts.latest(study, final_labels).query("agreement < 1")
     table = table.sort_values("agreement", kind="stable").head(10)
     if len(table):
-        table = table.assign(given=table["labels"].map(_by_rater))
-        caption, columns = "Items with the least agreement", "item_id rubric given"
-        _show_table(table, caption, columns, folded=folded)
+        caption, titles = "Items with the least agreement", parts.rubric_titles(study)
+        table = _with_cells(study, table)
+        with st.container(key="stacked-items"):
+            _show_table(table, caption, "item rubric given", folded=folded, display_names=titles)
+
+
+def _title_of(study: Study, rubric: str, label: str) -> str:
+    """Return a label with its option's name; as it is, if the study has its rubric no longer."""
+    return study.rubrics[rubric].kind.title_of(label) if rubric in study.rubrics else label
+
+
+def _with_cells(study: Study, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `final_labels` with two columns of HTML: `item`, its id as a link above the
+    beginning of its text, and `given`, its labels.
+    """
+    cells = []
+    for unit, rubric in zip(rows["item_id"], rows["rubric"], strict=True):
+        address = html.escape(parts.page_of("Items", "item", unit))
+        words = html.escape(parts.first_words(study, unit, rubric))
+        link = f'<a href="{address}">{html.escape(unit)}</a>'
+        cells.append(f'{link}<small dir="auto">{words}</small>')
+    return rows.assign(item=cells, given=rows["labels"].map(_by_rater))
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
@@ -364,26 +404,22 @@ class _Place:
 
 def show_disagreements(study: Study) -> None:
     """Draw how many labels of graders differ, filters, and one disagreement with its causes."""
-    age = st.empty()
-    with age.container():
-        figures = parts.latest_figures(study)
-    if figures is None:
-        age.empty()
+    if (figures := parts.current_figures(study)) is None:
         _wait(study)
         return
+    parts.latest_figures(study)
     disagreements = [case for case in _latest(figures.folder) if case.rubric in study.rubrics]
     earlier = {_key_of(decision): decision for decision in sorted_cases(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
-    names, by_grader = study.config.names, Counter(case.grader for case in disagreements)
-    graders = (f"{names.get(grader, grader)} {n:,}" for grader, n in by_grader.most_common())
-    counts = {"found": len(disagreements), "graders": ", ".join(graders)}
-    counts["left"] = sum(_key_of(case) not in earlier for case in disagreements)
+    left = sum(_key_of(case) not in earlier for case in disagreements)
     summary = st.empty()  # above the choices, which determine its last number
-    chosen = _chosen(names, disagreements, earlier)
-    summary.text(written("disagreement.left", chosen=len(chosen), **counts))
+    chosen = _chosen(study, disagreements, earlier)
+    counts = {"found": len(disagreements), "left": left, "chosen": len(chosen)}
+    with summary:
+        show(block(written("disagreement.left", **counts), "note"))
     if chosen:
         by_key = {_key_of(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_PLACE, _Place())
@@ -412,34 +448,31 @@ def _key_of(case: GraderDisagreement | SortedDisagreement) -> DisagreementKey:
 
 
 def _chosen(
-    display_names: Mapping[str, str],
+    study: Study,
     disagreements: Sequence[GraderDisagreement],
     earlier: dict[DisagreementKey, SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Draw the filters; return the disagreements that pass them."""
-    row = st.container(horizontal=True)
+    row, names = st.container(horizontal=True, key="filters"), study.config.names
 
     def choose(label: str, titles: Mapping[str, str]) -> str:
         return row.selectbox(label, list(titles), format_func=titles.__getitem__)
 
-    def all_of(values: Iterable[str]) -> dict[str, str]:
-        return {_ALL: "All"} | {value: display_names.get(value, value) for value in sorted(values)}
-
-    rubric = choose("Rubric", all_of({case.rubric for case in disagreements}))
-    grader = choose("Grader", all_of({case.grader for case in disagreements}))
+    titles, by_grader = parts.rubric_titles(study), Counter(case.grader for case in disagreements)
+    rubrics = {case.rubric: titles[case.rubric] for case in disagreements}
+    graders = {name: f"{names.get(name, name)} ({n:,})" for name, n in by_grader.most_common()}
+    rubric = choose("Rubric", {_ALL: "All"} | rubrics)
+    grader = choose("Grader", {_ALL: "All"} | graders)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in KINDS})
 
-    def cause_of(case: GraderDisagreement) -> str:
-        decision = earlier.get(_key_of(case))
-        return decision.kind if decision else _OPEN
-
+    causes = {key: decision.kind for key, decision in earlier.items()}
     return [
         case
         for case in disagreements
         if rubric in (_ALL, case.rubric)
         and grader in (_ALL, case.grader)
-        and cause in (_ALL, cause_of(case))
+        and cause in (_ALL, causes.get(_key_of(case), _OPEN))
     ]
 
 
@@ -466,11 +499,11 @@ def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[],
         for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
         draw_causes()
-    with st.expander("The rubric"):
-        st.text(people.question)
-        show(items((title_of(option.key), [option.description]) for option in options))
-        if not options:
-            st.text(f"Answer: {rubric.kind.permitted}")
+        with st.expander("The rubric"):
+            st.text(people.question)
+            show(items((title_of(option.key), [option.description]) for option in options))
+            if not options:
+                st.text(f"Answer: {rubric.kind.permitted}")
 
 
 def _show_causes(
@@ -508,7 +541,8 @@ def _show_causes(
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
-        step, look = partial(setattr, place, "key"), {"type": "tertiary"}
+        step = partial(setattr, place, "key")
+        look = {"type": "tertiary", "disabled": len(chosen) == 1}
         button("Previous", "previous", "P", partial(step, previous), **look)
         st.text(f"{number + 1:,} of {len(chosen):,}")
         button("Next", "next", "N", partial(step, following), **look)

@@ -4,12 +4,14 @@ pages: the overview with the next step and the verdicts, progress, and agreement
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -21,7 +23,7 @@ from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts import judge
-from evenhand.analysis.verdicts.wording import TITLES
+from evenhand.analysis.verdicts.wording import PASSES, TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
 from evenhand.annotate_app.lead import adjudication_page, new_study_page, raters_page, settings_page
@@ -33,6 +35,7 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     page_of,
+    rubric_titles,
     show_charts,
     show_table,
     stand_by,
@@ -85,9 +88,7 @@ def show_overview(study: Study) -> None:
     verdicts, age = _verdicts(figures), "current" if is_current else "older"
     if figures is not None:
         with st.container(key=f"advice-{age}"):
-            advice, titles = figures.report["study"]["recommendations"], _titles(study)
-            cards = [_advice(titles.get(name, name), advice[name]) for name in advice]
-            show(*cards or [block(written("lead.no_verdict"))])
+            show(*_advice(study, figures.report) or [block(written("lead.no_verdict"))])
     outlook, issues = latest(study, progress.forecast), open_issues(study, figures)
     step = next_step(study, figures, outlook, issues)
     with st.container(key="next-step"):
@@ -118,11 +119,26 @@ def show_overview(study: Study) -> None:
         _ask_for_verdict(study)
 
 
-def _advice(title: str, recommendation: str) -> str:
-    """Return a rubric's recommendation as HTML: its first sentence in bold, the others below it."""
-    first, _, others = recommendation.partition(". ")
-    text = block(f"{first.rstrip('.')}.", "advice") + (block(others, "note") if others else "")
-    return f"<section>{heading(title)}{text}</section>"
+def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:
+    """Return a card of HTML for each rubric with graders: its title, the first sentence of its
+    recommendation in bold, the others below it; `class` says whether a grader passes.
+    """
+    titles, cards = rubric_titles(study), []
+    for rubric, recommendation in report["study"]["recommendations"].items():
+        # The title says which rubric, and the sentence need not repeat it.
+        name = re.escape(report["names"].get(rubric, rubric))
+        text = re.sub(rf" (for|of) {name}(?=[ .:,])", "", recommendation)
+        first, _, others = text.partition(". ")
+        text = block(f"{first.rstrip('.')}.", "advice") + (block(others, "note") if others else "")
+        outcomes = _outcomes(report["verdicts"], rubric)
+        state = "passes" if outcomes & {*PASSES} else "fails" if outcomes <= _FAILED else "open"
+        title = heading(titles.get(rubric, rubric))
+        cards.append(f'<section class="evenhand-{state}">{title}{text}</section>')
+    return cards
+
+
+def _outcomes(verdicts: Sequence[judge.Verdict], rubric: str) -> set[str]:
+    return {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
 
 
 # ---- the tiles ----------------------------------------------------------------------------------
@@ -130,24 +146,22 @@ def _advice(title: str, recommendation: str) -> str:
 
 def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     states = latest(study, progress.rater_progress)["state"].tolist()
-    share = outlook.done / outlook.wanted if outlook.wanted else math.nan
-    note = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
-    number = (
-        written("cockpit.labels", done=outlook.done, wanted=outlook.wanted)
-        if outlook.wanted
-        else DASH
-    )
+    done, wanted = outlook.done, outlook.wanted
+    came = {"working": states.count("working"), "came": len(states)}
+    note = written("cockpit.labels", done=done, wanted=wanted, **came)
+    number = WORDS["tiles"]["share"].format(share=done / wanted) if wanted else DASH
     return Tile("Progress", PageLink("Progress", number), note)
 
 
 def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
+    title = "Work left"
     if not outlook.wanted or math.isnan(outlook.hours):
-        return Tile("Time left", PageLink("Progress", DASH), progress.time_left(outlook))
+        return Tile(title, PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
-        return Tile("Time left", PageLink("Progress", WORDS["tiles"]["nobody"]))
+        return Tile(title, PageLink("Progress", WORDS["tiles"]["nobody"]))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
     end = written("cockpit.optional") if is_optional else end
-    return Tile("Time left", PageLink("Progress", written("progress.work", work=outlook.work)), end)
+    return Tile(title, PageLink("Progress", outlook.work), end)
 
 
 def _cost_tile(spent: Costs) -> Tile:
@@ -228,7 +242,7 @@ def next_step(
     )
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
-    return report_link(verdicts, figures.report["names"] if figures else {})
+    return report_link(verdicts, rubric_titles(study))
 
 
 def is_decided(verdicts: Sequence[judge.Verdict]) -> bool:
@@ -239,8 +253,7 @@ def is_decided(verdicts: Sequence[judge.Verdict]) -> bool:
 def report_link(verdicts: Sequence[judge.Verdict], names: Mapping[str, str]) -> PageLink:
     """Return the link to the report, naming the first rubric on which no grader passes."""
     for rubric in dict.fromkeys(verdict["rubric"] for verdict in verdicts):
-        outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
-        if outcomes <= _FAILED:
+        if _outcomes(verdicts, rubric) <= _FAILED:
             return PageLink("Export", written("cockpit.better", rubric=names.get(rubric, rubric)))
     return PageLink("Export", written("cockpit.report"))
 
@@ -249,9 +262,10 @@ def _ask_for_verdict(study: Study) -> None:
     """Draw the button that runs a counted interim analysis, and the result of the last one."""
     folder = study.folder.resolve()
     counting = lead_callback(study, "look", lambda study, _: run_apart(count_look, folder))
-    st.button("Ask for a verdict now", on_click=counting)
+    with st.container(key="ask"):
+        st.button("Ask for a verdict now", on_click=counting)
+        show(block(written("lead.look"), "note"))
     show_outcome("look")
-    st.text(written("lead.look"))
 
 
 _QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotators"}
@@ -281,21 +295,21 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
 def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.Verdict]) -> None:
     """Draw the table of graders by rubrics, with all verdicts as folded sentences."""
     st.header("Verdicts", anchor=False)
-    table, titles = verdict_table(verdicts, figures.results), _titles(study)
+    table, titles = verdict_table(verdicts, figures.results), rubric_titles(study)
     table["grader"] = table["grader"].replace(figures.report["names"])
     columns = {name: titles.get(name, name) for name in table.columns}
-    show_table(table, written("first.legend"), columns | {"grader": "Grader"})
+    html_columns, columns = [*columns][1:], columns | {"grader": "Grader"}
+    show_table(table, written("first.legend"), columns, html_columns=html_columns)
     with st.expander(written("first.in_full")):
         for verdict in verdicts:
             st.text(verdict["sentence"])
-    for limit in judge.limits_of(verdicts):
-        st.text(limit)
+    show(block(" ".join(judge.limits_of(verdicts)), "note"))
 
 
 def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> pd.DataFrame:
     """Return a row per grader, best first, with the column `grader` and one column per rubric. A
-    cell has the verdict, both kappas where they are known, and what decided it; a dash if there is
-    no verdict. `results` are rows of results.csv.
+    cell has, as HTML, the verdict above both kappas where they are known and what decided it; a
+    dash if there is no verdict. `results` are rows of results.csv.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
     graders = judge.best_first(judge.rank_graders(results, verdicts))
@@ -305,8 +319,9 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
-        texts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
-        rows[grader][verdict["rubric"]] = "; ".join(texts)
+        why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
+        cell = f"<b>{title.icon} {title.words}</b><small>{why}</small>"
+        rows[grader][verdict["rubric"]] = cell
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
@@ -334,7 +349,7 @@ def show_progress(study: Study) -> None:
             PageLink("Sessions", written("several.invite")).show()
     columns = "rubric done wanted free open hours_left units median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
-    titles = _titles(study)
+    titles = rubric_titles(study)
     show_table(rubrics, "Labels by rubric", columns, headings=headings, display_names=titles)
     if raters.empty:
         st.text(written("oversight.nobody"))
@@ -351,11 +366,6 @@ def show_progress(study: Study) -> None:
 
 
 # ---- agreement between annotators, and of graders with annotators -------------------------------
-
-
-def _titles(study: Study) -> dict[str, str]:
-    names = study.config.names
-    return {name: names.get(name, rubric.title) for name, rubric in study.rubrics.items()}
 
 
 _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
@@ -376,30 +386,36 @@ def show_agreement(study: Study) -> None:
         above.text(written("lead.no_agreement"))
         return
     main = main.assign(
-        rubric=main["rubric"].replace(_titles(study)),
+        rubric=main["rubric"].replace(rubric_titles(study)),
         who=main["who"].replace(figures.report["names"]),
     )
-    for sentence in agreement_sentences(main, {verdict["grader"] for verdict in verdicts}):
-        above.text(sentence)
+    kappas = deciding_kappas(main, study.config.analysis.ordered)
+    if not kappas.empty:
+        table = agreement_table(kappas, {verdict["grader"] for verdict in verdicts})
+        titles = {name: name for name in table.columns} | {"rubric": "Rubric"}
+        with above:
+            show_table(table, "Kappa with annotators (95% CI)", titles)
     st.header("Precision so far", anchor=False)
     half_width = st.number_input(
         "Wanted precision: half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01
     )
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
-    for sentence in precision_sentences(main, half_width, noun):
-        st.text(sentence)
+    st.text("\n".join(precision_sentences(kappas, half_width, noun)))
     st.header("Graders compared with human agreement", anchor=False)
     show_charts(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
     show_table(main, caption, columns, folded=True, display_names=figures.report["names"])
-    for note in figures.report["study"]["notes"]:
-        st.text(note)
+    show(block(" ".join(figures.report["study"]["notes"]), "note"))
 
 
 def _show_pairs(study: Study) -> None:
     """Draw a table of kappa by pairs of annotators for each rubric; columns have row numbers."""
-    names, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
+    names, titles, pairs = (
+        study.config.names,
+        rubric_titles(study),
+        latest(study, agreement_of_pairs),
+    )
     if pairs:
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
@@ -447,31 +463,32 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[judge.Verdict] = ()) -> 
     return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
 
 
-def agreement_sentences(main: pd.DataFrame, graders: Collection[str]) -> list[str]:
-    """Return a sentence per rubric: annotators' kappa with its 95% CI, and the kappa of each of the
-    `graders` with annotators. `main` are rows of `main_rows`.
+def deciding_kappas(main: pd.DataFrame, ordered: str) -> pd.DataFrame:
+    """Return the rows of `main_rows` with the kappa that verdicts on categories use: weighted as in
+    the setting `ordered` where the options are ordered.
     """
-    kappas = main[main["statistic"].isin(DECIDING_KAPPAS)]
-    people, sentences = kappas[kappas["rater_b"] == ""], []
-    for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
-        alike = kappas[(kappas["rubric"] == row["rubric"]) & kappas["rater_b"].isin(graders)]
-        alike = alike[alike["statistic"] == row["statistic"]]
-        figures = zip(alike["who"], alike["estimate"], strict=True)
-        kappas_of_graders = ", ".join(f"{who} {kappa:.2f}" for who, kappa in figures)
-        sentence = written("lead.agreement", **{str(name): row[name] for name in row})
-        if kappas_of_graders:
-            sentence += f" {written('lead.graders_agree', graders=kappas_of_graders)}"
-        sentences.append(sentence)
-    return sentences
+    is_kappa = main["statistic"].isin(["cohen_kappa", f"weighted_kappa_{ordered}"])
+    rows = main[is_kappa & (main["subset"] == ALL) & (main["at"] == "")]
+    return rows.drop_duplicates(["rubric", "rater_b"], keep="last")  # they are sorted by statistic
 
 
-def precision_sentences(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
+def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
+    """Return a row per rubric with annotators' kappa, and the kappa of each of the `graders` with
+    annotators, each with its 95% CI. `kappas` are rows of `deciding_kappas`.
+    """
+    rows = kappas[kappas["rater_b"].isin(["", *graders])]
+    figures = zip(rows["estimate"], rows["low"], rows["high"], strict=True)
+    cells = [f"{kappa:z.2f} ({low:z.2f} to {high:z.2f})" for kappa, low, high in figures]
+    table = rows.assign(cell=cells).pivot(index="rubric", columns="who", values="cell")
+    return table[[*dict.fromkeys(rows["who"])]].reset_index().fillna(DASH)
+
+
+def precision_sentences(kappas: pd.DataFrame, half_width: float, noun: str) -> list[str]:
     """Return a sentence per rubric: how many clusters (each a `noun`) are still to be labelled for
-    the wanted half-width of the 95% CI of annotators' kappa. `main` are rows of `main_rows`.
+    the wanted half-width of the 95% CI of annotators' kappa. `kappas` are `deciding_kappas`.
     """
     sentences = []
-    people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
-    for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
+    for row in kappas[kappas["rater_b"] == ""].to_dict("records"):
         facts = {"rubric": row["rubric"], "within": (row["high"] - row["low"]) / 2}
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
         facts |= {"more": more, "noun": noun, "wanted": half_width}

@@ -101,15 +101,17 @@ def latest_figures(study: Study) -> LiveFigures | None:
     maker = _maker(study.folder.resolve())
     version = data_version(study)
     maker.request(version)
-    figures = maker.current
+    figures, notes = maker.current, []
     is_current = figures is not None and figures.version == version
+    if figures is not None:
+        notes = [written("lead.current" if is_current else "lead.older", at=figures.made_at)]
     if maker.stage and not is_current:
         seconds = int(time.monotonic() - maker.since)
-        st.text(written("lead.making", stage=maker.stage, seconds=seconds))
+        notes.append(written("lead.making", stage=maker.stage, seconds=seconds))
     elif maker.last_attempt and maker.last_attempt.complaint:
         html_texts.show_complaint(maker.last_attempt.complaint)
-    if figures is not None:
-        st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
+    if notes:
+        html_texts.show(html_texts.block(" ".join(notes), "note"))
     return figures
 
 
@@ -298,6 +300,12 @@ def show_table(
         )
 
 
+def rubric_titles(study: Study) -> dict[str, str]:
+    """Return the titles of the rubrics by their names; the study's own display names come first."""
+    names = study.config.names
+    return {name: names.get(name) or rubric.title for name, rubric in study.rubrics.items()}
+
+
 def to_the_minute(stamp: str) -> str:
     """Return a time from the store without seconds and time zone.
 
@@ -349,10 +357,11 @@ def _cell(
     """Return a cell as HTML: its value in a format, or replaced by its display name, and linked."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return f'<td class="number">{DASH}</td>'
+    if spec == _TO_THE_MINUTE:
+        return f'<td class="time">{html.escape(to_the_minute(str(value)))}</td>'
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     name = names.get(str(value), str(value))
-    words = to_the_minute(name) if spec == _TO_THE_MINUTE else name
-    text = html.escape(format(value, spec or ",") if is_number else words)
+    text = html.escape(format(value, spec or ",") if is_number else name)
     if link is not None:
         text = f'<a href="{html.escape(link(str(value)))}">{text}</a>'
     return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
@@ -379,10 +388,22 @@ def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
 # ---- the texts of an item, as on the annotators' pages ------------------------------------------
 
 
+_MOST_LETTERS = 160
+"""Of an item's text in a table, whose style cuts it where the column ends."""
+
+
 def text_for_annotators(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
     """Return a rubric's words for an item; a pair has its sides in their stored order."""
     rubric = study.rubrics[rubric_name]
     return rubric.for_people(study.values(rubric, unit_id))
+
+
+def first_words(study: Study, unit_id: str, rubric_name: str) -> str:
+    """Return the beginning of an item's first text, on one line; "" if the study has no text."""
+    if rubric_name not in study.rubrics or has_known_answer(unit_id):
+        return ""
+    first, *_ = text_for_annotators(study, unit_id, rubric_name).blocks
+    return " ".join(first.text[:_MOST_LETTERS].split())
 
 
 def marked_blocks(

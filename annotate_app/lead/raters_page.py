@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import streamlit as st
 from streamlit.components.v2 import component
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
+from evenhand.annotate_app.html_texts import block, heading, plain, show, show_complaint
 from evenhand.annotate_app.languages import language
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require, root_address
@@ -187,12 +187,12 @@ def show_flags(study: Study) -> None:
 
 def _show_flag(study: Study, flag: RaisedFlag) -> None:
     """Draw a flag with its item, and the fields to resolve it or how it was resolved."""
-    at = parts.to_the_minute(flag.created_at)
-    show(heading(parts.WORDS["flags"].get(flag.reason, flag.reason), 3))
-    st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
-    if flag.text:
-        show(block(flag.text, "quote", "What they wrote"))
-    with st.expander("The item"):
+    at, rubric = parts.to_the_minute(flag.created_at), parts.rubric_titles(study).get(flag.rubric)
+    raised = written("lead.flag_raised", rater=flag.rater_id, rubric=rubric or flag.rubric, at=at)
+    title = heading(parts.WORDS["flags"].get(flag.reason, flag.reason), 3)
+    show(title, block(raised, "note"), block(flag.text, "quote") if flag.text else "")
+    words = parts.first_words(study, flag.unit_id, flag.rubric)
+    with st.expander(plain(f"The item: {words}" if words else "The item")):
         st.text(flag.unit_id)
         try:
             show(parts.unit_blocks(study, flag.unit_id, flag.rubric))
@@ -201,9 +201,10 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as resolved", _settle, flag.number):
-            note, answer = "What was done about it (for leads)", "Answer to the annotator"
-            st.text_input(note, autocomplete="off", key=f"{place}.note")
-            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.answer")
+            row, answer = st.container(horizontal=True), "Answer to the annotator (optional)"
+            note = "What was done about it (for leads)"
+            row.text_input(note, autocomplete="off", key=f"{place}.note")
+            row.text_input(answer, autocomplete="off", key=f"{place}.answer")
     else:  # resolved by a lead, or, before version 0.3.0, withdrawn by its annotator
         at, note = parts.to_the_minute(flag.done_at), flag.note or "withdrawn"
         st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
@@ -229,10 +230,8 @@ def show_sessions(study: Study) -> None:
     st.header("Pause", anchor=False)
     toggle = lead_callback(study, "pause", lambda study, who: change(study.store, "", who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
-    if is_paused:
-        st.button("Resume the study", type="primary", on_click=toggle)
-    else:
-        st.button("Pause the study", on_click=toggle)
+    title = "Resume the study" if is_paused else "Pause the study"
+    st.button(title, type="primary" if is_paused else "secondary", on_click=toggle)
     show_outcome("pause")
     st.header("Sample", anchor=False)
     pairs = study.store.pairs()
@@ -274,9 +273,12 @@ def _show_invites(study: Study) -> None:
         st.text(written("lead.no_invites"))
         return
     _show_links(study, invites.head(_MOST_INVITES))
-    with act_form(study, "revoke", "Revoke", _revoke):
-        names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
-        parts.choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
+    names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
+    title, hint = "Revoke the links of", "Choose an annotator"
+    chosen = parts.choose_any(title, names, hint, "revoke.rater")
+    revoke = lead_callback(study, "revoke", _revoke)
+    st.button("Revoke", disabled=chosen is None, on_click=revoke)
+    show_outcome("revoke")
 
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
@@ -323,9 +325,7 @@ def _invite(
     return None
 
 
-def _revoke(study: Study, who: access.Visitor, *, rater: str | None) -> str | None:
-    if rater is None:
-        return None
+def _revoke(study: Study, who: access.Visitor, *, rater: str) -> str:
     revoked = access.revoke_invites(study, rater)
     note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
     return written("lead.revoked", count=revoked)
@@ -399,25 +399,23 @@ def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -
 def show_accounts(study: Study) -> None:
     """Draw the accounts, and the fields to add, change or remove one."""
     st.text(written("lead.accounts"))
-    existing = access.accounts(study.store)
+    existing, titles = access.accounts(study.store), parts.WORDS["accounts"]
     if existing:
-        parts.show_table(pd.DataFrame([*existing.values()]), "Accounts", "name role")
+        table = pd.DataFrame([*existing.values()])
+        table["role"] = table["role"].map(titles)
+        parts.show_table(table, "Accounts", "name role")
     st.header("Change or add an account" if existing else "Add the first account", anchor=False)
     with act_form(study, "account", "Save the account", _set_account, clears=True, is_primary=True):
         st.text_input("Name", autocomplete="off", key="account.name")
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
         roles = get_args(access.Role)
-        title_of = parts.WORDS["accounts"].__getitem__
-        st.radio("Role", roles, format_func=title_of, key="account.role")
+        st.radio("Role", roles, format_func=titles.__getitem__, key="account.role")
     if existing:
-        st.header("Remove an account", anchor=False)
-        with st.form("disable", border=False, clear_on_submit=True):
-            names = dict(zip(existing, existing, strict=True))
-            parts.choose_any("Account", names, "Choose an account", "disable.name")
-            st.form_submit_button(
-                "Remove", on_click=lead_callback(study, "disable", _disable_account)
-            )
+        title, hint = "Remove an account", "Choose an account"
+        chosen = st.selectbox(title, [*existing], None, placeholder=hint, key="disable.name")
+        disable = lead_callback(study, "disable", _disable_account)
+        st.button("Remove", disabled=chosen is None, on_click=disable)
     show_outcome("disable")
 
 
@@ -430,9 +428,7 @@ def _set_account(
     return written("session.logs_in", name=name, role=role)
 
 
-def _disable_account(study: Study, who: access.Visitor, *, name: str | None) -> str | None:
-    if name is None:
-        return None
+def _disable_account(study: Study, who: access.Visitor, *, name: str) -> str:
     access.disable_account(study.store, name)
     note_act(study.store, "account", name, "ended", who.name)
     return written("session.disabled", name=name)
@@ -463,10 +459,9 @@ def show_export(study: Study) -> None:
     who = require(study, "lead").name
     if (figures := parts.latest_figures(study)) is not None:
         st.header("Report", anchor=False)
+        files = [file for name in _REPORT if (file := figures.folder / name).is_file()]
         with st.container(key="files-report"):
-            for name in _REPORT:
-                if (file := figures.folder / name).is_file():
-                    _offer_file(study, who, name, file.read_bytes)
+            _offer_files(study, who, {file.name: file.read_bytes for file in files})
     st.header("Tables", anchor=False)
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: exporting.exported_attacked} if audited else {})
@@ -477,9 +472,8 @@ def show_export(study: Study) -> None:
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
     makers[sidecar] = lambda: exporting.sidecar_text(study, _UNITS, attacked).encode()
     with st.container(key="files-tables"):
-        for name in (name for name in parts.WORDS["contents"] if name in makers):
-            _offer_file(study, who, name, makers[name])
-    st.text(written("lead.export_tables"))
+        _offer_files(study, who, makers)
+        show(block(written("lead.export_tables"), "note"))
     for part in ("methods", "results_text"):
         if figures is None:
             return
@@ -488,21 +482,35 @@ def show_export(study: Study) -> None:
             st.code(figures.report[part], language=None, wrap_lines=True)
 
 
+def _offer_files(study: Study, who: str, makers: Mapping[str, Callable[[], bytes]]) -> None:
+    """Draw a row for each table or text: its title and contents, and a button for each format."""
+    for stem, contents in parts.WORDS["contents"].items():
+        if names := [name for name in makers if Path(name).stem == stem]:
+            with st.container(key=f"file-{stem.replace('.', '-')}"):
+                show(block(parts.WORDS["files"][stem], "title"), block(contents, "note"))
+                with st.container(horizontal=True):
+                    for name in names:
+                        _offer_file(study, who, name, makers[name])
+
+
 def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) -> None:
-    """Draw a button that makes a file on request, and its contents; downloads are logged."""
+    """Draw a button that makes a file on request; downloads are logged."""
 
     def make_and_note() -> bytes:
         content = make()
         note_act(study.store, "export", name, f"{len(content):,} bytes", who)
         return content
 
-    with st.container(key=f"file-{name.replace('.', '-')}", gap=None):
-        title, mime = parts.WORDS["files"][name], guess_type(name)[0]
-        look: Literal["primary", "secondary"] = "primary" if name == _REPORT[0] else "secondary"
-        st.download_button(
-            title, data=make_and_note, file_name=name, mime=mime, on_click="ignore", type=look
-        )
-        show(block(parts.WORDS["contents"][name], "note"))
+    # The title, which is next to the button, is heard with it; the format is seen.
+    title, words = parts.WORDS["files"][Path(name).stem], parts.WORDS["formats"]
+    st.download_button(
+        f"**{title}** {words[Path(name).suffix]}",
+        data=make_and_note,
+        file_name=name,
+        mime=guess_type(name)[0],
+        on_click="ignore",
+        type="primary" if name == _REPORT[0] else "secondary",
+    )
 
 
 # ---- the log of the leads' acts -----------------------------------------------------------------
@@ -511,15 +519,23 @@ _MOST_ACTS = 500
 
 
 def show_log(study: Study) -> None:
-    """Draw the latest acts, one row for equal acts in succession."""
-    logged = acts(study.store)
+    """Draw the latest acts, of one kind or person if chosen; equal ones in succession are a row."""
+    logged, filters = acts(study.store), {"kind": "What", "done_by": "Who"}
+    summary, kinds = st.container(), logged["kind"]
+    logged["kind"] = kinds.map(parts.WORDS["log"].get).fillna(kinds.map(readable_name))
+    with st.container(horizontal=True, key="filters"):
+        for name, title in filters.items():
+            chosen = st.selectbox(title, sorted(set(logged[name])), None, placeholder="All")
+            logged = logged if chosen is None else logged[logged[name] == chosen]
     table = logged.head(_MOST_ACTS)
-    st.text(written("lead.acts", shown=len(table), count=len(logged)))
+    with summary:
+        show(block(written("lead.acts", shown=len(table), count=len(logged)), "note"))
     contents = table[["done_by", "kind", "about", "detail"]]
     run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
-    titles = table["kind"].map(parts.WORDS["log"].get).fillna(table["kind"].map(readable_name))
-    table = table.assign(kind=titles, times=run.map(run.value_counts()))[~run.duplicated()]
+    times = run.map(run.value_counts()).map(" ({} times)".format).replace(" (1 times)", "")
+    table = table.assign(kind=table["kind"] + times)[~run.duplicated()]
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
-    headings = {"done_by": "Who", "kind": "What", "detail": "In detail", "times": "Times in a row"}
-    columns = f"created_at kind done_by {filled} times"
-    parts.show_table(table, "Logged actions", columns, headings=headings)
+    with st.container(key="stacked-log"):
+        headings = filters | {"detail": "In detail"}
+        columns = f"created_at kind {filled} done_by"
+        parts.show_table(table, "Logged actions", columns, headings=headings)

@@ -178,7 +178,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     leading.turn_to(page, "Agreement")
     page.locator("summary", has_text="Main figures").click(timeout=60_000)
     expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
-    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Includes every label so far")).to_be_visible(timeout=60_000)
     leading.turn_to(page, "Sessions")
     leading.press(page, "Pause the study")
     expect(page.get_by_role("button", name="Resume the study")).to_be_visible()
@@ -201,20 +201,20 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(over).to_contain_text("Your part in this study is over")
     leading.turn_to(page, "Export")
     wanted = ("Ratings", "Decisions of the lead", "Times and pay")
-    tables = {name: download(page, name) for name in wanted}
+    tables = {name: download(page, f"{name} CSV") for name in wanted}
     assert pd.read_csv(io.BytesIO(tables["Times and pay"]))["answers"].tolist() == [6, 5]
     ratings = pd.read_csv(io.BytesIO(tables["Ratings"]))
     assert sorted(ratings["rater_id"].value_counts().to_dict().items()) == [("anna", 6), ("ben", 5)]
     decisions = pd.read_csv(io.BytesIO(tables["Decisions of the lead"]))
     assert decisions["reason"].tolist()[-1] == leading.HOSTILE
-    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
-    assert "<img" not in download(page, "Report (HTML)").decode()
-    assert json.loads(download(page, "Report (JSON)"))["schema"] == 1
+    expect(page.get_by_text("Includes every label so far")).to_be_visible(timeout=60_000)
+    assert "<img" not in download(page, "Report HTML").decode()
+    assert json.loads(download(page, "Report JSON"))["schema"] == 1
     people[1].page.reload()  # it was there when the study was paused
     people[1].page.wait_for_selector(READY)
     people[1].answer("C")
-    expect(page.get_by_text("New labels have come in since.")).to_be_visible(timeout=60_000)
-    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("New labels have come in since")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Includes every label so far")).to_be_visible(timeout=60_000)
     leading.turn_to(page, "Log")
     expect(page.get_by_role("cell", name="ratings.csv", exact=True)).to_be_visible()
     expect(page.get_by_role("cell", name="report.html", exact=True)).to_be_visible()
@@ -477,7 +477,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
     page = lead(twenty)
     tiles = page.locator("[class*=st-key-tile-]")
     expect(tiles.nth(1).get_by_text("Nobody has labelled for ")).to_be_visible()
-    answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Never": "Log"}
+    answers = {"67% done": "Progress", "Annotators: 1": "Annotators", "Never": "Log"}
     for answer, title in answers.items():
         leading.settled(page).get_by_role("link", name=answer).click(timeout=180_000)
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
@@ -589,7 +589,7 @@ def test_links_accounts_and_places(lead, twenty, tmp_path):
         if password != leading.PASSWORD:
             leading.complaint(page, "A password has 10 to 200")
     expect(page.get_by_text("third can log in as expert.")).to_be_visible()
-    leading.choose(page, "Account", "third")
+    leading.choose(page, "Remove an account", "third")
     leading.press(page, "Remove")
     expect(page.get_by_text("third can no longer log in.")).to_be_visible()
     page.goto(link)

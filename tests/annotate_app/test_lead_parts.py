@@ -73,18 +73,18 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
     about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
-    about |= {"reason": "a failing slice", "holds_for": ""}
+    about |= {"reason": "a failing slice <b>", "holds_for": ""}
     verdict: Any = about | {"kappas": keys, "evidence": []}
     words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
     table = pages.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
+    cell = f"<b>± {words}</b><small>{{}}a failing slice &lt;b&gt;</small>".format
     assert table.to_dict("records") == [
-        {"grader": "some-model", "hedging": f"± {words}; 0.77 vs 0.82; a failing slice"}
-        | {"refusal": DASH},
-        {"grader": "another", "hedging": DASH, "refusal": f"± {words}; a failing slice"},
+        {"grader": "some-model", "hedging": cell("0.77 vs 0.82; "), "refusal": DASH},
+        {"grader": "another", "hedging": DASH, "refusal": cell("")},
     ]
     unknown = pages.verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
-    assert unknown["hedging"].tolist() == [f"± {words}; a failing slice"]
+    assert unknown["hedging"].tolist() == [cell("")]
 
 
 def test_every_page_has_its_address():
@@ -203,13 +203,12 @@ def test_figures_follow_the_labels(make_study):
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     main = pages.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = pages.agreement_sentences(main, [])
-    assert re.fullmatch(
-        r"shorter: annotators agree at kappa 0\.8\d \(95% CI 0.* to .*\)\.", sentence
-    )
-    (sentence,) = pages.precision_sentences(main, 0.01, "pair")
+    kappas = pages.deciding_kappas(main, "linear")
+    (row,) = pages.agreement_table(kappas, []).to_dict("records")
+    assert re.fullmatch(r"0\.8\d \(0\.\d\d to .*\)", row["Annotators with one another"])
+    (sentence,) = pages.precision_sentences(kappas, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = pages.precision_sentences(main, 0.5, "pair")
+    (sentence,) = pages.precision_sentences(kappas, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
     maker.request(first.version)
     assert maker.last_attempt is first  # nothing has come in: nothing is made
@@ -467,8 +466,8 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         assert not app.exception
         return [each.proto.label for each in app.get("download_button")]
 
-    title = "Answers of the injection audit"
-    assert "Ratings" in titles()
+    title = "**Answers of the injection audit** CSV"
+    assert "**Ratings** CSV" in titles()
     assert title not in titles()
     about = {"rater_id": "g", "rubric": "shorter", "unit_id": FORMULA, "suite": "3-abc"}
     about |= {"target": "", "side": "", "label": "L"}
