@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -30,7 +30,7 @@ from evenhand.reporting.new_study import (
 )
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import one_at_a_time, run_apart
-from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
+from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access import LINK_PARAMETER, Visitor, copy_access, new_link_token
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
@@ -48,6 +48,7 @@ _KINDS = parts.WORDS["kinds"]
 _FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
 _ROLES = parts.WORDS["roles"]
+_ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
@@ -61,19 +62,26 @@ def show_new_study(study: Study) -> None:
     """Draw the form of a new study of items, of comparisons or of paired prompts."""
     who = require(study, "lead")
     st.text(written("lead.new_study"))
-    kind = st.radio("What annotators rate", _KINDS, format_func=_KINDS.get, horizontal=True)
+    name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+    if _has_address():
+        st.text(written("several.name_is_read"))
+    label, name_of, notes = "What annotators rate", _KINDS.get, parts.WORDS["kinds_explained"]
+    kind = st.radio(
+        label, _KINDS, format_func=name_of, captions=list(notes.values()), horizontal=True
+    )
+    st.header("Items", anchor=False)
     if kind == "pairs":
-        _ask_for_pairs(study, who)
+        _ask_for_pairs(study, who, name)
     else:
-        _ask_for_items(study, who, compared=kind == "compared")
+        _ask_for_items(study, who, name, compared=kind == "compared")
     show_outcome(_MADE)
     st.session_state.get(_REQUESTS, []).clear()  # a later run must not create this study
 
 
-def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> None:
+def _ask_for_items(study: Study, who: Visitor, name: str, *, compared: bool) -> None:
     """Draw the form of a study of items, or of pairs of answers that are `compared`."""
     upload = st.file_uploader(
-        "Items: a table or another tool's export", parts.OF_TOOLS, max_upload_size=parts.MOST_MB
+        "A table or another tool's export", parts.OF_TOOLS, max_upload_size=parts.MOST_MB
     )
     # As if a question were asked, so that the columns are read as those of single responses.
     base = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
@@ -81,12 +89,13 @@ def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> None:
     try:
         if upload is not None:
             columns, stratify = _ask_for_columns(upload, base, who)
+        st.header("Question", anchor=False)
         key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
-        how = st.segmented_control("What is asked", ways, default=_QUESTION, key=key)
-        with st.form(f"new_{'compared' if compared else 'items'}", border=False):
-            asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
-            name = _ask_for_name()
-            numbers, request = _ask_for_numbers("Items to label", None)
+        how = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
+        asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
+        question = asked.question or asked.rubric or rubric
+        needs = {"a name": name, "a file of items": upload, "a question": question}
+        numbers, request = _ask_for_numbers("Items to label", None, needs)
         if not request:
             return
         with (
@@ -211,28 +220,35 @@ def _ask_for_rubric(
         }
         by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
         names = [name for name, rubric in by_name.items() if rubric.unit == unit]
-        rubrics = st.multiselect(_FIELDS["rubric"], names, placeholder="Choose at least one")
+        rubrics = _choose_rubrics(names, by_name)
         return replace(columns, rubric=[files.get(name, name) for name in rubrics]), None
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
     asked = replace(columns, question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
         return replace(asked, steps=steps if question else None), None
-    left, right = st.columns(2, gap="large")
-    example = "yes: Every statement is supported\nno"
-    answers = left.text_area(_FIELDS["options"], height=130, placeholder=example)
+    label, way_of = "Annotators choose", _ANSWERS.__getitem__
+    way = st.segmented_control(label, _ANSWERS, default="options", format_func=way_of, key="way")
+    if way == "scale":
+        scale = st.text_input(_FIELDS["scale"], autocomplete="off", placeholder="1-5").strip()
+        return replace(asked, scale=scale), None
+    example = "yes: Every statement is supported\nno: At least one is not"
+    answers = st.text_area(_FIELDS["options"], height=130, placeholder=example)
     lines = [line.partition(":") for line in parts.split_list(answers, "\n")]
-    scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    levels: dict[Literal["", "nominal", "ordinal"], str] = {
-        "": "Only if they are consecutive numbers"
-    }
-    levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
-    level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
-    several = right.toggle(_FIELDS["several"])
     options = [name.strip() for name, _, _ in lines]
     described = {name.strip(): text.strip() for name, _, text in lines if text.strip()}
-    asked = replace(asked, options=options, descriptions=described, scale=scale, several=several)
+    asked = replace(asked, options=options, descriptions=described, several=way == "several")
+    if asked.several:
+        return asked, None
+    order_of = _ORDERS.__getitem__
+    level: Any = st.selectbox(_FIELDS["level"], list(_ORDERS), format_func=order_of)
     return replace(asked, level=level or None), None
+
+
+def _choose_rubrics(names: Iterable[str], by_name: Mapping[str, Rubric]) -> list[str]:
+    """Draw the choice of rubrics by their titles; return their names."""
+    label, title_of = _FIELDS["rubric"], (lambda name: by_name[name].title)
+    return st.multiselect(label, names, format_func=title_of, placeholder="Choose at least one")
 
 
 def _complain(error: InputError, file: str) -> None:
@@ -255,13 +271,6 @@ def _in_page(sentence: str) -> str:
     )
 
 
-def _ask_for_name() -> str:
-    name = st.text_input("Name of the study, and of its folder", autocomplete="off")
-    if _has_address():
-        st.text(written("several.name_is_read"))
-    return name
-
-
 def _has_address() -> bool:
     """Return True if a new study is served at once, under its name."""
     site = present_site()
@@ -269,11 +278,13 @@ def _has_address() -> bool:
 
 
 def _ask_for_numbers(
-    what: str, sample: int | None
+    what: str, sample: int | None, needs: Mapping[str, object]
 ) -> tuple[dict[str, Any], Literal["", "look", "create"]]:
-    """Draw the fields of the sample size, annotators per item and seed, and the buttons. Return the
-    numbers, and what is requested.
+    """Draw the fields of the sample size, annotators per item and seed, and the buttons, of which
+    one stands out once nothing that the study `needs` is empty. Return the numbers, and what is
+    requested.
     """
+    st.header("Sample", anchor=False)
     left, middle, right = st.columns(3)
     default_size = f"{USUAL_SAMPLE}, or all if fewer"
     numbers = {
@@ -283,9 +294,13 @@ def _ask_for_numbers(
     }
     requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
     add_request = partial(requests.append, "create")
-    with st.container(key="in-view", horizontal=True):
-        st.form_submit_button("Create the study", type="primary", on_click=add_request)
-        looks = st.form_submit_button("Preview")
+    missing = ", ".join(need for need, value in needs.items() if not value)
+    style: Literal["primary", "secondary"] = "secondary" if missing else "primary"
+    with st.container(key="in-view", horizontal=True, vertical_alignment="center"):
+        st.button("Create the study", key="create", type=style, on_click=add_request)
+        looks = st.button("Preview")
+        if missing:
+            st.text(written("lead.new_needs", missing=missing))
     return numbers, "create" if requests else "look" if looks else ""
 
 
@@ -333,16 +348,16 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, who: Visitor) -> None:
+def _ask_for_pairs(study: Study, who: Visitor, name: str) -> None:
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
-    with st.form("new_study", border=False):
-        name = _ask_for_name()
-        pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
-        responses = st.file_uploader(
-            "Responses, if there are any yet", parts.TABLES, max_upload_size=parts.MOST_MB
-        )
-        rubrics = st.multiselect("Rubrics", list(by_name), placeholder="Choose the rubrics")
-        numbers, request = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
+    pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
+    responses = st.file_uploader(
+        "Responses, if there are any yet", parts.TABLES, max_upload_size=parts.MOST_MB
+    )
+    st.header("Question", anchor=False)
+    rubrics = _choose_rubrics(by_name, by_name)
+    needs = {"a name": name, "a file of pairs": pairs, "a rubric": rubrics}
+    numbers, request = _ask_for_numbers("Pairs to label", USUAL_SAMPLE, needs)
     if not request:
         return
     try:

@@ -316,6 +316,12 @@ def choose_any(
     return chosen
 
 
+def rubric_title(study: Study, name: str) -> str:
+    """Return the one name by which these pages call a rubric."""
+    rubric = study.rubrics.get(name)
+    return study.config.names.get(name) or (rubric.title if rubric else name)
+
+
 # ---- links from page to page --------------------------------------------------------------------
 
 
