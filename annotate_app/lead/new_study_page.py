@@ -55,62 +55,67 @@ _REQUESTS = "new_study_requests"
 """The button that creates a study only adds a request to a list, which is not Streamlit's own. The
 next run of the page, which knows all fields, carries it out.
 """
-_READ_FILES = "new_study_files"
+_READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
+
+
+_Asked = tuple[dict[str, object], Callable[[Callable[..., None]], None]]
+"""What a study needs, by name, and what reads the files and hands them to a function."""
 
 
 def show_new_study(study: Study) -> None:
     """Draw the form of a new study of items, of comparisons or of paired prompts."""
     who = require(study, "lead")
     st.text(written("lead.new_study"))
-    name = st.text_input("Name of the study, and of its folder", autocomplete="off")
-    if _has_address():
-        st.text(written("several.name_is_read"))
-    label, name_of, notes = "What annotators rate", _KINDS.get, parts.WORDS["kinds_explained"]
-    kind = st.radio(
-        label, _KINDS, format_func=name_of, captions=list(notes.values()), horizontal=True
-    )
-    st.header("Items", anchor=False)
-    if kind == "pairs":
-        _ask_for_pairs(study, who, name)
-    else:
-        _ask_for_items(study, who, name, compared=kind == "compared")
-    show_outcome(_MADE)
+    form, bar = st.container(), st.container(key="in-view")
+    with bar.container(key="offer"):  # what comes of the buttons stands above them
+        try:
+            with form:
+                name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+                if _has_address():
+                    st.text(written("several.name_is_read"))
+                label, notes = "What annotators rate", [*parts.WORDS["kinds_explained"].values()]
+                kind = st.radio(label, _KINDS, 0, _KINDS.get, captions=notes, horizontal=True)
+                st.header("Items", anchor=False)
+                ask = _ask_for_pairs if kind == "pairs" else _ask_for_items
+                needs, make = ask(study, who, kind)
+            with bar, st.container(horizontal=True, vertical_alignment="center"):
+                request = _ask_for_request({"a name": name, **needs})
+            if request:
+                make(partial(_carry_out, study, who, request, name))
+        except InputError as error:
+            _complain(str(error))
+        show_outcome(_MADE)
     st.session_state.get(_REQUESTS, []).clear()  # a later run must not create this study
 
 
-def _ask_for_items(study: Study, who: Visitor, name: str, *, compared: bool) -> None:
-    """Draw the form of a study of items, or of pairs of answers that are `compared`."""
-    upload = st.file_uploader(
-        "A table or another tool's export", parts.OF_TOOLS, max_upload_size=parts.MOST_MB
-    )
+def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
+    """Draw the form of a study of items, or of pairs of answers that are compared."""
+    compared, size = kind == "compared", parts.MOST_MB
+    label = "A table or another tool's export"
+    upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=size)
     # As if a question were asked, so that the columns are read as those of single responses.
     base = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
     columns, stratify = ItemOptions(), list[str]()
-    try:
-        if upload is not None:
-            columns, stratify = _ask_for_columns(upload, base, who)
-        st.header("Question", anchor=False)
-        key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
-        how = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
-        asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
-        question = asked.question or asked.rubric or rubric
-        needs = {"a name": name, "a file of items": upload, "a question": question}
-        numbers, request = _ask_for_numbers("Items to label", None, needs)
-        if not request:
-            return
+    if upload is not None:
+        columns, stratify = _ask_for_columns(upload, base, who)
+    st.header("Question", anchor=False)
+    key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
+    how = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
+    asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
+    numbers = _ask_for_numbers("Items to label", None)
+
+    def make(carry_out: Callable[..., None]) -> None:
         with (
             parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
             parts.uploaded_files(["toml"], rubric=rubric) as rubrics,
+            st.spinner("Reading the file"),
         ):
-            if (file := files["items"]) is None:
-                raise InputError("upload a file of items")
             names = [*asked.rubric, *(str(path) for path in rubrics.values() if path)]
             chosen = {"rubric": names, "stratify": stratify}
-            wanted = LabelOptions(**vars(asked) | numbers | chosen)
-            with st.spinner("Reading the file"):
-                _carry_out(study, who, request, name, create_items, file, wanted)
-    except InputError as error:
-        _complain(error, upload.name if upload else "")
+            carry_out(create_items, files["items"], LabelOptions(**vars(asked) | numbers | chosen))
+
+    question = asked.question or asked.rubric or rubric
+    return {"a file of items": upload, "a question": question}, make
 
 
 def _ask_for_columns(
@@ -138,11 +143,9 @@ def _ask_for_columns(
     with fields, st.expander(title, expanded=bool(first.fault)):
         show = choose("show", "Choose the columns", first.show)
         subject = choose("subject", by_name, most=2 if compared else 1)
-        left, right = st.columns(2)
-        cluster = left.selectbox(
-            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder=by_name
-        )
-        judge = right.selectbox(
+        every = dict(zip(names, names, strict=True))
+        cluster = parts.choose_any(_FIELDS["cluster"], every, by_name, f"cluster-{key}")
+        judge = st.selectbox(
             _FIELDS["judge"],
             names,
             None,
@@ -150,7 +153,7 @@ def _ask_for_columns(
             placeholder="None",
             accept_new_options=True,  # a tool's file has judges that are no columns
         )
-        missing = right.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
+        missing = st.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
         stratify = choose("stratify", "None")
     entered = ItemOptions(
@@ -173,7 +176,7 @@ def _ask_for_columns(
     for note in file.notes:
         st.text(_in_page(note))
     if file.fault:
-        _complain(InputError(file.fault), upload.name)
+        _complain(file.fault)
     return entered, stratify
 
 
@@ -251,9 +254,11 @@ def _choose_rubrics(names: Iterable[str], by_name: Mapping[str, Rubric]) -> list
     return st.multiselect(label, names, format_func=title_of, placeholder="Choose at least one")
 
 
-def _complain(error: InputError, file: str) -> None:
+def _complain(complaint: str) -> None:
     """Draw an error that names the page's fields and the uploaded file."""
-    complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], str(error))
+    upload = st.session_state.get(_UPLOAD)
+    file = upload.name if upload else ""
+    complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)
     show_complaint(_in_page(complaint))
 
 
@@ -277,31 +282,29 @@ def _has_address() -> bool:
     return site is not None and not site.alone
 
 
-def _ask_for_numbers(
-    what: str, sample: int | None, needs: Mapping[str, object]
-) -> tuple[dict[str, Any], Literal["", "look", "create"]]:
-    """Draw the fields of the sample size, annotators per item and seed, and the buttons, of which
-    one stands out once nothing that the study `needs` is empty. Return the numbers, and what is
-    requested.
-    """
+def _ask_for_numbers(what: str, sample: int | None) -> dict[str, Any]:
+    """Draw the fields of the sample size, annotators per item and seed; return the numbers."""
     st.header("Sample", anchor=False)
     left, middle, right = st.columns(3)
     default_size = f"{USUAL_SAMPLE}, or all if fewer"
-    numbers = {
+    return {
         "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=default_size),
         "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, 3),
         "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1),
     }
+
+
+def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "look", "create"]:
+    """Draw the buttons, which work once no need is empty; return what is requested."""
     requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
     add_request = partial(requests.append, "create")
     missing = ", ".join(need for need, value in needs.items() if not value)
-    style: Literal["primary", "secondary"] = "secondary" if missing else "primary"
-    with st.container(key="in-view", horizontal=True, vertical_alignment="center"):
-        st.button("Create the study", key="create", type=style, on_click=add_request)
-        looks = st.button("Preview")
-        if missing:
-            st.text(written("lead.new_needs", missing=missing))
-    return numbers, "create" if requests else "look" if looks else ""
+    label, is_off = "Create the study", bool(missing)
+    st.button(label, key="create", type="primary", disabled=is_off, on_click=add_request)
+    looks = st.button("Preview", disabled=is_off)
+    if missing:
+        st.text(written("lead.new_needs", missing=missing))
+    return "create" if requests else "look" if looks else ""
 
 
 def _carry_out(
@@ -348,24 +351,20 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, who: Visitor, name: str) -> None:
+def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
-    responses = st.file_uploader(
-        "Responses, if there are any yet", parts.TABLES, max_upload_size=parts.MOST_MB
-    )
+    label, size = "Responses, if there are any yet", parts.MOST_MB
+    responses = st.file_uploader(label, parts.TABLES, max_upload_size=size)
     st.header("Question", anchor=False)
     rubrics = _choose_rubrics(by_name, by_name)
-    needs = {"a name": name, "a file of pairs": pairs, "a rubric": rubrics}
-    numbers, request = _ask_for_numbers("Pairs to label", USUAL_SAMPLE, needs)
-    if not request:
-        return
-    try:
-        with parts.uploaded_files(pairs=pairs, responses=responses) as files:
-            if files["pairs"] is None:
-                raise InputError("upload a file of pairs")
-            if not rubrics:
-                raise InputError("choose at least one rubric")
+    numbers = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
+
+    def make(carry_out: Callable[..., None]) -> None:
+        with (
+            parts.uploaded_files(pairs=pairs, responses=responses) as files,
+            st.spinner("Reading the files"),
+        ):
             plan = StudyPlan(
                 pairs=files["pairs"],
                 responses=files["responses"],
@@ -374,10 +373,9 @@ def _ask_for_pairs(study: Study, who: Visitor, name: str) -> None:
                 raters_per_unit=numbers["raters"],
                 seed=numbers["seed"],
             )
-            with st.spinner("Reading the files"):
-                _carry_out(study, who, request, name, create_and_preview, plan)
-    except InputError as error:
-        show_complaint(str(error))
+            carry_out(create_and_preview, plan)
+
+    return {"a file of pairs": pairs, "a rubric": rubrics}, make
 
 
 def _show_preview(preview: StudyPreview) -> None:

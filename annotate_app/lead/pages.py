@@ -33,7 +33,6 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     page_of,
-    rubric_title,
     show_charts,
     show_table,
     stand_by,
@@ -355,7 +354,8 @@ def show_progress(study: Study) -> None:
 
 
 def _titles(study: Study) -> dict[str, str]:
-    return {name: rubric_title(study, name) for name in study.rubrics}
+    names = study.config.names
+    return {name: names.get(name, rubric.title) for name, rubric in study.rubrics.items()}
 
 
 _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)

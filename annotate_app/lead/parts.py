@@ -66,20 +66,21 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
     return result
 
 
-def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
-    """Return `count(study)`, counted once for all viewers, and again when new data have come in, or
-    after a minute, as reservations of items expire.
+def latest(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
+    """Return `count(study, *arguments)`, counted once for all viewers, and again when new data have
+    come in, or after a minute, as reservations of items expire.
     """
     name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
-    result: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
+    state = (str(study.folder), data_version(study), minute)
+    result: Counted = _kept(study, count, name, state, arguments)
     return result
 
 
 @st.cache_data(max_entries=20, show_spinner=False)
 def _kept(
-    _study: Study, _count: Callable[[Study], Any], name: str, folder: str, version: str, minute: int
+    _study: Study, _count: Callable[..., Any], name: str, state: object, arguments: tuple[Any, ...]
 ) -> Any:
-    return counted(_study, _count)
+    return counted(_study, _count, *arguments)
 
 
 stand_by = _PROCESS.prepare
@@ -298,6 +299,12 @@ def show_table(
         )
 
 
+def rubric_titles(study: Study) -> dict[str, str]:
+    """Return the titles of the rubrics by their names; the study's own display names come first."""
+    names = study.config.names
+    return {name: names.get(name) or rubric.title for name, rubric in study.rubrics.items()}
+
+
 def to_the_minute(stamp: str) -> str:
     """Return a time from the store without seconds and time zone.
 
@@ -314,12 +321,6 @@ def choose_any(
     field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
     chosen: str | None = st.selectbox(label, list(names), key=key, **field)
     return chosen
-
-
-def rubric_title(study: Study, name: str) -> str:
-    """Return the one name by which these pages call a rubric."""
-    rubric = study.rubrics.get(name)
-    return study.config.names.get(name) or (rubric.title if rubric else name)
 
 
 # ---- links from page to page --------------------------------------------------------------------

@@ -5,13 +5,12 @@ Every change is entered in fields, reviewed with its effects, and then saved to 
 
 from __future__ import annotations
 
-import html
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from typing import Any, Literal, get_args, get_origin
 from zoneinfo import available_timezones
 
@@ -25,7 +24,7 @@ from evenhand.annotate_app.lead.parts import (
     WORDS,
     choose_any,
     latest,
-    rubric_title,
+    rubric_titles,
     show_annotator_view,
     show_table,
     split_list,
@@ -36,7 +35,6 @@ from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES, TextBlock
 from evenhand.study import Study, changing
 from evenhand.study.access import Visitor
-from evenhand.study.lead import progress
 from evenhand.study.settings.sections import keys_of, section_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
@@ -122,16 +120,15 @@ def show_offer(
             _show_differences(study, changes, "What changes")
         if complaint:
             html_texts.show_complaint(complaint)
-    is_ready = bool(changes) and not complaint
+    is_off = bool(complaint) or not changes
     with bar, st.container(horizontal=True, vertical_alignment="center"):
-        save = lead_callback(study, editing.place, _save, editing, after, editing.entered())
-        style: Literal["primary", "secondary"] = "primary" if is_ready else "secondary"
-        st.button("Save", key="save", type=style, disabled=not is_ready, on_click=save)
-        if is_ready or complaint:
+        save_changes = lead_callback(study, editing.place, _save, editing, after, editing.entered())
+        st.button("Save", key="save", type="primary", disabled=is_off, on_click=save_changes)
+        if is_off and not complaint:
+            st.text(written("change.nothing"))
+        else:
             again = "Begin again from the newer text" if files else "Discard changes"
             st.button(again, on_click=_begin_again)
-        else:
-            st.text(written("change.nothing"))
     return after
 
 
@@ -145,7 +142,8 @@ def _title_of(study: Study, key: str) -> str:
     """Return what a difference is about, such as "Refusal: question", in words."""
     kind, _, name = key.partition(".")
     rubric, _, field = name.partition(".")
-    return f"{rubric_title(study, rubric)}: {field}" if kind == "rubric" else titled(key)
+    title = rubric_titles(study).get(rubric, rubric)
+    return f"{title}: {field}" if kind == "rubric" else titled(key)
 
 
 def _begin_again() -> None:
@@ -158,8 +156,9 @@ def _save(
     """Save the change, unless the fields hold something else `now` than what was `shown`, or the
     files have changed: then the page is drawn again, and says so.
     """
-    is_stale = {name: now.get(name) for name in shown} != shown
-    if is_stale or changing.changed_since(study, before.present.files):
+    if changing.changed_since(study, before.present.files):
+        return None
+    if {name: now.get(name) for name in shown} != shown:
         return None
     saved = changing.save(study, before.present.files, after.files, who.name)
     titles = dict.fromkeys(_title_of(study, change.key) for change in saved)
@@ -188,9 +187,8 @@ def explained(place: str) -> str:
     """Return a setting's explanation as HTML, with its place in study.toml on hover and text in
     backticks as code; empty if its title says it all.
     """
-    text = html.escape(WORDS["helps"].get(place, ""), quote=False)
-    marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
-    return f'<p class="evenhand-explained" title="{place}">{marked}.</p>' * bool(text)
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", WORDS["helps"].get(place, ""))
+    return f'<p class="evenhand-explained" title="{place}">{text}.</p>' * bool(text)
 
 
 def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
@@ -204,7 +202,7 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
     elif name == "time_zone":
         choices = sorted(available_timezones())
     elif name == "rubrics":
-        choices, shown_as = list(study.rubrics), partial(rubric_title, study)
+        choices, shown_as = list(study.rubrics), rubric_titles(study).__getitem__
     if kind is bool:
         return st.toggle(label, present, key=key)
     if kind in (int, float):
@@ -214,11 +212,11 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
         label += " (one per line, as NAME: first, second)"
         lines = split_list(st.text_area(label, text, height=96, key=key), "\n")
         parts = (line.partition(":") for line in lines)
-        return {part.strip(): split_list(values) for part, _, values in parts}
+        return {part.strip(): tuple(split_list(values)) for part, _, values in parts}
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]
         closed = get_args(member) if get_origin(member) is Literal else choices
-        return st.multiselect(
+        entered = st.multiselect(
             label,
             list(dict.fromkeys([*closed, *present])),
             list(present),
@@ -227,6 +225,7 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
             accept_new_options=not closed,
             placeholder="None chosen" if closed else "Type one, then Enter",
         )
+        return tuple(entered)
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
         return st.selectbox(label, choices, choices.index(present), key=key, format_func=shown_as)
@@ -262,7 +261,7 @@ def show_settings(study: Study) -> None:
     st.text(written("lead.settings"))
     editing = begin(study, "settings")
     config, begun = editing.present.config, changing.has_begun(study)
-    parts = dict(WORDS["parts"])
+    parts, folded = dict(WORDS["parts"]), WORDS["folded"]
     if config.attention is None:
         del parts["attention"]  # until there are checks, which another page makes
     entered, used, locked = dict[str, Any](), dict[str, bool](), dict[str, dict[str, list[str]]]()
@@ -273,16 +272,22 @@ def show_settings(study: Study) -> None:
             if part != "sample" and StudyConfig.model_fields[part].default is None:
                 label, is_used = "Use this part in the study", getattr(config, part) is not None
                 used[part] = st.toggle(label, is_used, key=editing.key(f"{part} is used"))
+            body: Any = st
+            if part in folded:
+                key = editing.key(f"{part} is open")
+                body = st.expander(folded[part], key=key, on_change="rerun")
             for place, (field, present) in _settings_of(config, part).items():
                 if place in _ELSEWHERE or not used.get(part, True):
                     continue
                 if reason := changing.fixed_because(place, begun).replace("`", ""):
                     value = chosen_as(in_words(present))
                     locked.setdefault(reason, {})[titled(place)] = [value]
-                    continue
-                entered[place] = control(editing.key(place), field, place, present, study)
-                if explanation := explained(place):
-                    html_texts.show(explanation)
+                elif part not in folded or body.open:
+                    with body.container():
+                        key = editing.key(place)
+                        entered[place] = control(key, field, place, present, study)
+                        if explanation := explained(place):
+                            html_texts.show(explanation)
     with fields, st.container(key="part-locked"):
         st.header(written("change.fixed"), anchor="locked")
         for reason, settings in locked.items():
@@ -322,17 +327,10 @@ def _changed_settings(
     for place, value in entered.items():
         section, _, name = place.rpartition(".")
         present = getattr(config, section) if section else config
-        if value is not None and (present is None or value != _plain(getattr(present, name))):
+        if value is not None and (present is None or value != getattr(present, name)):
             values.setdefault(section, {})[name] = value
     ended = (part for part, is_used in used.items() if not is_used and getattr(config, part))
     return {FILE_NAME: with_values(editing.text(), {**values, **dict.fromkeys(ended)})}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value in the types that controls return: lists in place of tuples."""
-    if isinstance(value, dict):
-        return {key: _plain(content) for key, content in value.items()}
-    return [_plain(content) for content in value] if isinstance(value, tuple) else value
 
 
 # ---- the page Texts -----------------------------------------------------------------------------
@@ -354,35 +352,30 @@ def show_texts(study: Study) -> None:
     config = editing.present.config
     in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
     left, right = st.columns(2, gap="large")
-    new, pages = dict[str, str](), {"welcome": "", "consent": ""}
+    files, changes = dict[str, str](), dict[str, Any]()
+    pages = {"welcome": "", "consent": ""}
     for name, height in _HEIGHTS.items():
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
         title, hint, key = WORDS["texts"][name], WORDS["hints"][name], editing.key(name)
         entered = left.text_area(title, present.strip(), height=height, key=key, placeholder=hint)
-        if (text := entered.strip()) != present.strip():
-            new[name] = text
+        if (text := entered.strip()) == present.strip():
+            pass
+        elif not is_default:
+            files[f"{name}.{code}.md"] = f"{text}\n"
+        elif name == "consent":  # a study without a text does not ask for consent
+            changes[name] = {"text": text} if text else None
+        else:
+            changes.setdefault("session", {})[name] = text
         is_warning, page = name == "content_warning", "consent" if name == "consent" else "welcome"
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
         pages[page] += html_texts.drawn_text(text, kind, label, reader.code) if text else ""
+    show_offer(study, editing, lambda: files or {FILE_NAME: with_values(editing.text(), changes)})
     with right:
         no_text, content = html_texts.block(written("lead.texts_none")), ""
         for page, drawn in pages.items():
             content += html_texts.heading(reader.say(f"session.{page}_title"), 1)
             content += drawn or no_text
         show_annotator_view(content)
-
-    def changed() -> dict[str, str]:
-        if not is_default:
-            return {f"{name}.{code}.md": f"{text}\n" for name, text in new.items()}
-        changes: dict[str, Any] = {}
-        for name, text in new.items():
-            if name != "consent":
-                changes.setdefault("session", {})[name] = text
-            else:  # a study without a text does not ask for consent
-                changes[name] = {"text": text} if text else None
-        return {FILE_NAME: with_values(editing.text(), changes)}
-
-    show_offer(study, editing, changed)
 
 
 def _choose_language(column: Any, codes: Sequence[str], key: str) -> str:
@@ -404,8 +397,8 @@ def show_rubrics(study: Study) -> None:
     """Draw the fields of a rubric's words in a language, with a preview."""
     st.text(written("lead.rubrics"))
     left, right = st.columns(2, gap="large")
-    shown_as = partial(rubric_title, study)
-    name = left.selectbox("Rubric", list(study.rubrics), format_func=shown_as, key="rubric_name")
+    titles = rubric_titles(study)
+    name = left.selectbox("Rubric", titles, format_func=titles.__getitem__, key="rubric_name")
     versions = list(study.rubrics[name].versions)
     code = _choose_language(right, versions, "rubric_in")
     editing = begin(study, f"rubric-{name}-{code}")
@@ -591,7 +584,8 @@ def _rubrics_of_one_unit(
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
-    titles = {unit: ", ".join(r.title for r in rubrics) for unit, rubrics in by_unit.items()}
+    names = rubric_titles(study)
+    titles = {unit: ", ".join(names[r.name] for r in rubrics) for unit, rubrics in by_unit.items()}
     expected, units = entry.get("expected", {}), list(by_unit)
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
     first = units.index(next(answered, units[0]))
@@ -605,10 +599,12 @@ def _values_of_item(
     study: Study, rubrics: Sequence[Rubric], key: Callable[[str], str]
 ) -> dict[str, str]:
     """Draw the choice of an item of the study; return its texts, to be copied."""
-    choices = latest(study, progress.units_outside_sample_first)[rubrics[0].unit]
+    sampled = set(latest(study, Study.units_by_kind)[rubrics[0].unit])
+    units = latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
+    units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
     label, none = "Copy the texts of an item", "Pick an item of the study"
-    names = {unit: unit + " (in the sample)" * sampled for unit, sampled in choices.items()}
-    unit = choose_any(label, dict(islice(names.items(), _MOST_TO_COPY)), none, key("copied"))
+    names = {unit: unit + " (in the sample)" * (unit in sampled) for unit in units}
+    unit = choose_any(label, names, none, key("copied"))
     if unit is None:
         return {}
     texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
@@ -622,8 +618,7 @@ def _unit(
     what the item has for other rubrics.
     """
     unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
-    texts = entry["values"]
-    values = dict(texts)
+    values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
     order = [*TEXT_VARIABLES]  # as annotators read them, after other variables of a rubric
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
@@ -631,21 +626,17 @@ def _unit(
     for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
         place = places.get(variable.rpartition("_")[2], shared)
-        present = texts.get(variable, "")
+        present = values.get(variable, "")
         name = key(f"values.{variable}.{hash(present)}")  # another item's text is another field
         values[variable] = place.text_area(label, present, key=name, height=120)
     unit["values"] = {variable: text for variable, text in values.items() if text}
-    expected = dict(entry.get("expected", {})) | {
-        rubric.name: _right_answers(rubric, entry.get("expected", {}).get(rubric.name, []), key)
-        for rubric in rubrics
-    }
+    for rubric in rubrics:
+        expected[rubric.name] = _right_answers(rubric, expected.get(rubric.name, []), key)
     unit["expected"] = {name: keys for name, keys in expected.items() if keys}
+    unit["explanation"] = entry.get("explanation")
     if explains:
-        label = "Explanation, shown with the correct answer (Markdown)"
-        present, at = entry.get("explanation", ""), key("explanation")
-        unit["explanation"] = _area(label, present, at, 110) or None
-    elif "explanation" in entry:
-        unit["explanation"] = entry["explanation"]
+        label, present = "Explanation, shown with the correct answer", unit["explanation"] or ""
+        unit["explanation"] = _area(label, present, key("explanation"), 110) or None
     return unit
 
 
@@ -691,10 +682,9 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
         values = {name: unit["values"].get(name, "") for name in rubric.variables}
         blocks |= {text.variable: text for text in rubric.for_people(values).blocks}
     texts = [text for text in blocks.values() if text.text]
-    explanation = unit.get("explanation") or ""
-    if not (texts or explanation):
+    if not (texts or unit["explanation"]):
         return html_texts.block(written("lead.no_preview"))
-    above = html_texts.drawn_text(explanation) if explanation else ""
+    above = html_texts.drawn_text(unit["explanation"]) if unit["explanation"] else ""
     return above + html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
 
 

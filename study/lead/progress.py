@@ -52,15 +52,6 @@ def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
     )
 
 
-def units_outside_sample_first(study: Study) -> dict[str, dict[str, bool]]:
-    """Return all units' ids by their kind, those outside the sample first; True: in the sample."""
-    sampled = {unit for units in study.units_by_kind().values() for unit in units}
-    return {
-        kind: {unit: unit in sampled for unit in sorted(units, key=sampled.__contains__)}
-        for kind, units in study.units_by_kind("all").items()
-    }
-
-
 ANSWER_COLUMNS = (
     "created_at", "rubric", "unit_id", "label", "others", "seconds", "draw"
 )  # fmt: skip

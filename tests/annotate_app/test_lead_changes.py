@@ -17,7 +17,7 @@ from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import send, task_of, with_labels
-from tests.annotate_app.leading import KNOWN, complaint, fill, press, settled, turn_to
+from tests.annotate_app.leading import KNOWN, complaint, fill, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
