@@ -145,13 +145,8 @@ def _ask_for_columns(
         subject = choose("subject", by_name, most=2 if compared else 1)
         every = dict(zip(names, names, strict=True))
         cluster = parts.choose_any(_FIELDS["cluster"], every, by_name, f"cluster-{key}")
-        judge = st.selectbox(
-            _FIELDS["judge"],
-            names,
-            None,
-            key=f"judge-{key}",
-            placeholder="None",
-            accept_new_options=True,  # a tool's file has judges that are no columns
+        judge = parts.choose_any(  # a tool's file has judges that are no columns
+            _FIELDS["judge"], every, "None", f"judge-{key}", accept_new_options=True
         )
         missing = st.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
@@ -230,8 +225,8 @@ def _ask_for_rubric(
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
         return replace(asked, steps=steps if question else None), None
-    label, way_of = "Annotators choose", _ANSWERS.__getitem__
-    way = st.segmented_control(label, _ANSWERS, default="options", format_func=way_of, key="way")
+    label, named = "Annotators choose", _ANSWERS.get
+    way = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
     if way == "scale":
         scale = st.text_input(_FIELDS["scale"], autocomplete="off", placeholder="1-5").strip()
         return replace(asked, scale=scale), None
@@ -241,10 +236,9 @@ def _ask_for_rubric(
     options = [name.strip() for name, _, _ in lines]
     described = {name.strip(): text.strip() for name, _, text in lines if text.strip()}
     asked = replace(asked, options=options, descriptions=described, several=way == "several")
-    if asked.several:
-        return asked, None
-    order_of = _ORDERS.__getitem__
-    level: Any = st.selectbox(_FIELDS["level"], list(_ORDERS), format_func=order_of)
+    level: Any = ""
+    if not asked.several:
+        level = st.selectbox(_FIELDS["level"], _ORDERS, format_func=_ORDERS.get)
     return replace(asked, level=level or None), None
 
 

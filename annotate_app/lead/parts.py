@@ -318,7 +318,8 @@ def choose_any(
     label: str, names: Mapping[str, str], placeholder: str, key: str, **field: Any
 ) -> str | None:
     """Draw a select box that begins with nothing chosen; return the chosen key of `names`."""
-    field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
+    title_of = lambda name: names.get(name, name)  # noqa: E731
+    field |= {"index": None, "format_func": title_of, "placeholder": placeholder}
     chosen: str | None = st.selectbox(label, list(names), key=key, **field)
     return chosen
 

@@ -114,12 +114,12 @@ def show_offer(
                 changes, after = list(changing.differences(present, changed)), changed
         except InputError as error:
             complaint = complaint or _FILE_AND_KEY.sub(lambda key: titled(key[1]), str(error))
-        if changes and not complaint:
+        if complaint:
+            html_texts.show_complaint(complaint)
+        elif changes:
             for sentence in changing.effects(study, present, after):
                 st.text(sentence)
             _show_differences(study, changes, "What changes")
-        if complaint:
-            html_texts.show_complaint(complaint)
     is_off = bool(complaint) or not changes
     with bar, st.container(horizontal=True, vertical_alignment="center"):
         save_changes = lead_callback(study, editing.place, _save, editing, after, editing.entered())
@@ -156,9 +156,8 @@ def _save(
     """Save the change, unless the fields hold something else `now` than what was `shown`, or the
     files have changed: then the page is drawn again, and says so.
     """
-    if changing.changed_since(study, before.present.files):
-        return None
-    if {name: now.get(name) for name in shown} != shown:
+    is_shown = {name: now.get(name) for name in shown} == shown
+    if not is_shown or changing.changed_since(study, before.present.files):
         return None
     saved = changing.save(study, before.present.files, after.files, who.name)
     titles = dict.fromkeys(_title_of(study, change.key) for change in saved)
@@ -335,9 +334,6 @@ def _changed_settings(
 
 # ---- the page Texts -----------------------------------------------------------------------------
 
-_HEIGHTS = {"content_warning": 80, "instructions": 200, "consent": 240}
-"""Heights of the fields, in the order in which annotators read the texts."""
-
 
 def show_texts(study: Study) -> None:
     """Draw the fields of the study's texts for annotators, in a language, with a preview."""
@@ -354,10 +350,10 @@ def show_texts(study: Study) -> None:
     left, right = st.columns(2, gap="large")
     files, changes = dict[str, str](), dict[str, Any]()
     pages = {"welcome": "", "consent": ""}
-    for name, height in _HEIGHTS.items():
+    for name, title in WORDS["texts"].items():  # in the order in which annotators read them
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
-        title, hint, key = WORDS["texts"][name], WORDS["hints"][name], editing.key(name)
-        entered = left.text_area(title, present.strip(), height=height, key=key, placeholder=hint)
+        hint, key = WORDS["hints"][name], editing.key(name)
+        entered = left.text_area(title, present.strip(), height=150, key=key, placeholder=hint)
         if (text := entered.strip()) == present.strip():
             pass
         elif not is_default:
