@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -30,7 +30,7 @@ from evenhand.reporting.new_study import (
 )
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import one_at_a_time, run_apart
-from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
+from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access import LINK_PARAMETER, Visitor, copy_access, new_link_token
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
@@ -48,60 +48,74 @@ _KINDS = parts.WORDS["kinds"]
 _FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
 _ROLES = parts.WORDS["roles"]
+_ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
 """The button that creates a study only adds a request to a list, which is not Streamlit's own. The
 next run of the page, which knows all fields, carries it out.
 """
-_READ_FILES = "new_study_files"
+_READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
+
+
+_Asked = tuple[dict[str, object], Callable[[Callable[..., None]], None]]
+"""What a study needs, by name, and what reads the files and hands them to a function."""
 
 
 def show_new_study(study: Study) -> None:
     """Draw the form of a new study of items, of comparisons or of paired prompts."""
     who = require(study, "lead")
     st.text(written("lead.new_study"))
-    kind = st.radio("What annotators rate", _KINDS, format_func=_KINDS.get, horizontal=True)
-    if kind == "pairs":
-        _ask_for_pairs(study, who)
-    else:
-        _ask_for_items(study, who, compared=kind == "compared")
-    show_outcome(_MADE)
+    form, bar = st.container(), st.container(key="in-view")
+    with bar.container(key="offer"):  # what comes of the buttons stands above them
+        try:
+            with form:
+                name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+                if _has_address():
+                    st.text(written("several.name_is_read"))
+                label, notes = "What annotators rate", [*parts.WORDS["kinds_explained"].values()]
+                kind = st.radio(label, _KINDS, 0, _KINDS.get, captions=notes, horizontal=True)
+                st.header("Items", anchor=False)
+                ask = _ask_for_pairs if kind == "pairs" else _ask_for_items
+                needs, make = ask(study, who, kind)
+            with bar, st.container(horizontal=True, vertical_alignment="center"):
+                request = _ask_for_request({"a name": name, **needs})
+            if request:
+                make(partial(_carry_out, study, who, request, name))
+        except InputError as error:
+            _complain(str(error))
+        show_outcome(_MADE)
     st.session_state.get(_REQUESTS, []).clear()  # a later run must not create this study
 
 
-def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> None:
-    """Draw the form of a study of items, or of pairs of answers that are `compared`."""
-    upload = st.file_uploader(
-        "Items: a table or another tool's export", parts.OF_TOOLS, max_upload_size=parts.MOST_MB
-    )
+def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
+    """Draw the form of a study of items, or of pairs of answers that are compared."""
+    compared, size = kind == "compared", parts.MOST_MB
+    label = "A table or another tool's export"
+    upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=size)
     # As if a question were asked, so that the columns are read as those of single responses.
     base = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
     columns, stratify = ItemOptions(), list[str]()
-    try:
-        if upload is not None:
-            columns, stratify = _ask_for_columns(upload, base, who)
-        key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
-        how = st.segmented_control("What is asked", ways, default=_QUESTION, key=key)
-        with st.form(f"new_{'compared' if compared else 'items'}", border=False):
-            asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
-            name = _ask_for_name()
-            numbers, request = _ask_for_numbers("Items to label", None)
-        if not request:
-            return
+    if upload is not None:
+        columns, stratify = _ask_for_columns(upload, base, who)
+    st.header("Question", anchor=False)
+    key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
+    how = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
+    asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
+    numbers = _ask_for_numbers("Items to label", None)
+
+    def make(carry_out: Callable[..., None]) -> None:
         with (
             parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
             parts.uploaded_files(["toml"], rubric=rubric) as rubrics,
+            st.spinner("Reading the file"),
         ):
-            if (file := files["items"]) is None:
-                raise InputError("upload a file of items")
             names = [*asked.rubric, *(str(path) for path in rubrics.values() if path)]
             chosen = {"rubric": names, "stratify": stratify}
-            wanted = LabelOptions(**vars(asked) | numbers | chosen)
-            with st.spinner("Reading the file"):
-                _carry_out(study, who, request, name, create_items, file, wanted)
-    except InputError as error:
-        _complain(error, upload.name if upload else "")
+            carry_out(create_items, files["items"], LabelOptions(**vars(asked) | numbers | chosen))
+
+    question = asked.question or asked.rubric or rubric
+    return {"a file of items": upload, "a question": question}, make
 
 
 def _ask_for_columns(
@@ -129,19 +143,12 @@ def _ask_for_columns(
     with fields, st.expander(title, expanded=bool(first.fault)):
         show = choose("show", "Choose the columns", first.show)
         subject = choose("subject", by_name, most=2 if compared else 1)
-        left, right = st.columns(2)
-        cluster = left.selectbox(
-            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder=by_name
+        every = dict(zip(names, names, strict=True))
+        cluster = parts.choose_any(_FIELDS["cluster"], every, by_name, f"cluster-{key}")
+        judge = parts.choose_any(  # a tool's file has judges that are no columns
+            _FIELDS["judge"], every, "None", f"judge-{key}", accept_new_options=True
         )
-        judge = right.selectbox(
-            _FIELDS["judge"],
-            names,
-            None,
-            key=f"judge-{key}",
-            placeholder="None",
-            accept_new_options=True,  # a tool's file has judges that are no columns
-        )
-        missing = right.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
+        missing = st.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
         stratify = choose("stratify", "None")
     entered = ItemOptions(
@@ -164,7 +171,7 @@ def _ask_for_columns(
     for note in file.notes:
         st.text(_in_page(note))
     if file.fault:
-        _complain(InputError(file.fault), upload.name)
+        _complain(file.fault)
     return entered, stratify
 
 
@@ -211,33 +218,41 @@ def _ask_for_rubric(
         }
         by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
         names = [name for name, rubric in by_name.items() if rubric.unit == unit]
-        rubrics = st.multiselect(_FIELDS["rubric"], names, placeholder="Choose at least one")
+        rubrics = _choose_rubrics(names, by_name)
         return replace(columns, rubric=[files.get(name, name) for name in rubrics]), None
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
     asked = replace(columns, question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
         return replace(asked, steps=steps if question else None), None
-    left, right = st.columns(2, gap="large")
-    example = "yes: Every statement is supported\nno"
-    answers = left.text_area(_FIELDS["options"], height=130, placeholder=example)
+    label, named = "Annotators choose", _ANSWERS.get
+    way = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
+    if way == "scale":
+        scale = st.text_input(_FIELDS["scale"], autocomplete="off", placeholder="1-5").strip()
+        return replace(asked, scale=scale), None
+    example = "yes: Every statement is supported\nno: At least one is not"
+    answers = st.text_area(_FIELDS["options"], height=130, placeholder=example)
     lines = [line.partition(":") for line in parts.split_list(answers, "\n")]
-    scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    levels: dict[Literal["", "nominal", "ordinal"], str] = {
-        "": "Only if they are consecutive numbers"
-    }
-    levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
-    level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
-    several = right.toggle(_FIELDS["several"])
     options = [name.strip() for name, _, _ in lines]
     described = {name.strip(): text.strip() for name, _, text in lines if text.strip()}
-    asked = replace(asked, options=options, descriptions=described, scale=scale, several=several)
+    asked = replace(asked, options=options, descriptions=described, several=way == "several")
+    level: Any = ""
+    if not asked.several:
+        level = st.selectbox(_FIELDS["level"], _ORDERS, format_func=_ORDERS.get)
     return replace(asked, level=level or None), None
 
 
-def _complain(error: InputError, file: str) -> None:
+def _choose_rubrics(names: Iterable[str], by_name: Mapping[str, Rubric]) -> list[str]:
+    """Draw the choice of rubrics by their titles; return their names."""
+    label, title_of = _FIELDS["rubric"], (lambda name: by_name[name].title)
+    return st.multiselect(label, names, format_func=title_of, placeholder="Choose at least one")
+
+
+def _complain(complaint: str) -> None:
     """Draw an error that names the page's fields and the uploaded file."""
-    complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], str(error))
+    upload = st.session_state.get(_UPLOAD)
+    file = upload.name if upload else ""
+    complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)
     show_complaint(_in_page(complaint))
 
 
@@ -255,38 +270,35 @@ def _in_page(sentence: str) -> str:
     )
 
 
-def _ask_for_name() -> str:
-    name = st.text_input("Name of the study, and of its folder", autocomplete="off")
-    if _has_address():
-        st.text(written("several.name_is_read"))
-    return name
-
-
 def _has_address() -> bool:
     """Return True if a new study is served at once, under its name."""
     site = present_site()
     return site is not None and not site.alone
 
 
-def _ask_for_numbers(
-    what: str, sample: int | None
-) -> tuple[dict[str, Any], Literal["", "look", "create"]]:
-    """Draw the fields of the sample size, annotators per item and seed, and the buttons. Return the
-    numbers, and what is requested.
-    """
+def _ask_for_numbers(what: str, sample: int | None) -> dict[str, Any]:
+    """Draw the fields of the sample size, annotators per item and seed; return the numbers."""
+    st.header("Sample", anchor=False)
     left, middle, right = st.columns(3)
     default_size = f"{USUAL_SAMPLE}, or all if fewer"
-    numbers = {
+    return {
         "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=default_size),
         "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, 3),
         "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1),
     }
+
+
+def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "look", "create"]:
+    """Draw the buttons, which work once no need is empty; return what is requested."""
     requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
     add_request = partial(requests.append, "create")
-    with st.container(key="in-view", horizontal=True):
-        st.form_submit_button("Create the study", type="primary", on_click=add_request)
-        looks = st.form_submit_button("Preview")
-    return numbers, "create" if requests else "look" if looks else ""
+    missing = ", ".join(need for need, value in needs.items() if not value)
+    label, is_off = "Create the study", bool(missing)
+    st.button(label, key="create", type="primary", disabled=is_off, on_click=add_request)
+    looks = st.button("Preview", disabled=is_off)
+    if missing:
+        st.text(written("lead.new_needs", missing=missing))
+    return "create" if requests else "look" if looks else ""
 
 
 def _carry_out(
@@ -333,24 +345,20 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, who: Visitor) -> None:
+def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
-    with st.form("new_study", border=False):
-        name = _ask_for_name()
-        pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
-        responses = st.file_uploader(
-            "Responses, if there are any yet", parts.TABLES, max_upload_size=parts.MOST_MB
-        )
-        rubrics = st.multiselect("Rubrics", list(by_name), placeholder="Choose the rubrics")
-        numbers, request = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
-    if not request:
-        return
-    try:
-        with parts.uploaded_files(pairs=pairs, responses=responses) as files:
-            if files["pairs"] is None:
-                raise InputError("upload a file of pairs")
-            if not rubrics:
-                raise InputError("choose at least one rubric")
+    pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
+    label, size = "Responses, if there are any yet", parts.MOST_MB
+    responses = st.file_uploader(label, parts.TABLES, max_upload_size=size)
+    st.header("Question", anchor=False)
+    rubrics = _choose_rubrics(by_name, by_name)
+    numbers = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
+
+    def make(carry_out: Callable[..., None]) -> None:
+        with (
+            parts.uploaded_files(pairs=pairs, responses=responses) as files,
+            st.spinner("Reading the files"),
+        ):
             plan = StudyPlan(
                 pairs=files["pairs"],
                 responses=files["responses"],
@@ -359,10 +367,9 @@ def _ask_for_pairs(study: Study, who: Visitor) -> None:
                 raters_per_unit=numbers["raters"],
                 seed=numbers["seed"],
             )
-            with st.spinner("Reading the files"):
-                _carry_out(study, who, request, name, create_and_preview, plan)
-    except InputError as error:
-        show_complaint(str(error))
+            carry_out(create_and_preview, plan)
+
+    return {"a file of pairs": pairs, "a rubric": rubrics}, make
 
 
 def _show_preview(preview: StudyPreview) -> None:

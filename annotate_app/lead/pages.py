@@ -540,7 +540,7 @@ PAGES = (
     _Page("Training and checks", settings_page.show_training, "Set-up", is_listed=False),
     _Page("Accounts", raters_page.show_accounts, "Set-up", is_listed=False),
     _Page("Log", raters_page.show_log, "Set-up", is_listed=False),
-    _Page("New study", new_study_page.show_new_study, "Set-up", is_listed=False),
+    _Page("New study", new_study_page.show_new_study, "", is_listed=False),
 )
 
 
@@ -580,6 +580,8 @@ def show_pages(present: Callable[[], Study]) -> None:
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{name}{note}")
+        if who.role == "lead" and len(permitted) > 1:
+            PageLink("New study", "New study").show()
     with st.sidebar.container(key="lead-visitor"):
         st.text(f"Logged in as {who.name}")
         st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
@@ -607,7 +609,7 @@ def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], No
         show(block(study.config.name, "study"))
         st.title(page.title, anchor=False)
         siblings = [entry for entry in PAGES if entry.group == page.group]
-        if not all(entry.is_listed for entry in siblings) and study.folder.name != START:
+        if page.group and not all(entry.is_listed for entry in siblings):
             with st.container(horizontal=True, key="beside"):
                 for entry in siblings:
                     PageLink(entry.title, entry.title).show()

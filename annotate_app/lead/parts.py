@@ -66,20 +66,21 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
     return result
 
 
-def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
-    """Return `count(study)`, counted once for all viewers, and again when new data have come in, or
-    after a minute, as reservations of items expire.
+def latest(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
+    """Return `count(study, *arguments)`, counted once for all viewers, and again when new data have
+    come in, or after a minute, as reservations of items expire.
     """
     name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
-    result: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
+    state = (str(study.folder), data_version(study), minute)
+    result: Counted = _kept(study, count, name, state, arguments)
     return result
 
 
 @st.cache_data(max_entries=20, show_spinner=False)
 def _kept(
-    _study: Study, _count: Callable[[Study], Any], name: str, folder: str, version: str, minute: int
+    _study: Study, _count: Callable[..., Any], name: str, state: object, arguments: tuple[Any, ...]
 ) -> Any:
-    return counted(_study, _count)
+    return counted(_study, _count, *arguments)
 
 
 stand_by = _PROCESS.prepare
@@ -319,7 +320,8 @@ def choose_any(
     label: str, names: Mapping[str, str], placeholder: str, key: str, **field: Any
 ) -> str | None:
     """Draw a select box that begins with nothing chosen; return the chosen key of `names`."""
-    field |= {"index": None, "format_func": names.__getitem__, "placeholder": placeholder}
+    title_of = lambda name: names.get(name, name)  # noqa: E731
+    field |= {"index": None, "format_func": title_of, "placeholder": placeholder}
     chosen: str | None = st.selectbox(label, list(names), key=key, **field)
     return chosen
 

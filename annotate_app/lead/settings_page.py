@@ -5,24 +5,30 @@ Every change is entered in fields, reviewed with its effects, and then saved to 
 
 from __future__ import annotations
 
-import hashlib
-import html
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any, Literal, get_args, get_origin
 from zoneinfo import available_timezones
 
 import streamlit as st
 from pydantic.fields import FieldInfo
-from streamlit.delta_generator import DeltaGenerator
 
 from evenhand.annotate_app import html_texts
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, language
-from evenhand.annotate_app.lead.parts import WORDS, show_annotator_view, show_table, split_list
+from evenhand.annotate_app.lead.parts import (
+    WORDS,
+    choose_any,
+    latest,
+    rubric_titles,
+    show_annotator_view,
+    show_table,
+    split_list,
+)
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
@@ -32,7 +38,6 @@ from evenhand.study.access import Visitor
 from evenhand.study.settings.sections import keys_of, section_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
-    Changes,
     StudyConfig,
     in_words,
     with_entry,
@@ -41,9 +46,9 @@ from evenhand.study.settings.study_toml import (
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import readable_name, written
 
-_EDITING, _OFFER, _SAVE, _COMPLAINT = "editing", "offer", "save", "not_saved"
-_LONGEST = 300
-"""Characters of a text that the table of changes shows."""
+_EDITING, _NUMBERS = "editing", count(1)
+_FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
+"""Beginning of a complaint about a setting, which the pages know by its title."""
 
 
 @dataclass(frozen=True)
@@ -52,116 +57,111 @@ class Editing:
 
     place: str
     present: changing.Contents
+    number: int
+    """Counts how often editing has begun."""
 
     def text(self, name: str = FILE_NAME) -> str:
         """Return the text of one of the files; empty if there is no such file."""
         return (self.present.files.get(name) or b"").decode("utf-8-sig")
 
     def key(self, name: str) -> str:
-        """Return the key of a widget, whose value is thus kept until the files are read again."""
-        contents = sorted((name, content or b"") for name, content in self.present.files.items())
-        return f"{self.place}.{hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}.{name}"
+        """Return the key of a widget, whose value is thus kept until editing begins again."""
+        return f"{self.place}.{self.number}.{name}"
 
-
-@dataclass(frozen=True)
-class _Offer:
-    """A change that was entered and is not saved yet, with what it changes and its effects."""
-
-    place: str
-    after: changing.Contents
-    differences: list[changing.Difference]
-    effects: list[str]
+    def entered(self) -> dict[str, Any]:
+        """Return the present values of these widgets, by their keys without the place."""
+        start, values = self.key(""), st.session_state.to_dict()
+        keys = (str(key) for key in values if str(key).startswith(start))
+        return {key.removeprefix(f"{self.place}."): values[key] for key in keys}
 
 
 def begin(study: Study, place: str) -> Editing:
     """Return what is edited at this place of the pages, and draw the outcome of the last change.
     Raises InputError if the study's present files contradict each other.
     """
-    show_outcome(_SAVE)
+    show_outcome(place)
     before = st.session_state.get(_EDITING)
-    if isinstance(before, Editing) and before.place == place:
-        prefix = before.key("")  # its widgets are on the page, and may hold a change
-        if any(str(key).startswith(prefix) for key in st.session_state):
-            return before
-    editing = Editing(place, changing.contents_of(study, changing.read_files(study)))
+    if isinstance(before, Editing) and before.place == place and before.entered():
+        return before  # its fields are on the page, and may hold a change
+    present = changing.contents_of(study, changing.read_files(study))
+    editing = Editing(place, present, next(_NUMBERS))
     st.session_state[_EDITING] = editing
-    st.session_state.pop(_OFFER, None)
     return editing
 
 
-def offer(study: Study, editing: Editing, make: Callable[[], dict[str, str]]) -> None:
-    """Determine a change and its effects, for `show_offer`. `make` returns the new texts of files
-    by name, in the order in which they are written.
+def show_offer(
+    study: Study, editing: Editing, make: Callable[[], dict[str, str]]
+) -> changing.Contents:
+    """Draw the change that the fields hold, its effects, and the buttons to save it or not. Return
+    the study's contents with the change, or the present ones if there is none.
+
+    `make` returns the new texts of files by name, in the order in which they are written, and may
+    draw what else it asks for.
     """
-    st.session_state.pop(_OFFER, None)
-    st.session_state.pop(_COMPLAINT, None)
-    try:
-        texts = {name: text.encode() for name, text in make().items()}
-        # The changed files first, in the order of writing.
-        after = changing.contents_of(study, {**texts, **editing.present.files, **texts})
-        changes = list(changing.differences(editing.present, after))
-        if not changes:
-            raise InputError(written("change.nothing"))
-        consequences = changing.effects(study, editing.present, after)
-        st.session_state[_OFFER] = _Offer(editing.place, after, changes, consequences)
-    except InputError as error:
-        st.session_state[_COMPLAINT] = str(error)
+    present = editing.present
+    after, changes, complaint, files = present, list[changing.Difference](), "", list[str]()
+    bar = st.container(key="in-view")
+    with bar, st.container(key="offer"):
+        try:
+            if files := changing.changed_since(study, present.files):
+                newer = changing.contents_of(study, changing.read_files(study))
+                complaint = written("change.meanwhile", files=" and ".join(files))
+                _show_differences(study, changing.differences(present, newer), "What is new")
+            texts = {name: text.encode() for name, text in make().items()}
+            if any(text != present.files.get(name) for name, text in texts.items()):
+                # The changed files first, in the order of writing.
+                changed = changing.contents_of(study, {**texts, **present.files, **texts})
+                changes, after = list(changing.differences(present, changed)), changed
+        except InputError as error:
+            complaint = complaint or _FILE_AND_KEY.sub(lambda key: titled(key[1]), str(error))
+        if complaint:
+            html_texts.show_complaint(complaint)
+        elif changes:
+            for sentence in changing.effects(study, present, after):
+                st.text(sentence)
+            _show_differences(study, changes, "What changes")
+    is_off = bool(complaint) or not changes
+    with bar, st.container(horizontal=True, vertical_alignment="center"):
+        save_changes = lead_callback(study, editing.place, _save, editing, after, editing.entered())
+        st.button("Save", key="save", type="primary", disabled=is_off, on_click=save_changes)
+        if is_off and not complaint:
+            st.text(written("change.nothing"))
+        else:
+            again = "Begin again from the newer text" if files else "Discard changes"
+            st.button(again, on_click=_begin_again)
+    return after
 
 
-def show_offer(study: Study, editing: Editing) -> changing.Contents:
-    """Draw the change that was entered, its effects, and the buttons to save it or not. Return the
-    study's contents with the change, or the present ones if there is none.
-    """
-    if complaint := st.session_state.get(_COMPLAINT, ""):
-        html_texts.show_complaint(complaint)
-    if changed_files := changing.changed_since(study, editing.present.files):
-        if not complaint:
-            html_texts.show_complaint(
-                written("change.meanwhile", files=" and ".join(changed_files))
-            )
-        with st.container(border=True, key="newer"):
-            newer = changing.contents_of(study, changing.read_files(study))
-            st.text(written("change.newer"))
-            _show_differences(changing.differences(editing.present, newer), "What is new")
-            st.text(written("change.again"))
-            st.button("Begin again from the newer text", on_click=_begin_again)
-        return editing.present
-    offered = st.session_state.get(_OFFER)
-    if not isinstance(offered, _Offer) or offered.place != editing.place:
-        return editing.present
-    with st.container(border=True, key="offer"):
-        st.header(written("change.title"), anchor=False)
-        _show_differences(offered.differences, "What changes")
-        for sentence in offered.effects:
-            st.text(sentence)
-        left, middle, _ = st.columns([1, 1, 2])
-        save_changes = lead_callback(study, _SAVE, _save, editing, offered)
-        left.button("Save", type="primary", on_click=save_changes, width="stretch")
-        middle.button("Do not save", on_click=_begin_again, width="stretch")
-    return offered.after
-
-
-def _show_differences(changes: Iterable[changing.Difference], caption: str) -> None:
-    rows = [(change.key, _cut(change.before), _cut(change.after)) for change in changes]
+def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
+    rows = [(_title_of(study, c.key), chosen_as(c.before), chosen_as(c.after)) for c in changes]
     columns = {"place": "What", "now": "Before", "then": "After"}
     show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+def _title_of(study: Study, key: str) -> str:
+    """Return what a difference is about, such as "Refusal: question", in words."""
+    kind, _, name = key.partition(".")
+    rubric, _, field = name.partition(".")
+    title = rubric_titles(study).get(rubric, rubric)
+    return f"{title}: {field}" if kind == "rubric" else titled(key)
 
 
 def _begin_again() -> None:
-    for name in (_EDITING, _OFFER, _COMPLAINT):
-        st.session_state.pop(name, None)
+    st.session_state.pop(_EDITING, None)
 
 
-def _save(study: Study, who: Visitor, editing: Editing, offered: _Offer) -> Callable[[], None]:
-    try:
-        saved = changing.save(study, editing.present.files, offered.after.files, who.name)
-    except InputError as error:
-        return partial(_refuse, str(error))
-    return partial(_show_saved, ", ".join(dict.fromkeys(change.key for change in saved)))
+def _save(
+    study: Study, who: Visitor, before: Editing, after: changing.Contents, shown: Any, **now: Any
+) -> Callable[[], None] | None:
+    """Save the change, unless the fields hold something else `now` than what was `shown`, or the
+    files have changed: then the page is drawn again, and says so.
+    """
+    is_shown = {name: now.get(name) for name in shown} == shown
+    if not is_shown or changing.changed_since(study, before.present.files):
+        return None
+    saved = changing.save(study, before.present.files, after.files, who.name)
+    titles = dict.fromkeys(_title_of(study, change.key) for change in saved)
+    return partial(_show_saved, ", ".join(titles))
 
 
 def _show_saved(places: str) -> None:
@@ -169,14 +169,7 @@ def _show_saved(places: str) -> None:
     st.success(html_texts.plain(written("change.saved", places=places)))
 
 
-def _refuse(complaint: str) -> None:
-    st.session_state[_COMPLAINT] = complaint
-    st.session_state.pop(_OFFER, None)
-
-
 # ---- the control of a setting, by its type: switch, number, choice, text, list ------------------
-
-_INTEGERS = 2**31 - 1
 
 
 def titled(place: str) -> str:
@@ -184,16 +177,17 @@ def titled(place: str) -> str:
     return WORDS["settings"].get(place) or readable_name(place.rpartition(".")[2])
 
 
-def explained(text: str, place: str) -> str:
+def chosen_as(value: str) -> str:
+    """Return one of a setting's permitted values in words."""
+    return WORDS["choices"].get(value, value)
+
+
+def explained(place: str) -> str:
     """Return a setting's explanation as HTML, with its place in study.toml on hover and text in
-    backticks as code; empty if it only repeats the setting's title.
+    backticks as code; empty if its title says it all.
     """
-    plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
-    beginning, title = re.split(": `| `", plain_text)[0].casefold(), titled(place).casefold()
-    if title in (beginning, re.sub(r"^(\w+)s\b", r"\1", beginning)):  # "shows", title "Show"
-        return ""
-    marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
-    return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", WORDS["helps"].get(place, ""))
+    return f'<p class="evenhand-explained" title="{place}">{text}.</p>' * bool(text)
 
 
 def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
@@ -201,13 +195,13 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
     name = place.rpartition(".")[2]
     kind, label = field.annotation, titled(place)
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
-    shown_as: Callable[[str], str] = str
+    shown_as: Callable[[str], str] = chosen_as
     if name in ("language", "languages"):
         choices, shown_as = codes_english_first(), _language_name
     elif name == "time_zone":
         choices = sorted(available_timezones())
     elif name == "rubrics":
-        choices = list(study.rubrics)
+        choices, shown_as = list(study.rubrics), rubric_titles(study).__getitem__
     if kind is bool:
         return st.toggle(label, present, key=key)
     if kind in (int, float):
@@ -217,11 +211,11 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
         label += " (one per line, as NAME: first, second)"
         lines = split_list(st.text_area(label, text, height=96, key=key), "\n")
         parts = (line.partition(":") for line in lines)
-        return {part.strip(): split_list(values) for part, _, values in parts}
+        return {part.strip(): tuple(split_list(values)) for part, _, values in parts}
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]
         closed = get_args(member) if get_origin(member) is Literal else choices
-        return st.multiselect(
+        entered = st.multiselect(
             label,
             list(dict.fromkeys([*closed, *present])),
             list(present),
@@ -230,6 +224,7 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
             accept_new_options=not closed,
             placeholder="None chosen" if closed else "Type one, then Enter",
         )
+        return tuple(entered)
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
         return st.selectbox(label, choices, choices.index(present), key=key, format_func=shown_as)
@@ -238,84 +233,69 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
 
 def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float | None:
     """Draw a number field within the limits of the setting; return what is entered."""
+    kind: Any = field.annotation
     limits = [(limit, name) for limit in field.metadata for name in ("ge", "gt", "le")]
     bounds = {name: getattr(limit, name) for limit, name in limits if hasattr(limit, name)}
-    if field.annotation is int:
-        least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_INTEGERS)
-        entered = st.number_input(
-            label, int(least), int(bounds.get("le", _INTEGERS)), present, 1, key=key
-        )
-        return None if entered is None else int(entered)
-    low, high, value = (
-        None if number is None else float(number)
-        for number in (bounds.get("ge"), bounds.get("le"), present)
+    if kind is int and "gt" in bounds:
+        bounds["ge"] = bounds["gt"] + 1
+    numbers = (bounds.get("ge"), bounds.get("le"), present)
+    low, high, value = (None if number is None else kind(number) for number in numbers)
+    step = 0.05 if kind is float and high is not None and high <= 1 else kind(1)
+    entered: int | float | None = st.number_input(
+        label, low, high, value, step, None if kind is int else "%g", key=key
     )
-    step = 0.05 if high is not None and high <= 1 else 1.0
-    return st.number_input(label, low, high, value, step, "%g", key=key)
+    return entered
 
 
 # ---- the page Settings --------------------------------------------------------------------------
 
-_REVIEW = "Review changes"
 _WITHOUT_SECTION = {"sample": ("name", "seed", "store", "synthetic")}
 """Settings outside any section of study.toml, by the part of the page that shows them."""
-_ELSEWHERE = {
-    "session.content_warning": "texts",
-    "session.instructions": "texts",
-    "training.file": "training",
-    "attention.file": "training",
-}
-"""Settings that another page changes, and the end of the text key that names the page."""
+_ELSEWHERE = ("session.content_warning", "session.instructions", "training.file", "attention.file")
+"""Settings that another page changes."""
 
 
 def show_settings(study: Study) -> None:
-    """Draw a part of the settings: fields for what may change now, and a table of the rest."""
+    """Draw the fields of all settings by their parts, and then those that are locked, with why."""
     st.text(written("lead.settings"))
-    part = _choose_part("Section", WORDS["parts"], "settings_part")
-    editing = begin(study, f"settings-{part}")
-    config = editing.present.config
-    fields = _settings_of(config, part)
-    begun = changing.has_begun(study)
-    fixed = {
-        place: written(f"change.elsewhere_{_ELSEWHERE[place]}")
-        if place in _ELSEWHERE
-        else changing.fixed_because(place, begun)
-        for place in fields
-    }
-    with st.container(key="settings"), st.form(editing.key("form"), border=False):
-        wanted = True
-        if part != "sample" and StudyConfig.model_fields[part].default is None:
-            is_used, key = getattr(config, part) is not None, editing.key("used")
-            wanted = st.toggle("Use this part in the study", is_used, key=key)
-        entered: dict[str, Any] = {}
-        columns = st.columns(2, gap="large")
-        for place, (field, present) in fields.items():
-            if fixed[place]:
-                continue
-            with columns[len(entered) % 2]:
-                entered[place] = control(editing.key(place), field, place, present, study)
-                if explanation := explained(field.description or "", place):
-                    html_texts.show(explanation)
-        with st.container(key="in-view"):
-            sent = st.form_submit_button(_REVIEW, type="primary")
-    if sent:
-        offer(study, editing, lambda: _changed_settings(editing, part, wanted, entered))
-    show_offer(study, editing)
-    rows = [
-        (titled(place), in_words(fields[place][1]), reason.replace("`", ""))
-        for place, reason in fixed.items()
-        if reason
-    ]
-    if rows:
-        titles = {"name": "Setting", "value": "Set to", "why": "Why it is locked"}
-        show_table(pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles)
-
-
-def _choose_part(label: str, titles: Mapping[str, str], key: str) -> str:
-    """Draw the choice of a part of the page; return its key in `titles`, at first the first."""
-    names, title_of = list(titles), titles.__getitem__
-    chosen = st.pills(label, names, default=names[0], format_func=title_of, required=True, key=key)
-    return chosen or names[0]
+    editing = begin(study, "settings")
+    config, begun = editing.present.config, changing.has_begun(study)
+    parts, folded = dict(WORDS["parts"]), WORDS["folded"]
+    if config.attention is None:
+        del parts["attention"]  # until there are checks, which another page makes
+    entered, used, locked = dict[str, Any](), dict[str, bool](), dict[str, dict[str, list[str]]]()
+    contents, fields = st.columns([1, 4])
+    for part, title in parts.items():
+        with fields, st.container(key=f"part-{part}"):
+            st.header(title, anchor=part)
+            if part != "sample" and StudyConfig.model_fields[part].default is None:
+                label, is_used = "Use this part in the study", getattr(config, part) is not None
+                used[part] = st.toggle(label, is_used, key=editing.key(f"{part} is used"))
+            body: Any = st
+            if part in folded:
+                key = editing.key(f"{part} is open")
+                body = st.expander(folded[part], key=key, on_change="rerun")
+            for place, (field, present) in _settings_of(config, part).items():
+                if place in _ELSEWHERE or not used.get(part, True):
+                    continue
+                if reason := changing.fixed_because(place, begun).replace("`", ""):
+                    value = chosen_as(in_words(present))
+                    locked.setdefault(reason, {})[titled(place)] = [value]
+                elif part not in folded or body.open:
+                    with body.container():
+                        key = editing.key(place)
+                        entered[place] = control(key, field, place, present, study)
+                        if explanation := explained(place):
+                            html_texts.show(explanation)
+    with fields, st.container(key="part-locked"):
+        st.header(written("change.fixed"), anchor="locked")
+        for reason, settings in locked.items():
+            html_texts.show(html_texts.block(reason, "note") + html_texts.items(settings.items()))
+    with contents:
+        titles = parts | {"locked": written("change.fixed")}
+        links = (f'<li><a href="#{part}">{title}</a></li>' for part, title in titles.items())
+        html_texts.show(f'<nav class="evenhand-parts"><ul>{"".join(links)}</ul></nav>')
+    show_offer(study, editing, lambda: _changed_settings(editing, used, entered))
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
@@ -337,82 +317,69 @@ def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, A
 
 
 def _changed_settings(
-    editing: Editing, part: str, wanted: bool, entered: Mapping[str, Any]
+    editing: Editing, used: Mapping[str, bool], entered: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return study.toml with the values that differ from the present ones."""
-    config = editing.present.config
-    if not wanted:
-        if getattr(config, part) is None:
-            raise InputError(written("change.not_used"))
-        return {FILE_NAME: with_values(editing.text(), {part: None})}
-    changes: dict[str, dict[str, Any]] = {}
+    """Return study.toml with the values that differ from the present ones, and without the parts
+    that are not `used` any more.
+    """
+    config, values = editing.present.config, dict[str, dict[str, Any]]()
     for place, value in entered.items():
         section, _, name = place.rpartition(".")
         present = getattr(config, section) if section else config
-        if value is not None and (present is None or value != _plain(getattr(present, name))):
-            changes.setdefault(section, {})[name] = value
-    return {FILE_NAME: with_values(editing.text(), changes)}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value in the types that controls return: lists in place of tuples."""
-    if isinstance(value, dict):
-        return {key: _plain(content) for key, content in value.items()}
-    return [_plain(content) for content in value] if isinstance(value, tuple) else value
+        if value is not None and (present is None or value != getattr(present, name)):
+            values.setdefault(section, {})[name] = value
+    ended = (part for part, is_used in used.items() if not is_used and getattr(config, part))
+    return {FILE_NAME: with_values(editing.text(), {**values, **dict.fromkeys(ended)})}
 
 
 # ---- the page Texts -----------------------------------------------------------------------------
 
 
 def show_texts(study: Study) -> None:
-    """Draw the field of one of the study's texts for annotators, in a language, with a preview."""
+    """Draw the fields of the study's texts for annotators, in a language, with a preview."""
     st.text(written("lead.texts"))
-    titles = WORDS["texts"]
     languages = [study.config.annotation.language, *study.config.annotation.languages]
-    left, right = st.columns(2)
-    name = left.selectbox("Text", list(titles), format_func=titles.__getitem__, key="text")
-    code = _choose_language(right, languages, "text_in")
-    is_default, reader = code == languages[0], language(code)
-    editing = begin(study, f"text-{name}-{code}")
-    config, file = editing.present.config, f"{name}.{code}.md"
-    if not is_default:
-        present = editing.text(file).strip()
-    elif name == "consent":
-        present = config.consent.text if config.consent else ""
-    else:
-        present = str(getattr(config.session, name))
+    code = _choose_language(st, languages, "text_in")
+    editing, reader, is_default = (
+        begin(study, f"texts-{code}"),
+        language(code),
+        code == languages[0],
+    )
+    config = editing.present.config
+    in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
     left, right = st.columns(2, gap="large")
-    with left, st.form(editing.key("form"), border=False):
-        label, key = f"{titles[name]} (Markdown)", editing.key("text")
-        text = st.text_area(label, present, height=360, key=key)
-        sent = st.form_submit_button(_REVIEW, type="primary")
-    with right:
-        is_warning = name == "content_warning"
-        page = "consent" if name == "consent" else "welcome"
+    files, changes = dict[str, str](), dict[str, Any]()
+    pages = {"welcome": "", "consent": ""}
+    for name, title in WORDS["texts"].items():  # in the order in which annotators read them
+        present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
+        hint, key = WORDS["hints"][name], editing.key(name)
+        entered = left.text_area(title, present.strip(), height=150, key=key, placeholder=hint)
+        if (text := entered.strip()) == present.strip():
+            pass
+        elif not is_default:
+            files[f"{name}.{code}.md"] = f"{text}\n"
+        elif name == "consent":  # a study without a text does not ask for consent
+            changes[name] = {"text": text} if text else None
+        else:
+            changes.setdefault("session", {})[name] = text
+        is_warning, page = name == "content_warning", "consent" if name == "consent" else "welcome"
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
-        no_text = html_texts.block(written("lead.texts_none"))
-        content = html_texts.drawn_text(text, kind, label, reader.code) if text.strip() else no_text
-        show_annotator_view(html_texts.heading(reader.say(f"session.{page}_title"), 1) + content)
-
-    def changed() -> dict[str, str]:
-        entered = text.strip()
-        if not is_default:
-            return {file: f"{entered}\n"}
-        new: Changes = {"session": {name: entered}}
-        if name == "consent":  # a study without a text does not ask for consent
-            new = {"consent": {"text": entered} if entered else None}
-        return {FILE_NAME: with_values(editing.text(), new)}
-
-    if sent:
-        offer(study, editing, changed)
-    show_offer(study, editing)
+        pages[page] += html_texts.drawn_text(text, kind, label, reader.code) if text else ""
+    show_offer(study, editing, lambda: files or {FILE_NAME: with_values(editing.text(), changes)})
+    with right:
+        no_text, content = html_texts.block(written("lead.texts_none")), ""
+        for page, drawn in pages.items():
+            content += html_texts.heading(reader.say(f"session.{page}_title"), 1)
+            content += drawn or no_text
+        show_annotator_view(content)
 
 
-def _choose_language(column: DeltaGenerator, codes: Sequence[str], key: str) -> str:
+def _choose_language(column: Any, codes: Sequence[str], key: str) -> str:
     """Draw the choice of a language if there are several; return its code, at first the first."""
     if len(codes) == 1:
         return codes[0]
-    return column.selectbox("Language", codes, format_func=_language_name, key=key)
+    chosen: str = column.selectbox("Language", codes, format_func=_language_name, key=key)
+    return chosen
 
 
 def _language_name(code: str) -> str:
@@ -425,52 +392,58 @@ def _language_name(code: str) -> str:
 def show_rubrics(study: Study) -> None:
     """Draw the fields of a rubric's words in a language, with a preview."""
     st.text(written("lead.rubrics"))
-    left, right = st.columns(2)
-    name = left.selectbox("Rubric", list(study.rubrics), key="rubric_name")
+    left, right = st.columns(2, gap="large")
+    titles = rubric_titles(study)
+    name = left.selectbox("Rubric", titles, format_func=titles.__getitem__, key="rubric_name")
     versions = list(study.rubrics[name].versions)
     code = _choose_language(right, versions, "rubric_in")
     editing = begin(study, f"rubric-{name}-{code}")
-    rubric = editing.present.rubrics[name].in_language(code)
-    is_default, meaning = code == versions[0], "differs"
+    present = editing.present.rubrics[name]
+    labels = changing.labels_under(study, present)
+    state = "labels" if labels else "no_labels"
+    st.text(written(f"lead.rubric_{state}", count=labels, version=present.hash[:8]))
+    rubric, place = present.in_language(code), "" if code == versions[0] else f"translations.{code}"
     left, right = st.columns(2, gap="large")
-    with left, st.form(editing.key("form"), border=False):
-        words, options = _ask_for_words(editing, rubric)
-        if is_default and changing.labels_under(study, editing.present.rubrics[name]):
-            label, kinds = "What kind of change is this?", ("differs", "same")
-            title_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
-            meaning = st.radio(label, kinds, format_func=title_of, key=key)
-        sent = st.form_submit_button(_REVIEW, type="primary")
-    if sent:
-        place = "" if is_default else f"translations.{code}"
-        same = meaning == "same"
-        offer(study, editing, lambda: _changed_rubric(editing, rubric, place, words, options, same))
-    after = show_offer(study, editing).rubrics[name].in_language(code)
+    with left:
+        entered = _ask_for_words(editing, rubric)
+
+    def changed() -> dict[str, str]:
+        texts = _changed_rubric(editing, rubric, place, entered, same=False)
+        if not texts or place or not labels:
+            return texts
+        label, kinds = "What kind of change is this?", ("differs", "same")
+        title_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
+        same = st.radio(label, kinds, format_func=title_of, key=key) == "same"
+        return _changed_rubric(editing, rubric, place, entered, same=same)
+
+    after = show_offer(study, editing, changed)
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
-        show_annotator_view(html_texts.drawn_rubric(after, reader))
+        show_annotator_view(html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader))
 
 
-def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], list[dict[str, Any]]]:
+_Words = tuple[dict[str, str], list[dict[str, Any]]]
+"""Words of a rubric in a language, and the words of each option."""
+
+
+def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
     """Draw the fields of a rubric's words; return the rubric's new words, and each option's."""
-    key, guidelines = editing.key, "Guidelines (Markdown)"
+    key = editing.key
     words = {
         "title": _line("Title", rubric.title, key("title")),
         "question": _line("Question", rubric.question, key("question")),
-        "instructions": st.text_area(
-            guidelines, rubric.instructions, height=360, key=key("instructions")
-        ).strip(),
+        "instructions": _area("Guidelines", rubric.instructions, key("instructions"), 360),
     }
     options = []
     for option in rubric.kind.listed:
         title, place = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
-            name = st.text_input(f"{title}, name", option.name, key=key(f"{place}.name"))
-            label, present = f"{title}, description", option.description
-            description = st.text_area(label, present, key=key(f"{place}.description"), height=96)
+            name = _line(f"{title}, name", option.name, key(f"{place}.name"))
+            label, at = f"{title}, description", key(f"{place}.description")
+            description = _area(label, option.description, at, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            examples = st.text_area(label, present, key=key(f"{place}.examples"), height=96)
-        entered = {"name": name.strip(), "description": description.strip()}
-        options.append({**entered, "examples": split_list(examples, "\n")})
+            examples = split_list(_area(label, present, key(f"{place}.examples"), 96), "\n")
+        options.append({"name": name, "description": description, "examples": examples})
     return words, options
 
 
@@ -478,28 +451,31 @@ def _line(label: str, present: str, key: str) -> str:
     return st.text_input(label, present, key=key, autocomplete="off").strip()
 
 
+def _area(label: str, present: str, key: str, height: int) -> str:
+    return st.text_area(label, present, height=height, key=key).strip()
+
+
 def _changed_rubric(
-    editing: Editing,
-    rubric: Rubric,
-    place: str,
-    words: dict[str, str],
-    options: list[dict[str, Any]],
-    same: bool,
+    editing: Editing, rubric: Rubric, place: str, entered: _Words, *, same: bool
 ) -> dict[str, str]:
     """Return the rubric's file with the words of the language at `place` ("" for the default one).
     With `same`, also study.toml, which then says that the older text means the same.
     """
+    words, options = entered
     file = f"{RUBRICS_FOLDER}/{rubric.name}.toml"
     text = editing.text(file)
-    new = {name: word for name, word in words.items() if word != getattr(rubric, name)}
-    text = with_values(text, {place: new})
+    other = {name: word for name, word in words.items() if word != getattr(rubric, name).strip()}
+    text = with_values(text, {place: other} if other else {})
     options_place = f"{place}.options" if place else "options"
     options_in_file = _entries(text, options_place)
-    for number, (option, entered) in enumerate(zip(rubric.options, options, strict=False)):
-        present = {**option.model_dump(include=set(entered)), "examples": list(option.examples)}
-        changed = {name: value for name, value in entered.items() if value != present[name]}
+    for number, (option, new) in enumerate(zip(rubric.options, options, strict=False)):
+        present: dict[str, Any] = {"examples": list(option.examples)}
+        present |= {"name": option.name.strip(), "description": option.description.strip()}
+        changed = {name: value for name, value in new.items() if value != present[name]}
         if changed:
             text = with_entry(text, options_place, number, options_in_file[number] | changed)
+    if text == editing.text(file):
+        return {}
     before = editing.present.rubrics[rubric.name]
     older = editing.present.config.same_text.get(rubric.name, ())
     if not same and (place or not older):
@@ -527,6 +503,8 @@ class _List:
     name: str
 
 
+_MOST_TO_COPY = 1_000
+"""Items that are listed to be copied."""
 _LISTS = {
     "practice": _List("Practice items", "practice item", "training", "unit", "name"),
     "checks": _List("Attention checks", "attention check", "attention", "unit", "name"),
@@ -538,40 +516,50 @@ _LISTS = {
 def show_training(study: Study) -> None:
     """Draw the fields of an entry of a list: practice items, attention checks or questions."""
     st.text(written("lead.training"))
-    titles = {name: entries.title for name, entries in _LISTS.items()}
-    kind = _choose_part("Kind", titles, "training_kind")
+    key, title_of = "training_kind", (lambda name: _LISTS[name].title)
+    kind: str = st.segmented_control(
+        "Kind", _LISTS, default="practice", format_func=title_of, required=True, key=key
+    )
     edited = _LISTS[kind]
     editing = begin(study, f"training-{kind}")
     section = getattr(editing.present.config, edited.section) if edited.section else None
     file_in_use = section.file if section else ""  # there may be a file although the part is off
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
-    entries = _entries(editing.text(file), edited.place)
+    entries, is_off = _entries(editing.text(file), edited.place), False
+    number = 0
+    key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     if entries:
-        state = "entries" if file_in_use or not edited.section else "entries_off"
+        is_off = bool(edited.section) and not file_in_use
+        state = "entries_off" if is_off else "entries"
         st.text(written(f"lead.{state}", count=len(entries), file=file))
+        names = [str(entry.get(edited.name, "")) for entry in entries]
+        names.append(f"New {edited.entry_title}")
+        label, numbers, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
+        number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
     else:
         st.text(written("lead.no_entries"))
-    names = [*(str(entry.get(edited.name, "")) for entry in entries), f"New {edited.entry_title}"]
-    label, numbers, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
-    number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
     entry = entries[number] if number < len(entries) else {}
     holds_items = edited.place == "unit"
-    key_of = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     rubrics = _rubrics_of_one_unit(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
-    with form, st.form(editing.key(f"form.{number}"), border=False):
-        entered = (
-            _unit(rubrics, entry, key_of, explains=edited.section == "training")
-            if holds_items
-            else _question(edited, entry, key_of)
-        )
-        left, middle, _ = st.columns([1, 1, 1])
-        sent = left.form_submit_button(_REVIEW, type="primary", width="stretch")
-        deletes = bool(entry) and middle.form_submit_button("Delete", width="stretch")
-    if sent or deletes:
-        new = None if deletes else entered
-        offer(study, editing, lambda: _changed_entries(editing, edited, file, number, new))
-    show_offer(study, editing)
+    with form:
+        if holds_items:
+            values = entry.get("values") or _values_of_item(study, rubrics, key_of)
+            item = {"name": f"{kind}-{number + 1}"} | entry | {"values": values}
+            entered = _unit(rubrics, item, key_of, explains=edited.section == "training")
+        else:
+            entered = _question(edited, entry, key_of)
+        is_on = is_off and st.toggle(f"Use the {edited.title.lower()}", key=editing.key("on"))
+        deletes = bool(entry) and st.toggle(f"Delete this {edited.entry_title}", key=key_of("-"))
+
+    def changed() -> dict[str, str]:
+        if not entry and not (entered.get("values") or entered.get("question")):
+            return {}
+        texts = _changed_entries(editing, edited, file, number, None if deletes else entered)
+        is_same = texts[file] == editing.text(file)
+        return {} if is_same and is_off and not is_on else texts
+
+    show_offer(study, editing, changed)
     if holds_items:
         with preview:
             show_annotator_view(_drawn_unit(study, entered))
@@ -592,16 +580,31 @@ def _rubrics_of_one_unit(
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
-    titles = {unit: ", ".join(r.title for r in rubrics) for unit, rubrics in by_unit.items()}
+    names = rubric_titles(study)
+    titles = {unit: ", ".join(names[r.name] for r in rubrics) for unit, rubrics in by_unit.items()}
     expected, units = entry.get("expected", {}), list(by_unit)
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
     first = units.index(next(answered, units[0]))
     if len(units) == 1:
         return by_unit[units[0]]
-    unit = st.radio(
-        "The item is for", units, first, titles.__getitem__, key("unit"), horizontal=True
-    )
-    return by_unit[unit]
+    label, title_of = "Rubrics that the item is for", titles.__getitem__
+    return by_unit[st.radio(label, units, first, title_of, key("unit"), horizontal=True)]
+
+
+def _values_of_item(
+    study: Study, rubrics: Sequence[Rubric], key: Callable[[str], str]
+) -> dict[str, str]:
+    """Draw the choice of an item of the study; return its texts, to be copied."""
+    sampled = set(latest(study, Study.units_by_kind)[rubrics[0].unit])
+    units = latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
+    units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
+    label, none = "Copy the texts of an item", "Pick an item of the study"
+    names = {unit: unit + " (in the sample)" * (unit in sampled) for unit in units}
+    unit = choose_any(label, names, none, key("copied"))
+    if unit is None:
+        return {}
+    texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
+    return {name: values[name] for variables, values in texts for name in variables}
 
 
 def _unit(
@@ -610,29 +613,26 @@ def _unit(
     """Draw the fields of an item with a known answer on these rubrics; return what is entered, with
     what the item has for other rubrics.
     """
-    unit: dict[str, Any] = {"name": _line("Name", entry.get("name", ""), key("name"))}
-    values = dict(entry.get("values", {}))
+    unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
+    values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
     order = [*TEXT_VARIABLES]  # as annotators read them, after other variables of a rubric
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
     places = {"a": left, "b": right}
     for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
-        present, name = entry.get("values", {}).get(variable, ""), key(f"values.{variable}")
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
         place = places.get(variable.rpartition("_")[2], shared)
-        values[variable] = place.text_area(label, present, key=name, height=80)
+        present = values.get(variable, "")
+        name = key(f"values.{variable}.{hash(present)}")  # another item's text is another field
+        values[variable] = place.text_area(label, present, key=name, height=120)
     unit["values"] = {variable: text for variable, text in values.items() if text}
-    expected = dict(entry.get("expected", {})) | {
-        rubric.name: _right_answers(rubric, entry.get("expected", {}).get(rubric.name, []), key)
-        for rubric in rubrics
-    }
+    for rubric in rubrics:
+        expected[rubric.name] = _right_answers(rubric, expected.get(rubric.name, []), key)
     unit["expected"] = {name: keys for name, keys in expected.items() if keys}
+    unit["explanation"] = entry.get("explanation")
     if explains:
-        label = "Explanation, shown with the correct answer (Markdown)"
-        present, at = entry.get("explanation", ""), key("explanation")
-        unit["explanation"] = st.text_area(label, present, key=at, height=110).strip() or None
-    elif "explanation" in entry:
-        unit["explanation"] = entry["explanation"]
+        label, present = "Explanation, shown with the correct answer", unit["explanation"] or ""
+        unit["explanation"] = _area(label, present, key("explanation"), 110) or None
     return unit
 
 
@@ -647,7 +647,7 @@ def _right_answers(
     return st.multiselect(
         label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=at,
         format_func=rubric.kind.title_of,
-        placeholder="Any answer",
+        placeholder="Any answer is right",
     )  # fmt: skip
 
 
@@ -656,19 +656,18 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
     question: dict[str, Any] = {}
     if edited.name == "key":
         column = "Column in the table of annotators"
-        question["key"] = st.text_input(column, entry.get("key", ""), key=key("key")).strip()
+        question["key"] = _line(column, entry.get("key", ""), key("key"))
         label, present = "Most people for each answer, in their order", entry.get("quotas", ())
         quotas = split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
         question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
-    question["question"] = st.text_input("Question", entry.get("question", ""), key=key("question"))
+    question["question"] = _line("Question", entry.get("question", ""), key("question"))
     options = "\n".join(entry.get("options", ()))
-    options = st.text_area("Answers, one per line", options, key=key("options"), height=130)
+    options = _area("Answers, one per line", options, key("options"), 130)
     question["options"] = split_list(options, "\n")
     if edited.name == "question":
         question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")
-        explanation = st.text_area(label, present, key=key("explanation"), height=96)
-        question["explanation"] = explanation.strip() or None
+        question["explanation"] = _area(label, present, key("explanation"), 96) or None
     return question
 
 
@@ -679,10 +678,9 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
         values = {name: unit["values"].get(name, "") for name in rubric.variables}
         blocks |= {text.variable: text for text in rubric.for_people(values).blocks}
     texts = [text for text in blocks.values() if text.text]
-    explanation = unit.get("explanation") or ""
-    if not (texts or explanation):
+    if not (texts or unit["explanation"]):
         return html_texts.block(written("lead.no_preview"))
-    above = html_texts.drawn_text(explanation) if explanation else ""
+    above = html_texts.drawn_text(unit["explanation"]) if unit["explanation"] else ""
     return above + html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
 
 

@@ -36,7 +36,7 @@ def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
-SET_UP = ("Texts", "Rubrics", "Training and checks", "Accounts", "Log", "New study")
+SET_UP = ("Texts", "Rubrics", "Training and checks", "Accounts", "Log")
 """Pages that the page Settings leads to."""
 
 

@@ -51,7 +51,7 @@ PAGES = {
     "Sessions": "Make links",
     "Accounts": "Save the account",
     "Log": "Logged actions",
-    "Settings": "These are the settings in study.toml.",
+    "Settings": "What you save takes effect at once",
     "Texts": "What annotators read before they start.",
     "Rubrics": "Annotators and graders read the same words",
     "Training and checks": "Practice and questions before annotators start",
@@ -619,10 +619,11 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, twenty, tmp_pa
         )
     leading.fill(page, "Name of the study", "sums")
     leading.fill(page, "Question", "Is it right?")
-    leading.fill(page, "Or a scale", "yes")
+    leading.settled(page).get_by_role("radio", name="A number", exact=True).click()
+    leading.fill(page, "Lowest and highest number", "yes")
     leading.press(page, "Preview")
-    leading.complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
-    leading.fill(page, "Or a scale", "")
+    leading.complaint(page, "“Lowest and highest number, such as 1-5” is 'yes'", timeout=90_000)
+    leading.settled(page).get_by_role("radio", name="One answer", exact=True).click()
     leading.fill(page, "Answers, one per line", f"yes: {leading.HOSTILE}\nno")
     leading.press(page, "Preview")
     expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)

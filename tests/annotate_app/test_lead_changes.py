@@ -17,7 +17,7 @@ from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import send, task_of, with_labels
-from tests.annotate_app.leading import KNOWN, complaint, fill, press, settled, turn_to
+from tests.annotate_app.leading import KNOWN, complaint, fill, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -50,12 +50,12 @@ def open_page(page: Page, title: str) -> Page:
         page.goto(urljoin(page.url, place_of(title)))
     else:
         turn_to(page, title)
-    expect(page.get_by_role("button", name="Review changes")).to_be_visible()
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
     return page
 
 
 def look(page: Page, sentence: str) -> None:
-    page.get_by_role("button", name="Review changes").click()
+    page.keyboard.press("Tab")  # out of the field
     expect(page.locator(".st-key-offer")).to_contain_text(sentence)
 
 
@@ -97,7 +97,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
 def test_a_changed_consent_is_asked_for_before_the_next_unit(folder, changing, annotator, served):
     person = annotator("ann", served)
     page = changing("Texts")
-    fill(page, "Consent (Markdown)", "# Why\n\nRead *this*, at [us](https://e.org).")
+    fill(page, "Consent", "# Why\n\nRead *this*, at [us](https://e.org).")
     look(page, "Every annotator is asked for consent again before their next item")
     preview = page.locator(".st-key-preview")
     expect(preview.locator("em")).to_have_text("this")
@@ -145,40 +145,36 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
 
 def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing):
     page = changing("Settings")
-    fill(page, "Items per annotator", "7")
+    limit, lease = "Most items per annotator", "Minutes for which an unanswered item stays reserved"
+    fill(page, limit, "7")
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
-    press(page, "Review changes")
-    newer = page.locator(".st-key-newer")
+    page.keyboard.press("Tab")
     complaint(page, "changed by someone else")
-    expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
-    expect(page.get_by_label("Items per annotator")).to_have_value("7")
+    expect(page.get_by_role("row", name=f"{lease} 120.0 45.0")).to_be_visible()
+    expect(page.get_by_label(limit)).to_have_value("7")
     settled(page)
-    newer.get_by_role("button", name="Begin again").click()
-    lease = page.get_by_label("Minutes for which an unanswered item stays reserved")
-    expect(lease.first).to_have_value("45")  # for a moment twice, the new one first
-    expect(lease).to_have_count(1)
-    fill(page, "Items per annotator", "7")
+    page.get_by_role("button", name="Begin again").click()
+    expect(page.get_by_label(lease).first).to_have_value("45")  # twice for a moment, the new first
+    expect(page.get_by_label(lease)).to_have_count(1)
+    fill(page, limit, "7")
     look(page, "The limit holds from each annotator's next item")
     change_config(folder, {"annotation": {"lease_minutes": 50.0}})
     page.get_by_role("button", name="Save", exact=True).click()
-    complaint(page, "nothing was saved")
+    complaint(page, "Nothing was saved")
     assert read_config(folder).annotation.units_per_rater == 0
 
 
 def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     page = changing("Settings")
     before = (folder / "study.toml").read_bytes()
-    press(page, "Review changes")
-    complaint(page, "Nothing has changed.")
-    page.get_by_role("radio", name="Pay", exact=True).click()
-    expect(page.get_by_text("Use this part in the study")).to_be_visible()
-    press(page, "Review changes")
-    complaint(page, "does not use this part")
-    page.get_by_text("Use this part in the study").click()
+    expect(page.get_by_text("No changes to save.")).to_be_visible()
+    page.locator(".st-key-part-pay").get_by_text("Use this part in the study").click()
+    complaint(page, "Owed to participants who finish is missing")
     fill(page, "Owed to participants who finish", "6")
     fill(page, "Currency", "pounds")
-    press(page, "Review changes")
-    complaint(page, "Study.toml: pay.currency is 'pounds'; it must be three capital letters")
+    page.keyboard.press("Tab")
+    complaint(page, "Currency of these amounts is 'pounds'; it must be three capital letters")
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
     assert (folder / "study.toml").read_bytes() == before
     fill(page, "Currency", "GBP")
     save(page, "also for sessions that have ended")
@@ -192,8 +188,8 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     for name in ("Prompt A", "Response A", "Prompt B", "Response B"):
         page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
     fill(page, "Explanation, shown with", "It is *shorter*.")
-    press(page, "Review changes")
-    complaint(page, "No correct answer is chosen yet")
+    page.keyboard.press("Tab")
+    complaint(page, "Choose the correct answer")
     page.get_by_label("Correct answer: Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
@@ -204,7 +200,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     rater.wait_for_selector(READY)
     expect(rater.get_by_text("And more.").first).to_be_visible()
     # Taken out again, the last unit ends the practice; checks are changed alike.
-    press(page, "Delete")
+    settled(page).get_by_text("Delete this practice item").click()
     save(page)
     expect(page.get_by_text("None yet, so")).to_be_visible()
     (folder / "attention.toml").write_text(KNOWN, "utf-8")
@@ -314,7 +310,9 @@ def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
     with open_study(folder) as study:
         with_labels(study, {"ann": "LRC"}, "shorter")
     page = changing("Rubrics")
+    expect(page.get_by_text("Labels and grades under this version")).to_contain_text("3")
     page.get_by_label("Question", exact=True).fill("Which is shorter?")
+    page.keyboard.press("Tab")
     page.get_by_text("Only the wording").click()
     save(page, "(3) keep counting")
     assert len(read_config(folder).same_text["shorter"]) == 1

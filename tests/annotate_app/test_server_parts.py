@@ -300,8 +300,7 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something():
                 if asked and stored and asked[0] < stored[-1]:
                     found.add(f"{path.stem}.{name}")
     # A wish that a button has left is carried out by the run that reaches it, and kept until then.
-    wishes = ("_carry_out", "_ask_for_items", "_ask_for_pairs", "show_new_study")
-    assert found == {f"new_study_page.{name}" for name in wishes}
+    assert found == {f"new_study_page.{name}" for name in ("_carry_out", "a part, make")}
 
 
 def test_without_a_rule_that_stops_nobody_is_watched(make_study, monkeypatch):
