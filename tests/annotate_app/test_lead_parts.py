@@ -206,7 +206,7 @@ def test_figures_follow_the_labels(make_study):
     assert main["who"].iloc[0] == "Annotators with one another"
     kappas = pages.deciding_kappas(main, "linear")
     (row,) = pages.agreement_table(kappas, []).to_dict("records")
-    assert re.fullmatch(r"0\.8\d \(0\.\d\d to .*\)", row["Annotators with one another"])
+    assert re.fullmatch(r"0\.8\d \(0\.\d\d to .*\)", row[""])
     (sentence,) = pages.precision_sentences(kappas, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
     (sentence,) = pages.precision_sentences(kappas, 0.5, "pair")
