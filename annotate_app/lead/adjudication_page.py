@@ -414,10 +414,10 @@ def show_disagreements(study: Study) -> None:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
-    left = sum(_key_of(case) not in earlier for case in disagreements)
+    counts = {"left": sum(_key_of(case) not in earlier for case in disagreements)}
     summary = st.empty()  # above the choices, which determine its last number
     chosen = _chosen(study, disagreements, earlier)
-    counts = {"found": len(disagreements), "left": left, "chosen": len(chosen)}
+    counts |= {"found": len(disagreements), "chosen": len(chosen)}
     with summary:
         show(block(written("disagreement.left", **counts), "note"))
     if chosen:

@@ -392,7 +392,8 @@ def show_agreement(study: Study) -> None:
     kappas = deciding_kappas(main, study.config.analysis.ordered)
     if not kappas.empty:
         table = agreement_table(kappas, {verdict["grader"] for verdict in verdicts})
-        titles = {name: name for name in table.columns} | {"rubric": "Rubric"}
+        who = dict(zip(kappas["rater_b"], kappas["who"], strict=True))
+        titles = {name: who.get(name, "Rubric") for name in table.columns}
         with above:
             show_table(table, "Kappa with annotators (95% CI)", titles)
     st.header("Precision so far", anchor=False)
@@ -411,12 +412,8 @@ def show_agreement(study: Study) -> None:
 
 def _show_pairs(study: Study) -> None:
     """Draw a table of kappa by pairs of annotators for each rubric; columns have row numbers."""
-    names, titles, pairs = (
-        study.config.names,
-        rubric_titles(study),
-        latest(study, agreement_of_pairs),
-    )
-    if pairs:
+    names, titles = study.config.names, rubric_titles(study)
+    if pairs := latest(study, agreement_of_pairs):
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
         for rubric, (raters, n_shared, kappa) in pairs.items():
@@ -474,13 +471,14 @@ def deciding_kappas(main: pd.DataFrame, ordered: str) -> pd.DataFrame:
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
     """Return a row per rubric with annotators' kappa, and the kappa of each of the `graders` with
-    annotators, each with its 95% CI. `kappas` are rows of `deciding_kappas`.
+    annotators, each with its 95% CI, in columns named as `rater_b`. `kappas` are rows of
+    `deciding_kappas`.
     """
     rows = kappas[kappas["rater_b"].isin(["", *graders])]
     figures = zip(rows["estimate"], rows["low"], rows["high"], strict=True)
     cells = [f"{kappa:z.2f} ({low:z.2f} to {high:z.2f})" for kappa, low, high in figures]
-    table = rows.assign(cell=cells).pivot(index="rubric", columns="who", values="cell")
-    return table[[*dict.fromkeys(rows["who"])]].reset_index().fillna(DASH)
+    table = rows.assign(cell=cells).pivot(index="rubric", columns="rater_b", values="cell")
+    return table[[*dict.fromkeys(rows["rater_b"])]].reset_index().fillna(DASH)
 
 
 def precision_sentences(kappas: pd.DataFrame, half_width: float, noun: str) -> list[str]:

@@ -35,6 +35,7 @@ from evenhand.study.desk.claims import exclude, oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements, progress
 from evenhand.study.store.grades import AttackedGrade
+from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import DASH, written
 from harness.studies import label_all, send, task_of, with_labels
@@ -205,7 +206,7 @@ def test_figures_follow_the_labels(make_study):
     assert main["who"].iloc[0] == "Annotators with one another"
     kappas = pages.deciding_kappas(main, "linear")
     (row,) = pages.agreement_table(kappas, []).to_dict("records")
-    assert re.fullmatch(r"0\.8\d \(0\.\d\d to .*\)", row["Annotators with one another"])
+    assert re.fullmatch(r"0\.8\d \(0\.\d\d to .*\)", row[""])
     (sentence,) = pages.precision_sentences(kappas, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
     (sentence,) = pages.precision_sentences(kappas, 0.5, "pair")
@@ -381,7 +382,7 @@ def test_every_page_asks_who_is_there_before_anything_else(looked_at, page, name
 
 
 def button(app: AppTest, label: str):
-    (found,) = [each for each in app.button if each.label == label]
+    (found,) = [each for each in app.button if each.label.startswith(label)]
     return found
 
 
@@ -419,19 +420,36 @@ def html_of(app: AppTest) -> str:
 
 
 @pytest.mark.slow
-def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request(folder):
+def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request(
+    folder, monkeypatch
+):
+    monkeypatch.setattr(adjudication_page, "_MOST_ITEMS", 1)
     with open_study(folder) as study:
         given = {"ann": "LR", "<img src=x>": "LC", "model-x": "RR"}
         with_labels(study, given, "shorter", graders=["model-x"])
     app = shown_to(folder, "Items")
     assert "&lt;img src=x&gt;: L · ann: L" in re.sub("<[^>]*>", "", drawn := html_of(app))
-    assert "No majority" in drawn
+    assert [button(app, f"**{turn}").disabled for turn in ("Previous", "Next")] == [True, False]
+    assert "No majority" not in drawn
+    button(app, "**Next").click().run()
+    assert "No majority" in (drawn := html_of(app))
     assert not any(hidden in drawn for hidden in ("<img src", "model-x", "evenhand-sides"))
+    button(app, "**Previous").click()
     app.toggle[0].set_value(True).run()
     assert "model-x: R" in re.sub("<[^>]*>", "", html_of(app))
     app.text_input[0].set_value("P0001|").run()
     assert "evenhand-sides" in (drawn := html_of(app))  # the item as annotators saw it
     assert "No majority" not in drawn
+
+
+@pytest.mark.slow
+def test_the_log_shows_what_one_person_did(folder):
+    with open_study(folder) as study:
+        for name, file in (("ada", "ratings.csv"), ("ben", "times.csv")):
+            note_act(study.store, "export", file, "", name)
+    app = shown_to(folder, "Log")
+    app.selectbox[1].set_value("ben").run()
+    assert [file in html_of(app) for file in ("ratings.csv", "times.csv")] == [False, True]
 
 
 @pytest.mark.slow
