@@ -62,6 +62,7 @@ def test_places_and_time_left(eight):
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
     assert raters.loc["r1", "hours"] == pytest.approx(40 / 3600)
+    assert lead.places_without_annotator(eight) == (0, 0)
     studies.work_through(desk, "r2", 7, 20)  # all that there is
     assert lead.rater_progress(eight).set_index("rater_id").loc["r2", "state"] == "finished"
     exclude(eight.store, "r2", "too fast")  # who then fills no place
