@@ -55,6 +55,12 @@ def test_units_needed_give_the_width_and_fewer_do_not(statistic):
     assert plans.half_width(statistic, units * 0.8, scenario) > 0.12
 
 
+def test_a_best_threshold_is_surer_with_more_units():
+    scenario = plans.Scenario(0.85, 0.6)
+    few, many = (plans.half_width("threshold", units, scenario) for units in (20, 200))
+    assert 0.5 > few > many > 0.05
+
+
 def test_impossible_scenarios_have_no_width():
     assert np.isnan(plans.half_width("kappa", 250, plans.Scenario(0.85, 0.05)))
     with pytest.raises(InputError, match="out of reach"):
