@@ -262,7 +262,7 @@ def test_beside_a_reference_it_counts_as_well(rng):
     assert "hijacked by flattery" in verdict["reason"]
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_the_report_has_a_section_where_there_was_an_audit(rng, tmp_path):
     for audited in (GULLIBLE, None):
         context = ReportContext(name="s", synthetic=True, facts={})
