@@ -165,12 +165,9 @@ def test_draws_by_hand():
         effect = found[injection.EFFECT, "plain_order"]
         assert effect["estimate"] == pytest.approx(2 / 3 - 1 / 3)
         assert effect["n_units"] == 1
-        assert (
-            found[injection.RETEST, ""]["estimate"] == 1.0
-        )  # both units, of which one is attacked
-        assert (
-            found[injection.FLIPS, "plain_order"]["estimate"] == 0.0
-        )  # it flips, as it does by itself
+        # Both units, of which one is attacked; it flips, as it does by itself.
+        assert found[injection.RETEST, ""]["estimate"] == 1.0
+        assert found[injection.FLIPS, "plain_order"]["estimate"] == 0.0
         assert found[injection.UNSCORED, "plain_order"]["estimate"] == pytest.approx(1 / 3)
 
 
