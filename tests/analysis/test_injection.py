@@ -165,12 +165,9 @@ def test_draws_by_hand():
         effect = found[injection.EFFECT, "plain_order"]
         assert effect["estimate"] == pytest.approx(2 / 3 - 1 / 3)
         assert effect["n_units"] == 1
-        assert (
-            found[injection.RETEST, ""]["estimate"] == 1.0
-        )  # both units, of which one is attacked
-        assert (
-            found[injection.FLIPS, "plain_order"]["estimate"] == 0.0
-        )  # it flips, as it does by itself
+        # Both units, of which one is attacked; it flips, as it does by itself.
+        assert found[injection.RETEST, ""]["estimate"] == 1.0
+        assert found[injection.FLIPS, "plain_order"]["estimate"] == 0.0
         assert found[injection.UNSCORED, "plain_order"]["estimate"] == pytest.approx(1 / 3)
 
 
@@ -262,7 +259,7 @@ def test_beside_a_reference_it_counts_as_well(rng):
     assert "hijacked by flattery" in verdict["reason"]
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_the_report_has_a_section_where_there_was_an_audit(rng, tmp_path):
     for audited in (GULLIBLE, None):
         context = ReportContext(name="s", synthetic=True, facts={})

@@ -55,6 +55,12 @@ def test_units_needed_give_the_width_and_fewer_do_not(statistic):
     assert plans.half_width(statistic, units * 0.8, scenario) > 0.12
 
 
+def test_a_best_threshold_is_surer_with_more_units():
+    scenario = plans.Scenario(0.85, 0.6)
+    few, many = (plans.half_width("threshold", units, scenario) for units in (20, 200))
+    assert 0.5 > few > many > 0.05
+
+
 def test_impossible_scenarios_have_no_width():
     assert np.isnan(plans.half_width("kappa", 250, plans.Scenario(0.85, 0.05)))
     with pytest.raises(InputError, match="out of reach"):
@@ -258,15 +264,11 @@ def test_what_the_rule_asks_moves_the_chance():
     lopsided = plans.Scenario(0.85, 0.9)
     assert plans.pass_chance(1000, lopsided) == 0
     # With no floor the margin is a quarter of that, .04, which few studies can show.
-    assert (
-        0.05 < plans.pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
-    )
-    assert (
-        plans.pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
-    )
-    assert (
-        plans.pass_chance(50, plans.Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01
-    )  # five rare units
+    no_floor = DecisionSettings(min_people_kappa=-1)
+    like_these = DecisionSettings(scope="like_these")
+    assert 0.05 < plans.pass_chance(1000, lopsided, rule=no_floor) < 0.3
+    assert plans.pass_chance(1000, scenario, humans=2, rule=like_these) == 0
+    assert plans.pass_chance(50, plans.Scenario(0.95, 0.1)) < 0.01  # five rare units
 
 
 @pytest.mark.slow

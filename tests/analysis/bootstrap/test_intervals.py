@@ -46,10 +46,8 @@ def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
     few[1:11] = some[1:12] = tenth[1:101] = many[1:102] = np.nan
     assert intervals.interval(values, 30).note == ""
     assert intervals.interval(few, 30).note == "10 of 1000 resamples undefined"
-    assert (
-        intervals.interval(some, 30).note
-        == "11 of 1000 resamples undefined: read the interval with care"
-    )
+    careful = "11 of 1000 resamples undefined: read the interval with care"
+    assert intervals.interval(some, 30).note == careful
     assert intervals.interval(some, 30).low > 0
     assert not np.isnan(intervals.interval(tenth, 30).low)
     assert np.isnan(intervals.interval(many, 30).low)
@@ -134,10 +132,8 @@ def test_only_an_interval_without_width_is_widened():
 
 def test_expected_disagreement_by_the_names_of_coefficients():
     shares, places = np.array([0.5, 0.25, 0.25]), np.arange(3.0)
-    ordered, apart = (
-        intervals.Chance(shares, ordered="linear"),
-        np.abs(places[:, None] - places) / 2,
-    )
+    ordered = intervals.Chance(shares, ordered="linear")
+    apart = np.abs(places[:, None] - places) / 2
     for name, weights in (
         ("cohen_kappa", np.sign(apart)),
         ("weighted_kappa_linear", apart),
@@ -235,10 +231,8 @@ def test_none_and_all_have_clopper_and_pearsons_bounds(clusters):
 def test_degenerate_shares():
     assert np.isnan(intervals.share_bounds(np.zeros(0), np.zeros(0))).all()
     assert np.isnan(intervals.share_bounds(np.zeros(3), np.zeros(3))).all()
-    one, two = (
-        intervals.share_bounds(np.array([3.0]), np.array([4.0])),
-        intervals.share_bounds(np.arange(2.0), np.ones(2)),
-    )
+    one = intervals.share_bounds(np.array([3.0]), np.array([4.0]))
+    two = intervals.share_bounds(np.arange(2.0), np.ones(2))
     for share, low, high in (one, two):
         assert 0.0 <= low < share < high <= 1.0
     assert two[2] - two[1] > 0.9, "two clusters that differ tell nearly nothing"

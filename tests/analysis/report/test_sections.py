@@ -19,7 +19,11 @@ from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
 from evenhand.analysis.report.files import section_of, sections_of
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
-from evenhand.analysis.report.sections.subjects import _side_sentences, _SubjectFigures
+from evenhand.analysis.report.sections.subjects import (
+    _annotator_side_tables,
+    _side_sentences,
+    _SubjectFigures,
+)
 from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Code, Note, Remark, join_notes
@@ -256,11 +260,31 @@ def test_corrected_rates_in_sentences(said, analysis):
 )
 def test_the_side_whose_answers_are_affirmed_more_is_named(ends, says):
     low, estimate, high = ends
-    rows, where = ResultRows("R"), WHO | {"subset": "side=side a>side b|binary", "at": "s0"}
-    rows.add("rate_side_difference_ppi", Interval(estimate, low, high), (80, 40), **where)
-    source = Source(Analysis(list(rows.rows.values())), ReportContext("x"))
-    (told,) = _side_sentences(_SubjectFigures(RubricFigures(source, "R"), RATES), "g")
+    row = ("rate_side_difference_ppi", "side=side a>side b", Interval(estimate, low, high))
+    (told,) = _side_sentences(rates_of(row), "g")
     assert says in told
+
+
+def rates_of(*rows):
+    """A rubric's rates from rows (statistic, part of the sample, interval) of one subject."""
+    table = ResultRows("R")
+    for statistic, part, interval in rows:
+        where = WHO | {"subset": f"{part}|binary", "at": "s0"}
+        table.add(statistic, interval, (80, 40), **where)
+    source = Source(Analysis(list(table.rows.values())), ReportContext("x"))
+    return _SubjectFigures(RubricFigures(source, "R"), RATES)
+
+
+def test_each_column_of_annotators_has_a_table_of_its_own_sides():
+    half, rows = Interval(0.5, 0.4, 0.6), [("rate_raw", "all"), ("rate_ppi", "all")]
+    for column, first, second in (("party", "left", "right"), ("age", "old", "young")):
+        rows += [("rate_ppi", f"{column}={side}") for side in (first, second)]
+        rows.append(("rate_least_ppi", f"{column}=*"))
+        rows.append(("rate_side_difference_ppi", f"{column}={first}>{second}"))
+    tables = _annotator_side_tables(rates_of(*((*row, half) for row in rows)))
+    assert [table.columns[1:4] for table in tables] == [
+        ("left", "right", "left minus right"), ("old", "young", "old minus young")
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

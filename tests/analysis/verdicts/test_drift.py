@@ -156,13 +156,11 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt():
     gone = judged(labels | {"after": [None] * 60 + after[60:]})
     assert gone.verdict == "changed"
     assert "no label on 30% of the items that it answered (refused 60)" in gone.sentence
-    few = judged(labels | {"after": [None] * 16 + after[16:]})
+    labels |= {"after": [None] * 16 + after[16:]}
+    few = judged(labels)
     assert few.verdict == "inconclusive"
     assert "It now answers 92.0% of the items" in few.sentence
-    assert (
-        judged(labels | {"after": [None] * 16 + after[16:]}, min_coverage=0.5).verdict
-        == "unchanged"
-    )
+    assert judged(labels, min_coverage=0.5).verdict == "unchanged"
 
 
 @pytest.mark.parametrize(
@@ -301,9 +299,8 @@ def test_figures_are_those_of_other_libraries(rng):
 
 def test_people_who_are_not_the_reference_do_not_count(rng):
     truth = rng.integers(0, 2, 300)
-    labels = (
-        experts(truth) | make.people_of(rng, truth, 0.1, 2) | {"g": make.noisy(rng, truth, 2, 0.95)}
-    )
+    labels = experts(truth) | make.people_of(rng, truth, 0.1, 2)
+    labels["g"] = make.noisy(rng, truth, 2, 0.95)
     found = make.analyse_labels(labels, ONE_TWO, **EXPERT)
     assert found.verdicts[0]["verdict"] == "agrees_with_reference"
     assert "kappa with expert above 0.6" in found.rule

@@ -162,12 +162,8 @@ def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
         return versions.content_of(replace(found, codes=codes), OLD, NEW)
 
     assert known == changed("new01"), "a grader that is not compared"
-    assert (
-        len(
-            {known, changed("h0"), changed(OLD), changed(NEW), versions.content_of(found, NEW, OLD)}
-        )
-        == 5
-    )
+    turned = versions.content_of(found, NEW, OLD)
+    assert len({known, changed("h0"), changed(OLD), changed(NEW), turned}) == 5
     positive = np.where(np.isnan(found.positive), 0.5, found.positive)
     assert versions.content_of(replace(found, positive=positive), OLD, NEW) != known
     assert versions.content_of(replace(found, thresholds=found.thresholds + 0.1), OLD, NEW) != known
