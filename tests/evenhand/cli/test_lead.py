@@ -95,20 +95,9 @@ def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(fol
     assert stopped().keys() == {"liner"}
 
 
-@pytest.mark.slow
-def test_progress_pause_resume_and_a_link_for_the_lead(folder, run: Run):
-    run.ok("pause", folder, "--reason", "a look at the rubric")
-    said = run.ok("progress", folder)
-    assert "400 of 3,000 planned labels are missing" in said
-    assert f"evenhand pause {folder} --resume" in said
-    run.ok("pause", folder, "--resume")
-    assert "--resume" not in run.ok("progress", folder)
-    url = "https://study.example.org/"
-    assert run.ok("lead", folder, "--url", url).startswith(f"{url}?lead=")
-    for wrong in ("", "http://[::1", "https://a/?b=c"):
-        said = run.refused("lead", folder, "--url", wrong)
-        assert "is not a valid address; write one such as https://" in said
-    file = folder / "study.toml"
+@pytest.mark.journey
+def test_a_rule_of_quality_that_cannot_be_is_named(study, run: Run):
+    folder, file = study.folder, study.folder / "study.toml"
     settings = file.read_text("utf-8")
     for line, sentence in (
         ("stop = ['slow']", "quality.stop.0"),
@@ -260,7 +249,7 @@ def test_an_open_study_that_others_reach_is_warned_of(study, capsys, monkeypatch
     assert served[0]["public_host"] == "study.example.org"
     said = capsys.readouterr()
     assert ("any annotator code" in said.err) is warned
-    assert f"run evenhand lead {folder} --url https://study.example.org on this" in said.out
+    assert f"run evenhand lead {folder} on this machine." in said.out
 
 
 def test_annotate_says_what_a_single_sign_on_lacks(study, run: Run, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -13,7 +14,12 @@ from evenhand.reporting import improving
 from evenhand.reporting.analysing import analyse_study, choice_lines
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
-from evenhand.reporting.suggestions import MOST_CHARACTERS, RefusedProposal, checked
+from evenhand.reporting.suggestions import (
+    MOST_CHARACTERS,
+    RefusedProposal,
+    checked,
+    forecast_gepa,
+)
 from evenhand.study import Study, open_study
 from evenhand.study.store.logs.decisions import acts, parts_of
 from harness.studies import with_labels
@@ -176,6 +182,20 @@ def test_what_may_be_learned_from_is_written_and_nothing_is_asked(study, bench, 
     assert row["agrees"] == "no"
     assert row["majority"] != row["grader"]
     assert "p0" in row["Response"]
+
+
+def test_a_proposal_is_priced_as_the_longest_and_asked_as_the_old_grader_is(study, bench, tmp_path):
+    trial = improving.Trial(study, options(bench, candidates(tmp_path / "c", ["GOOD"])))
+    start = trial.gepa_start()
+    assert (start.instructions, start.grader) == (KIND.instructions, trial.old.rater_id)
+    assert {unit.graded for unit in start.units} == {""}
+    ((forecast,), proposed) = forecast_gepa(study, replace(start, proposals=2), bench.openai)
+    assert (forecast.new, forecast.cost[1] > 0.02) == (2, True)
+    trial.add(proposed)
+    tried = trial.candidates[1:]
+    assert [grader.origin[:18] for grader in tried] == ["proposal 1 by GEPA", "proposal 2 by GEPA"]
+    assert {len(grader.grading.prompt.instructions) for grader in tried} == {MOST_CHARACTERS}
+    assert {grader.grader for grader in tried} == {bench.openai}
 
 
 def test_no_level_is_told_as_the_reason() -> None:
