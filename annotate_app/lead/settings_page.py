@@ -654,16 +654,16 @@ def _right_answers(
 def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -> dict[str, Any]:
     """Draw the fields of a comprehension or background question; return what is entered."""
     question: dict[str, Any] = {}
-    if edited.name == "key":
-        column = "Column in the table of annotators"
-        question["key"] = _line(column, entry.get("key", ""), key("key"))
-        label, present = "Most people for each answer, in their order", entry.get("quotas", ())
-        quotas = split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
-        question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     question["question"] = _line("Question", entry.get("question", ""), key("question"))
     options = "\n".join(entry.get("options", ()))
     options = _area("Answers, one per line", options, key("options"), 130)
     question["options"] = split_list(options, "\n")
+    if edited.name == "key":
+        column = "Column of the answers, such as age_group"
+        question["key"] = _line(column, entry.get("key", ""), key("key"))
+        label, present = "Quotas, if any: most people for each answer", entry.get("quotas", ())
+        quotas = split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
+        question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     if edited.name == "question":
         question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")
