@@ -20,15 +20,7 @@ from pydantic.fields import FieldInfo
 from evenhand.annotate_app import html_texts
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, language
-from evenhand.annotate_app.lead.parts import (
-    WORDS,
-    choose_any,
-    latest,
-    rubric_titles,
-    show_annotator_view,
-    show_table,
-    split_list,
-)
+from evenhand.annotate_app.lead import parts
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
@@ -135,14 +127,14 @@ def show_offer(
 def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
     rows = [(_title_of(study, c.key), chosen_as(c.before), chosen_as(c.after)) for c in changes]
     columns = {"place": "What", "now": "Before", "then": "After"}
-    show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
+    parts.show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
 def _title_of(study: Study, key: str) -> str:
     """Return what a difference is about, such as "Refusal: question", in words."""
     kind, _, name = key.partition(".")
     rubric, _, field = name.partition(".")
-    title = rubric_titles(study).get(rubric, rubric)
+    title = parts.rubric_titles(study).get(rubric, rubric)
     return f"{title}: {field}" if kind == "rubric" else titled(key)
 
 
@@ -174,19 +166,19 @@ def _show_saved(places: str) -> None:
 
 def titled(place: str) -> str:
     """Return the title of the setting at a place of study.toml, such as "session.entry"."""
-    return WORDS["settings"].get(place) or readable_name(place.rpartition(".")[2])
+    return parts.WORDS["settings"].get(place) or readable_name(place.rpartition(".")[2])
 
 
 def chosen_as(value: str) -> str:
     """Return one of a setting's permitted values in words."""
-    return WORDS["choices"].get(value, value)
+    return parts.WORDS["choices"].get(value, value)
 
 
 def explained(place: str) -> str:
     """Return a setting's explanation as HTML, with its place in study.toml on hover and text in
     backticks as code; empty if its title says it all.
     """
-    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", WORDS["helps"].get(place, ""))
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", parts.WORDS["helps"].get(place, ""))
     return f'<p class="evenhand-explained" title="{place}">{text}.</p>' * bool(text)
 
 
@@ -201,7 +193,7 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
     elif name == "time_zone":
         choices = sorted(available_timezones())
     elif name == "rubrics":
-        choices, shown_as = list(study.rubrics), rubric_titles(study).__getitem__
+        choices, shown_as = list(study.rubrics), parts.rubric_titles(study).__getitem__
     if kind is bool:
         return st.toggle(label, present, key=key)
     if kind in (int, float):
@@ -209,9 +201,9 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
     if get_origin(kind) is dict:  # of lists, one per line: `NAME: first, second`
         text = "\n".join(f"{part}: {', '.join(values)}" for part, values in present.items())
         label += " (one per line, as NAME: first, second)"
-        lines = split_list(st.text_area(label, text, height=96, key=key), "\n")
-        parts = (line.partition(":") for line in lines)
-        return {part.strip(): tuple(split_list(values)) for part, _, values in parts}
+        lines = parts.split_list(st.text_area(label, text, height=96, key=key), "\n")
+        entries = (line.partition(":") for line in lines)
+        return {part.strip(): tuple(parts.split_list(values)) for part, _, values in entries}
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]
         closed = get_args(member) if get_origin(member) is Literal else choices
@@ -260,12 +252,12 @@ def show_settings(study: Study) -> None:
     st.text(written("lead.settings"))
     editing = begin(study, "settings")
     config, begun = editing.present.config, changing.has_begun(study)
-    parts, folded = dict(WORDS["parts"]), WORDS["folded"]
+    titles, folded = dict(parts.WORDS["parts"]), parts.WORDS["folded"]
     if config.attention is None:
-        del parts["attention"]  # until there are checks, which another page makes
+        del titles["attention"]  # until there are checks, which another page makes
     entered, used, locked = dict[str, Any](), dict[str, bool](), dict[str, dict[str, list[str]]]()
     contents, fields = st.columns([1, 4])
-    for part, title in parts.items():
+    for part, title in titles.items():
         with fields, st.container(key=f"part-{part}"):
             st.header(title, anchor=part)
             if part != "sample" and StudyConfig.model_fields[part].default is None:
@@ -292,7 +284,7 @@ def show_settings(study: Study) -> None:
         for reason, settings in locked.items():
             html_texts.show(html_texts.block(reason, "note") + html_texts.items(settings.items()))
     with contents:
-        titles = parts | {"locked": written("change.fixed")}
+        titles["locked"] = written("change.fixed")
         links = (f'<li><a href="#{part}">{title}</a></li>' for part, title in titles.items())
         html_texts.show(f'<nav class="evenhand-parts"><ul>{"".join(links)}</ul></nav>')
     show_offer(study, editing, lambda: _changed_settings(editing, used, entered))
@@ -350,9 +342,9 @@ def show_texts(study: Study) -> None:
     left, right = st.columns(2, gap="large")
     files, changes = dict[str, str](), dict[str, Any]()
     pages = {"welcome": "", "consent": ""}
-    for name, title in WORDS["texts"].items():  # in the order in which annotators read them
+    for name, title in parts.WORDS["texts"].items():  # in the order in which annotators read them
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
-        hint, key = WORDS["hints"][name], editing.key(name)
+        hint, key = parts.WORDS["hints"][name], editing.key(name)
         entered = left.text_area(title, present.strip(), height=150, key=key, placeholder=hint)
         if (text := entered.strip()) == present.strip():
             pass
@@ -371,7 +363,7 @@ def show_texts(study: Study) -> None:
         for page, drawn in pages.items():
             content += html_texts.heading(reader.say(f"session.{page}_title"), 1)
             content += drawn or no_text
-        show_annotator_view(content)
+        parts.show_annotator_view(content)
 
 
 def _choose_language(column: Any, codes: Sequence[str], key: str) -> str:
@@ -393,7 +385,7 @@ def show_rubrics(study: Study) -> None:
     """Draw the fields of a rubric's words in a language, with a preview."""
     st.text(written("lead.rubrics"))
     left, right = st.columns(2, gap="large")
-    titles = rubric_titles(study)
+    titles = parts.rubric_titles(study)
     name = left.selectbox("Rubric", titles, format_func=titles.__getitem__, key="rubric_name")
     versions = list(study.rubrics[name].versions)
     code = _choose_language(right, versions, "rubric_in")
@@ -419,7 +411,8 @@ def show_rubrics(study: Study) -> None:
     after = show_offer(study, editing, changed)
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
-        show_annotator_view(html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader))
+        drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader)
+        parts.show_annotator_view(drawn)
 
 
 _Words = tuple[dict[str, str], list[dict[str, Any]]]
@@ -442,7 +435,7 @@ def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
             label, at = f"{title}, description", key(f"{place}.description")
             description = _area(label, option.description, at, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            examples = split_list(_area(label, present, key(f"{place}.examples"), 96), "\n")
+            examples = parts.split_list(_area(label, present, key(f"{place}.examples"), 96), "\n")
         options.append({"name": name, "description": description, "examples": examples})
     return words, options
 
@@ -562,7 +555,7 @@ def show_training(study: Study) -> None:
     show_offer(study, editing, changed)
     if holds_items:
         with preview:
-            show_annotator_view(_drawn_unit(study, entered))
+            parts.show_annotator_view(_drawn_unit(study, entered))
 
 
 def _entries(text: str, place: str) -> list[dict[str, Any]]:
@@ -580,7 +573,7 @@ def _rubrics_of_one_unit(
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
-    names = rubric_titles(study)
+    names = parts.rubric_titles(study)
     titles = {unit: ", ".join(names[r.name] for r in rubrics) for unit, rubrics in by_unit.items()}
     expected, units = entry.get("expected", {}), list(by_unit)
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
@@ -595,12 +588,12 @@ def _values_of_item(
     study: Study, rubrics: Sequence[Rubric], key: Callable[[str], str]
 ) -> dict[str, str]:
     """Draw the choice of an item of the study; return its texts, to be copied."""
-    sampled = set(latest(study, Study.units_by_kind)[rubrics[0].unit])
-    units = latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
+    sampled = set(parts.latest(study, Study.units_by_kind)[rubrics[0].unit])
+    units = parts.latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
     units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
     label, none = "Copy the texts of an item", "Pick an item of the study"
     names = {unit: unit + " (in the sample)" * (unit in sampled) for unit in units}
-    unit = choose_any(label, names, none, key("copied"))
+    unit = parts.choose_any(label, names, none, key("copied"))
     if unit is None:
         return {}
     texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
@@ -643,7 +636,7 @@ def _right_answers(
     keys = [present] if isinstance(present, str) else list(present)
     label, at = f"Correct answer: {html_texts.plain(rubric.title)}", key(f"expected.{rubric.name}")
     if not rubric.kind.listed:
-        return split_list(_line(label, ", ".join(keys), at))
+        return parts.split_list(_line(label, ", ".join(keys), at))
     return st.multiselect(
         label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=at,
         format_func=rubric.kind.title_of,
@@ -654,16 +647,16 @@ def _right_answers(
 def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -> dict[str, Any]:
     """Draw the fields of a comprehension or background question; return what is entered."""
     question: dict[str, Any] = {}
-    if edited.name == "key":
-        column = "Column in the table of annotators"
-        question["key"] = _line(column, entry.get("key", ""), key("key"))
-        label, present = "Most people for each answer, in their order", entry.get("quotas", ())
-        quotas = split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
-        question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     question["question"] = _line("Question", entry.get("question", ""), key("question"))
     options = "\n".join(entry.get("options", ()))
     options = _area("Answers, one per line", options, key("options"), 130)
-    question["options"] = split_list(options, "\n")
+    question["options"] = parts.split_list(options, "\n")
+    if edited.name == "key":
+        column = "Column of the answers, such as age_group"
+        question["key"] = _line(column, entry.get("key", ""), key("key"))
+        label, present = "Quotas, if any: most people for each answer", entry.get("quotas", ())
+        quotas = parts.split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
+        question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     if edited.name == "question":
         question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")

@@ -599,6 +599,7 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     fill(page, "Pairs to label", "4")
     for name in ("SECOND", "third"):  # the first is taken here, whatever the case
         fill(page, "Name of the study, and of its folder", name)
+        page.keyboard.press("Tab")
         press(page, "Create the study")
         if name == "SECOND":
             complaint(page, "/SECOND")
