@@ -61,16 +61,6 @@ def test_one_command_checks_an_export(made, run: Run) -> None:
     assert "Agreement" in said
 
 
-def test_a_person_named_by_id_and_by_address_is_one(wrote: Wrote) -> None:
-    def task(unit: int, *people: object) -> dict:
-        given = [{"completed_by": each, "result": [CHOICE]} for each in people]
-        return {"id": unit, "data": {"text": "t"}, "annotations": given}
-
-    ann, ben = ({"id": at, "email": f"{who}@example.org"} for at, who in ((1, "ann"), (2, "ben")))
-    file = wrote([task(1, ann, 2), task(2, 1, ben), task(3, 3)])
-    assert sorted(set(eh.read(file)["rater_id"])) == ["3", "ann@example.org", "ben@example.org"]
-
-
 def test_a_gate_reads_what_check_reads(run: Run) -> None:
     source = str(FILES / "argilla.json")
     rule = ["--require", "observed_agreement > 0.1", "--grader", "openai/gpt-5-mini"]
@@ -94,25 +84,6 @@ def test_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
     text = json.dumps([known | {"traceId": f"t{n}"} for n in range(3)])
     (tmp_path / "scores.json").write_text(text.replace("}", ', "value": 4.50}'))
     assert read_export(tmp_path / "scores.json").table["label"].tolist() == ["4.50"] * 3
-
-
-def test_a_pretended_potato_folder(tmp_path: Path) -> None:
-    given = {
-        "i1": {"mood": {"labels": {"good": True}}, "scale": {"labels": {"scale_3": "3"}}},
-        "i2": [[{"schema": "mood", "name": "bad"}, "bad"]],
-    }
-    state = {"user_id": "ann", "instance_id_to_label_to_value": given}
-    old = {"id": "i1", "label_annotations": {"mood": {"good": "1", "bad": "2"}}}
-    for name, content in (("ann/user_state.json", state), ("ben/annotated_instances.jsonl", old)):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(json.dumps(content) + "\n")
-    export = read_export(tmp_path)
-    assert cells(export, "unit_id rubric rater_id label") == [
-        ["i1", "mood", "ann", "good"],
-        ["i1", "scale", "ann", "3"],
-        ["i2", "mood", "ann", "bad"],
-    ]
-    assert dict(export.left_out) == {"answers with several labels": 1}
 
 
 @pytest.mark.parametrize("file", ["langfuse.json", "langsmith.jsonl"])
@@ -148,16 +119,6 @@ def test_a_study_takes_an_export(wrote: Wrote, make_study, run: Run) -> None:
     out = run.ok("import", folder, scores, "--human", "ann", "--model", "API")
     assert "Read as Langfuse scores" in out
     assert "3" in out.splitlines()[-1]
-
-
-def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path, wrote):
-    known = {"name": "fair", "source": "ANNOTATION", "authorUserId": "ann"}
-    known["timestamp"] = "2026-11-01T12:00:00Z"
-    scores = [known | {"id": f"s{n}", "value": n % 2, "traceId": f"t{n}"} for n in range(4)]
-    pd.DataFrame(scores).to_csv(tmp_path / "scores.csv", index=False)
-    expected = [[f"t{n}", "fair", "ann", "human", str(n % 2)] for n in range(4)]
-    for file in (wrote({"data": scores}), tmp_path / "scores.csv"):
-        assert cells(read_export(file)) == expected
 
 
 @pytest.mark.journey

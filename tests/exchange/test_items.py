@@ -143,39 +143,6 @@ AGENT = [
 ]
 
 
-def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
-    asked = [{"message.role": "user", "message.content": "Why?"}]
-    given = {
-        "context.span_id": "s1", "context.trace_id": "t1", "parent_id": None, "span_kind": "LLM",
-        "attributes.llm.input_messages": asked, "attributes.llm.model_name": "m1",
-        "attributes.output.value": "So.", "attributes.input.value": '{"messages": []}',
-    }  # fmt: skip
-    for name in ("spans.jsonl", "spans.parquet"):
-        path = tmp_path / name
-        rows = [given, given | {"context.span_id": "s2", "parent_id": "s1"}]
-        written(path, rows) if name.endswith("l") else pd.DataFrame(rows).to_parquet(path)
-        (row,) = read_items(path).table.to_dict("records")
-        assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1")
-        assert (row["span_id"], row["trace_id"]) == ("s1", "t1")
-
-
-def test_columns_beside_those_of_a_tool_s_table_are_kept(tmp_path: Path) -> None:
-    span = {
-        "context.span_id": "s1", "attributes.input.value": "Why?", "attributes.output.value": "So.",
-        "attributes.llm.model_name": "m1", "judge": "yes", "reference": "Since.",
-    }  # fmt: skip
-    path = tmp_path / "spans.csv"
-    pd.DataFrame([span]).to_csv(path, index=False)
-    (row,) = read_items(path, "judge").table.to_dict("records")
-    assert (row["prompt"], row["reference"], row["response"]) == ("Why?", "Since.", "So.")
-    assert (row["judge"], row["subject"], row["item_id"]) == ("yes", "m1", "s1")
-    trace = {"trace_id": "t1", "request": "Why?", "response": "So.", "spans": [], "judge": "no"}
-    (row,) = read(tmp_path / "traces.jsonl", [trace], "judge").table.to_dict("records")
-    assert (row["prompt"], row["response"], row["judge"]) == ("Why?", "So.", "no")
-    mine = {"id": "1", "text": "Hm.", "label": ["a"], "prompt": "Why?", "response": "So."}
-    assert set(read(tmp_path / "mine.jsonl", [mine]).table) == set(mine)
-
-
 def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path: Path) -> None:
     items = read_items(FILES / "promptfoo.json", "file://./grader.js")
     row = items.table.iloc[1].to_dict()
@@ -221,18 +188,6 @@ VOTE = {
                                 message("user", "Two?"), message("assistant", f"{name}2")]
        for side, name in (("a", "v"), ("b", "a"))},
 }  # fmt: skip
-
-
-def test_answers_that_were_compared_are_items_and_pairs(tmp_path: Path) -> None:
-    other = VOTE | {"turn": 1}
-    items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "expert_2"}, other])
-    heads = items.table[["item_id", "prompt", "subject"]].to_numpy().tolist()
-    both = ("alpaca", "vicuna")
-    assert heads == [[f"81/{turn}/{name}", "One?", name] for turn in (2, 1) for name in both]
-    told = [[each["content"] for each in json.loads(own)] for own in items.table["response"]]
-    assert told == [["a1", "Two?", "a2"], ["v1", "Two?", "v2"], ["a1"], ["v1"]]
-    assert json.loads(items.table["response"].iloc[2])[0]["role"] == "assistant"
-    assert items.cluster == "question_id"
 
 
 def test_two_answers_can_replace_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
@@ -294,18 +249,6 @@ def test_what_only_the_model_saw_is_not_rated_and_context_is_found_within() -> N
     assert texts_of(given, {"output": "Hm."}) == {
         "prompt": "Why?", "context": "a\n\nb", "reference": "So.", "response": "Hm."
     }  # fmt: skip
-
-
-def test_a_table_is_read_as_before(tmp_path: Path) -> None:
-    rows = [{"request_id": "1", "request": "Why?", "response": "So.", "model": "m1", "note": "n"}]
-    items = read(tmp_path / "log.jsonl", rows)
-    assert items.table.to_dict("records") == rows
-    assert (items.show, list(items.notes)) == ((), [])
-    rows = [{"id": "1", "params": '{"input": "x"}', "output": "So."}]
-    path = written(tmp_path / "own.jsonl", [{"id": "1", "params": {"input": "x"}, "output": "So."}])
-    assert read_items(path).table.to_dict("records") == rows
-    chats = read(tmp_path / "chats.jsonl", [{"id": "c", "messages": AGENT}])
-    assert chats.table.columns.tolist() == ["id", "messages"]
 
 
 def test_other_faults_are_one_sentence(tmp_path: Path) -> None:

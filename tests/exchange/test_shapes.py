@@ -115,12 +115,6 @@ def test_potato_s_published_table_has_questions_and_facts(tmp_path: Path, run: R
     assert told in run.refused("check", potato(tmp_path))
 
 
-@pytest.mark.parametrize("text", ["text", "data"])
-def test_a_file_of_doccano_is_its_annotator_s(wrote: Wrote, text: str) -> None:
-    records = [{"id": n, text: f"t{n}", "label": [label]} for n, label in enumerate("ynyn")]
-    assert labels(read_export(wrote(records, "ann.jsonl")), "ann") == "ynyn"
-
-
 LONG = [[f"w{w}", f"item{n}", "PG"[(n * w) % 2]] for n in range(12) for w in range(3)]
 
 

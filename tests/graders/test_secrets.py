@@ -123,6 +123,9 @@ def test_headers_are_secrets_too_and_no_key_is_taken_for_a_model(marked_study, m
     tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
     clean = {"a": ["see [removed]", 1, None], "[removed]": {"b": True}}
     assert Scrubber.from_environment().tree(tree) == clean
+    scrubber, signed = Scrubber([]), f"AWS4-HMAC-SHA256 Credential={MARK}-2"
+    scrubber.learn_from({"authorization": f"Bearer {MARK}-1", "x-api-key": signed, "x": "harmless"})
+    assert scrubber.text(f"{MARK}-1, harmless, {signed}") == f"[removed], harmless, {signed}"
     monkeypatch.setenv("OPENAI_API_KEY", f"token-{MARK}")
     assert MARK not in refused("", grade, marked_study(), [f"openai:token-{MARK}"])
     # A short placeholder does not tear holes into words.

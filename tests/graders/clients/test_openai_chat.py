@@ -118,6 +118,9 @@ def test_known_answer() -> None:
     alone = parsed("B", positions=[{"B": 0.55}])
     assert (alone.label, alone.probabilities, alone.prob_method) == ("B", None, "")
     assert alone.evidence["unseen"] == pytest.approx(0.45)
+    places = ({"<think>": 1.0}, {"A": 0.9, "B": 0.1}, {"</think>": 1.0}, {"B": 0.6, "C": 0.4})
+    thought = parsed("<think>A</think>B", positions=[*places])
+    assert (thought.label, thought.probabilities["B"]) == ("B", pytest.approx(0.6))
     tail = parsed("B", positions=[{"B": 0.55, "A": 0.25, "Sure": 0.1}])
     assert tail.probabilities["B"] == pytest.approx(0.55 / 0.8)
 
@@ -152,6 +155,8 @@ def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> Non
     outcome = parse_reply(reply, PAIR)
     assert outcome.unscored_reason == "unparseable"
     assert json.loads(outcome.raw) == reply
+    odd = Outcome(raw="\ud800", evidence={"p": float("inf")})
+    assert (odd.raw, odd.evidence) == ("?", {"p": "inf"})
 
 
 def test_p_positive_is_the_sum_over_affirmative_options(bench: Bench) -> None:
