@@ -154,7 +154,7 @@ def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
 
 
 def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
-    title = "Work left"
+    title = "Time left"
     if not outlook.wanted or math.isnan(outlook.hours):
         return Tile(title, PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
