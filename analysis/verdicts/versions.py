@@ -31,6 +31,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from evenhand.analysis import requirement
 from evenhand.analysis.agreement import pairs
 from evenhand.analysis.bootstrap.bounds import (
     influence,
@@ -45,19 +46,6 @@ from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.people.disagreements import unscored_remark
-from evenhand.analysis.requirement import (
-    POWER,
-    Bound,
-    ClusterCounts,
-    Reason,
-    Requirement,
-    Requirements,
-    all_met,
-    reasons,
-    rounded_up,
-    state_of,
-    surer_level,
-)
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import reason_in_words, shown_apart
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -111,7 +99,7 @@ class DriftEvidence:
 
     change: ResultRow
     before: ResultRow
-    sample: ClusterCounts
+    sample: requirement.ClusterCounts
     margin: float
     clusters_needed: float = math.inf
     self_agreement: ResultRow | None = None
@@ -229,7 +217,7 @@ class VersionComparison:
         interval = score_bounds.interval(change, LEVEL)
         if not abs(change) < self.margin or max(-interval.low, interval.high) < self.margin:
             return interval, math.inf
-        level = surer_level(LEVEL)
+        level = requirement.surer_level(LEVEL)
         sides = score_bounds, score_bounds.negated()
         growth = max(side.growth(-self.margin, level) for side in sides)
         return interval, math.ceil(growth * self.after.counts[1]) if growth < math.inf else growth
@@ -320,8 +308,8 @@ def drift_of(
 
 
 def _unchanged(
-    case: DriftEvidence, answers: Requirement, rule: DecisionSettings, noun: str
-) -> Requirements:
+    case: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
+) -> requirement.Requirements:
     """Require that the grader has changed by less than the margin, that the sample is large enough,
     and that the grader agreed enough with people before for a change to be visible.
     """
@@ -330,12 +318,18 @@ def _unchanged(
     low, estimate, high = case.change["low"], case.change["estimate"], case.change["high"]
     growth = case.clusters_needed / case.sample.clusters if abs(estimate) < margin else None
 
-    def above_margin(low: float, estimate: float, high: float, name: str) -> Requirement:
-        state = state_of(met=low > -margin, broken=all_met(sample) and high < -margin)
-        reason = Reason(written(f"drift.{name}", margin=margin))
-        bound = Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth)
+    def above_margin(
+        low: float, estimate: float, high: float, name: str
+    ) -> requirement.Requirement:
+        state = requirement.state_of(
+            met=low > -margin, broken=requirement.all_met(sample) and high < -margin
+        )
+        reason = requirement.Reason(written(f"drift.{name}", margin=margin))
+        bound = requirement.Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth)
         why = [reason] if state == "broken" else []
-        return Requirement(state, lambda: why, is_likely=estimate > -margin, unsettled=bound)
+        return requirement.Requirement(
+            state, lambda: why, is_likely=estimate > -margin, unsettled=bound
+        )
 
     kappa, kappa_low = (shown_apart(before[end], [margin]) for end in ("estimate", "low"))
     hardly_agreed = written("drift.hardly_agreed", kappa=kappa, low=kappa_low, margin=margin)
@@ -344,8 +338,8 @@ def _unchanged(
         "not_lower": above_margin(low, estimate, high, "lower"),
         "not_higher": above_margin(-high, -estimate, -low, "higher"),
         **sample,
-        "agreed_before": Requirement(
-            state_of(met=before["low"] > margin), why=lambda: [Reason(hardly_agreed)],
+        "agreed_before": requirement.Requirement(
+            requirement.state_of(met=before["low"] > margin), why=lambda: [requirement.Reason(hardly_agreed)],
             is_likely=before["estimate"] > margin,
             unsettled=bound_of(before, margin, _LEVEL, either_way=True),
         ),
@@ -353,21 +347,21 @@ def _unchanged(
 
 
 def _decide(
-    case: DriftEvidence, answers: Requirement, rule: DecisionSettings, noun: str
+    case: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
 ) -> tuple[DriftVerdict, list[str], int]:
     """Return the verdict, its sentences, and the number of further clusters that would decide."""
     sample, requirements = case.sample, dict(_unchanged(case, answers, rule, noun))
     figures = _figures(case, noun)
-    if against := reasons(requirements, "broken"):
+    if against := requirement.reasons(requirements, "broken"):
         return "changed", [*(reason.sentence for reason in against), *figures], 0
-    if all_met(requirements):
+    if requirement.all_met(requirements):
         return "unchanged", figures, 0
     is_within = requirements["not_lower"].is_met and requirements["not_higher"].is_met
     if sample.clusters < rule.min_clusters:  # the advice names the number of clusters
         del requirements["enough_clusters"]
     more = sample.more_to_settle(rule, requirements)
     further_clusters = advice(sample.clusters, more, noun, undecided=not is_within)
-    why = [*reasons(requirements, "open"), *further_clusters]
+    why = [*requirement.reasons(requirements, "open"), *further_clusters]
     return "inconclusive", [*figures, *(reason.sentence for reason in why)], more or 0
 
 
@@ -615,7 +609,7 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     if not alpha or not chance_disagreement > 0:
         return math.nan
     error = math.sqrt(DIFFERING_SHARE / max(clusters, 1))  # of observed agreement
-    return float((ndtri(POWER) - ndtri(alpha)) * error / chance_disagreement)
+    return float((ndtri(requirement.POWER) - ndtri(alpha)) * error / chance_disagreement)
 
 
 def too_few_errors(
@@ -714,7 +708,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     if not bounds.low > 0:
         return gain
     sample, answered, why = paired.after.sample, score_of(labels, new).answered, []
-    if rounded_up(sample.effective) < rule.min_clusters:
+    if requirement.rounded_up(sample.effective) < rule.min_clusters:
         fields = {"worth": sample.effective, "needed": rule.min_clusters}
         why.append(written("improve.few_clusters", **fields))
     if sample.minority < rule.min_rarer:

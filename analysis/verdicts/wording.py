@@ -9,18 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
+from evenhand.analysis import statistics
 from evenhand.analysis.bootstrap.bounds import ALPHA, LOOKS
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow, sample_of
-from evenhand.analysis.statistics import (
-    limit_shown,
-    places_apart,
-    share_apart,
-    shown_apart,
-    text_of,
-)
 from evenhand.analysis.verdicts.evidence import (
     Answers,
     Bounds,
@@ -181,7 +175,7 @@ def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
     bounds, best = case.present.bounds, next(iter(case.recoded), None)
     if bounds is None or best is None or not best["estimate"] >= bounds.people["estimate"] / 2:
         return []
-    recoding, recoded_as = best["at"], text_of(best["remarks"])
+    recoding, recoded_as = best["at"], statistics.text_of(best["remarks"])
     return [because(_RECODED[recoding], reading=recoded_as, kappa=best["estimate"])]
 
 
@@ -218,10 +212,10 @@ def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = 
     fields: dict[str, object] = {"far": row["at"], "points": case.points}  # the points of an error
     fields |= {"units": row["n_units"], "share": row["estimate"]}
     if allowed is not None:
-        fields |= {"allowed": allowed, "high": share_apart(row["high"], allowed)}
+        fields |= {"allowed": allowed, "high": statistics.share_apart(row["high"], allowed)}
         return because("too_many_gross_errors", "gross_errors", **fields)
     name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
-    return because(name, "", **fields, high=share_apart(row["high"], 1.0))
+    return because(name, "", **fields, high=statistics.share_apart(row["high"], 1.0))
 
 
 def opposed(case: VerdictEvidence) -> Reason:
@@ -252,7 +246,7 @@ def unanswered(
     name = "may_leave_out" if high >= min_share else "no_answer"
     fields = {
         "share": share, "missing": 1 - share, "needed": min_share,
-        "least": share_apart(low, min_share), "most": share_apart(high, min_share),
+        "least": statistics.share_apart(low, min_share), "most": statistics.share_apart(high, min_share),
         "sample": sample_of(row, noun) if row else "no items", "why": why_unscored(row),
     }  # fmt: skip
     return [Reason(written(f"{section}.{name}", **fields), written("short.no_answer", **fields))]
@@ -360,7 +354,7 @@ def figures(
         "figures.compared" if kappas else "figures.difference",
         **kappas, difference=signed(row["estimate"]),
         interval=interval_of(row["low"], row["high"], -margin, 0.0, alpha=alpha, sign="+"),
-        margin=limit_shown(margin, -row["low"], -row["high"]),
+        margin=statistics.limit_shown(margin, -row["low"], -row["high"]),
         share=written("figures.share", share=share) if share else "",
         sample=f"{sample_of(row, case.noun)}, {people}",
     )  # fmt: skip
@@ -379,7 +373,7 @@ def interval_of(
     """
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
-    low_text, high_text = (shown_apart(end, limits, sign=sign) for end in (low, high))
+    low_text, high_text = (statistics.shown_apart(end, limits, sign=sign) for end in (low, high))
     return written("figures.interval", level=level_of(alpha), low=low_text, high=high_text)
 
 
@@ -410,7 +404,7 @@ def level_of(alpha: float) -> str:
     ('95%', '97.5%', '99%', '99.98%', '99.99998%')
     """
     level = 100 * (1 - 2 * alpha)
-    return f"{level:.{places_apart(level, [100], 1)}f}%".replace(".0%", "%")
+    return f"{level:.{statistics.places_apart(level, [100], 1)}f}%".replace(".0%", "%")
 
 
 def mean_kappa(row: ResultRow, noun: str = "") -> str:

@@ -39,17 +39,10 @@ from evenhand.study.prompts.units import (
     rubrics_by_screen,
 )
 from evenhand.study.settings.sections import Section, parsed
+from evenhand.study.store import schema
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.decisions import note_act
-from evenhand.study.store.schema import (
-    attention_labels,
-    background_answers,
-    claims,
-    is_latest,
-    lead_events,
-    session_events,
-)
 from evenhand.study.store.store import Event, Store, rater_kind, release_reason
 from evenhand.study.workspace import Study
 
@@ -93,8 +86,10 @@ class Oversight:
         """Return the decisions with those that the store has since."""
         paused, last_event = self.paused, self.last_event
         exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
-        new_events = sa.select(lead_events).where(lead_events.c.event_id > self.last_event)
-        for event in connection.execute(new_events.order_by(lead_events.c.event_id)):
+        new_events = sa.select(schema.lead_events).where(
+            schema.lead_events.c.event_id > self.last_event
+        )
+        for event in connection.execute(new_events.order_by(schema.lead_events.c.event_id)):
             last_event = event.event_id
             if event.kind in ("pause", "resume"):
                 paused = event.kind == "pause"
@@ -133,7 +128,7 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
     if not (reason := reason.strip()):
         raise InputError("an exclusion needs a reason: it stands in the report")
     with store.read() as connection:
-        claimed = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
+        claimed = sa.select(schema.claims.c.task_id).where(schema.claims.c.rater_id == rater_id)
         kind = rater_kind(connection, rater_id)
         has_begun = kind == "human" or (kind == "" and connection.execute(claimed).first())
     if not has_begun:
@@ -154,8 +149,10 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
 
 def decisions_table(store: Store) -> pd.DataFrame:
     """Return every decision of the lead in the order in which it was taken."""
-    query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
-    query = query.where(lead_events.c.kind.in_(_DECISIONS)).order_by(lead_events.c.event_id)
+    query = sa.select(*(schema.lead_events.c[name] for name in DECISION_COLUMNS))
+    query = query.where(schema.lead_events.c.kind.in_(_DECISIONS)).order_by(
+        schema.lead_events.c.event_id
+    )
     return store.table(query)
 
 
@@ -169,8 +166,8 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
     "stopped" (excluded), "no_consent", "screened_out", or why their places were released.
     """
     logs: dict[str, list[Event]] = defaultdict(list)
-    query = sa.select(session_events).where(session_events.c.kind.in_(_ENDING_EVENTS))
-    for row in connection.execute(query.order_by(session_events.c.event_id)):
+    query = sa.select(schema.session_events).where(schema.session_events.c.kind.in_(_ENDING_EVENTS))
+    for row in connection.execute(query.order_by(schema.session_events.c.event_id)):
         logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
     ends = dict.fromkeys(Oversight().updated(connection).exclusions, "stopped")
     for rater, events in logs.items():
@@ -185,7 +182,7 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
 
 def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
     """Return the answers to the question with quotas, by rater: of all raters, or of one."""
-    question, columns = study.config.side, background_answers.c
+    question, columns = study.config.side, schema.background_answers.c
     query = sa.select(columns.rater_id, columns.answer).order_by(columns.event_id)
     query = query.where(columns.question == question.key if question else sa.false())
     query = query.where(columns.rater_id == rater_id) if rater_id else query
@@ -356,8 +353,8 @@ def attention_results(study: Study) -> pd.DataFrame:
     5"). `given`, in the same order of sides, is empty where the check was skipped: not passed.
     """
     checks = AttentionChecks(study)
-    query = sa.select(attention_labels).order_by(attention_labels.c.event_id)
-    latest = is_latest(attention_labels, "rater_id", "unit_id", "rubric")
+    query = sa.select(schema.attention_labels).order_by(schema.attention_labels.c.event_id)
+    latest = schema.is_latest(schema.attention_labels, "rater_id", "unit_id", "rubric")
     rows = []
     for answer in study.store.rows(query.where(latest)):
         if accepted := checks.accepted((answer.unit_id, answer.rubric)):
@@ -550,7 +547,7 @@ class Claim:
 
 def last_version(connection: sa.Connection) -> int:
     """Return the number of the latest change; within a `write()` the next one is free."""
-    latest = sa.select(sa.func.coalesce(sa.func.max(claims.c.version), 0))
+    latest = sa.select(sa.func.coalesce(sa.func.max(schema.claims.c.version), 0))
     return int(connection.execute(latest).scalar_one())
 
 
@@ -565,16 +562,16 @@ class Changes:
         """Store a claim and return it; one that was released is opened again under its id."""
         self._version += 1
         values = asdict(claim) | {"version": self._version}
-        insert = conflict_free_insert(self.connection, claims).values(values)
+        insert = conflict_free_insert(self.connection, schema.claims).values(values)
         renewed = {name: values[name] for name in ("claimed_at", "state", "version")}
         upsert = insert.on_conflict_do_update(index_elements=TASK_COLUMNS, set_=renewed)
-        task_id = self.connection.execute(upsert.returning(claims.c.task_id)).scalar_one()
+        task_id = self.connection.execute(upsert.returning(schema.claims.c.task_id)).scalar_one()
         return replace(claim, task_id=task_id)
 
     def mark(self, task_id: str, **values: str) -> None:
         """Set columns of a claim, such as its `state` or `claimed_at`."""
         self._version += 1
-        changed = sa.update(claims).where(claims.c.task_id == task_id)
+        changed = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)
         self.connection.execute(changed.values(version=self._version, **values))
 
 
@@ -601,8 +598,8 @@ class ClaimIndex:
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read the claims that changed since the last refresh."""
-        changed = sa.select(claims).where(claims.c.version > self.last_version)
-        for row in connection.execute(changed.order_by(claims.c.version)):
+        changed = sa.select(schema.claims).where(schema.claims.c.version > self.last_version)
+        for row in connection.execute(changed.order_by(schema.claims.c.version)):
             self.last_version = row.version
             if row.rubric_hash in self._hashes:
                 self._enter(Claim(**row._mapping))
