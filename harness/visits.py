@@ -1,0 +1,218 @@
+"""Visitors of the app in this process, without a browser: they read a page and fill in its fields.
+
+The app is the real one, behind Starlette's test client. A visit speaks Streamlit's messages over
+the page's socket, as `harness.sessions` does, and keeps all that the page shows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from google.protobuf.json_format import MessageToDict
+from starlette.testclient import TestClient
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.util import calc_hash
+
+from evenhand.annotate_app.logins import place_of
+from evenhand.study import open_study
+from evenhand.study.access import new_link_token
+
+ORIGIN = "http://localhost"
+COOKIE = "a" * 43
+"""What a browser holds, under the name that `cookie_of` gives."""
+_AUXILIARY = {
+    *("formId", "labelVisibility", "hideAnchor", "wrap", "pageScriptHash", "flexContainer"),
+    *("jsContent", "cssContent", "htmlContent", "allowEmpty", "selectAll", "enterToSubmit"),
+    *("justify", "align", "acceptNewOptions", "deferredFileId", "format", "hasMin", "hasMax"),
+}
+"""Parts of elements that only Streamlit needs."""
+_DRAWN = re.compile(
+    r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)"
+    r"|eyJ[\w.-]+|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
+)
+"""What is read from a clock, drawn at random, a digest, or a picture."""
+_BLOCK = r"(?<=>)(?=<(?:tr|p|div|h\d|li|dt|dd|section|figure)\b)"
+"""Where HTML goes on in a new line of a page's text."""
+
+
+class Visit:
+    """A page in one window, open until `close`; `shown` has its elements and blocks in order."""
+
+    def __init__(self, client: TestClient, path: str, query: str = "", place: str = "") -> None:
+        self.client, self.path, self.query, self.place = client, path, query, place
+        self.shown: dict[tuple[int, ...], Any] = {}
+        self.title, self.pages = "", list[str]()
+        self.session, self._page, self._states = "", "", dict[str, WidgetState]()
+        name = "evenhand_session" + path.replace("/", "_")
+        self.headers = {"cookie": f"{name}={COOKIE}", "origin": ORIGIN}
+        address = f"ws{ORIGIN.removeprefix('http')}{path}/_stcore/stream"
+        subprotocols = ["streamlit"]
+        self._stack = ExitStack()
+        self._socket = self._stack.enter_context(
+            client.websocket_connect(address, subprotocols, headers=self.headers)
+        )
+        self.run()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def turn_to(self, title: str, query: str = "") -> Self:
+        """Open another of the lead's pages, as a link with this query does."""
+        self.place, self.query, self._states = place_of(title), query, {}
+        self._page = calc_hash(self.place)
+        return self.run()
+
+    def run(self, *events: WidgetState) -> Self:
+        """Have the page drawn with what is filled in, and with events that happen once."""
+        message = BackMsg()
+        asked = message.rerun_script
+        asked.query_string, asked.page_script_hash = self.query, self._page
+        asked.context_info.timezone = "UTC"
+        asked.context_info.url = f"{ORIGIN}{self.path}/{self.place}"
+        asked.widget_states.widgets.extend([*self._states.values(), *events])
+        asked.widget_states.SetInParent()
+        self._socket.send_bytes(message.SerializeToString())
+        while not self._is_finished(ForwardMsg.FromString(self._socket.receive_bytes())):
+            pass
+        return self
+
+    def _is_finished(self, message: ForwardMsg) -> bool:
+        match message.WhichOneof("type"):
+            case "new_session":
+                self._page, self.shown = message.new_session.page_script_hash, {}
+                self.session = message.new_session.initialize.session_id
+            case "navigation":
+                self._page = message.navigation.page_script_hash
+                pages = message.navigation.app_pages
+                self.pages = [page.page_name for page in pages if not page.is_hidden]
+            case "page_config_changed":
+                self.title = message.page_config_changed.title or self.title
+            case "page_info_changed":
+                self.query = message.page_info_changed.query_string
+            case "delta":
+                path = tuple(message.metadata.delta_path)
+                if message.delta.WhichOneof("type") == "add_block":
+                    self.shown = {
+                        at: it for at, it in self.shown.items() if at[: len(path)] != path
+                    }
+                self.shown[path] = message.delta
+            case "script_finished":
+                return message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+        return False
+
+    # ---- what is shown ----
+
+    def elements(self) -> Iterator[tuple[bool, str, str, dict[str, Any]]]:
+        """Yield what is on the page: is it in the sidebar, its kind, its identity, its parts."""
+        for path, delta in sorted(self.shown.items()):
+            outer = getattr(delta, delta.WhichOneof("type"))
+            kind = outer.WhichOneof("type") or "block"
+            parts = MessageToDict(outer if kind == "block" else getattr(outer, kind))
+            identity = parts.pop("id", "") or getattr(outer, "id", "") or parts.get("formId", "")
+            parts = {name: part for name, part in parts.items() if not name.endswith("Config")}
+            yield path[0] == 1, kind, identity, parts
+
+    def text(self, *, sidebar: bool = False) -> str:
+        """Return the page as lines of text, without what is drawn at random."""
+        lines = [f"title: {self.title}", f"pages: {', '.join(self.pages)}"] if sidebar else []
+        for is_aside, kind, identity, parts in self.elements():
+            if is_aside and not sidebar:
+                continue
+            told = {name: part for name, part in parts.items() if name not in _AUXILIARY}
+            content = str(told.pop("body", ""))
+            if kind == "bidi_component":
+                told = {"of": told["componentName"], "data": json.loads(told.get("json", "0"))}
+            if told and told != {"direction": "VERTICAL"}:
+                content += f" {json.dumps(told, ensure_ascii=False)}"
+            if not content and (kind, key_of(identity)) == ("flex_container", ""):
+                continue
+            content = re.sub(r"<style>.*?</style>", "", content, flags=re.DOTALL)
+            content = re.sub(_BLOCK, "\n", content)
+            head = f"{kind} {key_of(identity)}".strip()
+            lines += f"{head}: {content}".replace("\n", "\n  ").splitlines()
+        return "".join(f"{_DRAWN.sub('~', line).rstrip()}\n" for line in lines)
+
+    # ---- what is done ----
+
+    def field(self, name: str) -> tuple[str, str, dict[str, Any]]:
+        """Return kind, identity and parts of the only field or button with this key or label."""
+        fields = [
+            each[1:] for each in self.elements() if each[2] and each[1] not in ("block", "form")
+        ]
+        found = [each for each in fields if name in (key_of(each[1]), each[2].get("label"))]
+        found = found or [each for each in fields if each[1].endswith(f".{name}")]
+        if len(found) != 1:
+            names = [key_of(identity) for _, identity, _ in fields]
+            raise LookupError(f"{len(found)} fields are called {name!r} among {names}")
+        return found[0]
+
+    def fill(self, **values: Any) -> Self:
+        return self.fill_in(values)
+
+    def fill_in(self, values: Mapping[str, Any]) -> Self:
+        """Fill in fields by their keys or labels, without drawing the page."""
+        for name, value in values.items():
+            kind, identity, _ = self.field(name)
+            state = WidgetState(id=identity)
+            match kind:
+                case "checkbox":
+                    state.bool_value = value
+                case "number_input":
+                    state.double_value = value
+                case "multiselect" | "button_group":
+                    state.string_array_value.data.extend(value)
+                case _:
+                    state.string_value = value
+            self._states[identity] = state
+        return self
+
+    def press(self, name: str) -> Self:
+        """Press the button with this key or label, or the one of the form with this name."""
+        buttons = [
+            identity
+            for _, kind, identity, parts in self.elements()
+            if kind in ("button", "download_button")
+            and (name in (key_of(identity), parts.get("label"), parts.get("formId")))
+        ]
+        if not buttons:
+            raise LookupError(f"no button is called {name!r}")
+        return self.run(WidgetState(id=buttons[0], trigger_value=True))
+
+    def send(self, component: str, event: str, value: Any) -> Self:
+        """Have a component of this name tell of an event."""
+        (identity,) = (
+            identity
+            for _, kind, identity, parts in self.elements()
+            if kind == "bidi_component" and parts["componentName"] == component
+        )
+        told = json.dumps([{"event": event, "value": value}])
+        name = f"$$STREAMLIT_INTERNAL_KEY_{identity}__events"
+        return self.run(WidgetState(id=name, json_trigger_value=told))
+
+    def data(self, component: str) -> Any:
+        """Return what a component of this name was given."""
+        (text,) = (
+            parts["json"]
+            for _, kind, _, parts in self.elements()
+            if kind == "bidi_component" and parts["componentName"] == component
+        )
+        return json.loads(text)
+
+
+def key_of(identity: str) -> str:
+    """Return the key that the code gave a field, of its identity."""
+    key = re.sub(r"^\$\$ID-[0-9a-f]{32}-", "", identity)
+    return "" if key == "None" else key
+
+
+def lead_query(folder: Path) -> str:
+    """Return the query with which a lead comes in, once."""
+    with open_study(folder) as study:
+        return f"lead={new_link_token(study.store)}"
