@@ -80,7 +80,7 @@ def led_study(home: Path, name: str) -> Path:
     """
     home.mkdir()
     rubrics = [parse_rubric(SHORTER, "shorter.toml"), load_rubric("refusal")]
-    made = panel_study(home, PAIRS, rubrics=rubrics, raters_per_unit=3, languages=["de"])
+    made = panel_study(home, PAIRS + 4, rubrics=rubrics, sample=PAIRS, languages=["de"])
     folder = made.rename(home / name)
     change_config(folder, {"": {"synthetic": True}, "analysis": {"resamples": 50}})
     for file in ("training.toml", "attention.toml"):

@@ -35,7 +35,7 @@ _AUXILIARY = {
 """Parts of elements that only Streamlit needs."""
 _DRAWN = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)"
-    r"|eyJ[\w.-]+|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
+    r"|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
 )
 """What is read from a clock, drawn at random, a digest, or a picture."""
 _BLOCK = r"(?<=>)(?=<(?:tr|p|div|h\d|li|dt|dd|section|figure)\b)"
@@ -139,6 +139,11 @@ class Visit:
             lines += f"{head}: {content}".replace("\n", "\n  ").splitlines()
         return "".join(f"{_DRAWN.sub('~', line).rstrip()}\n" for line in lines)
 
+    @property
+    def headings(self) -> list[str]:
+        """The headings on the page, in order."""
+        return [parts["body"] for _, kind, _, parts in self.elements() if kind == "heading"]
+
     # ---- what is done ----
 
     def field(self, name: str) -> tuple[str, str, dict[str, Any]]:
@@ -147,43 +152,56 @@ class Visit:
             each[1:] for each in self.elements() if each[2] and each[1] not in ("block", "form")
         ]
         found = [each for each in fields if name in (key_of(each[1]), each[2].get("label"))]
-        found = found or [each for each in fields if each[1].endswith(f".{name}")]
+        found = found or [each for each in fields if each[1].endswith(f".{name.lstrip('.')}")]
         if len(found) != 1:
             names = [key_of(identity) for _, identity, _ in fields]
             raise LookupError(f"{len(found)} fields are called {name!r} among {names}")
         return found[0]
 
-    def fill(self, **values: Any) -> Self:
-        return self.fill_in(values)
-
-    def fill_in(self, values: Mapping[str, Any]) -> Self:
-        """Fill in fields by their keys or labels, without drawing the page."""
+    def fill(self, values: Mapping[str, Any]) -> Self:
+        """Fill in fields by their keys or labels, without drawing the page. Options may be named by
+        their places.
+        """
         for name, value in values.items():
-            kind, identity, _ = self.field(name)
+            kind, identity, parts = self.field(name)
             state = WidgetState(id=identity)
+            options = [
+                getattr(each, "get", {"content": each}.get)("content")
+                for each in parts.get("options", ())
+            ]
+            chosen = (
+                [options[each] if isinstance(each, int) else each for each in value]
+                if isinstance(value, list)
+                else value
+            )
             match kind:
                 case "checkbox":
                     state.bool_value = value
                 case "number_input":
                     state.double_value = value
                 case "multiselect" | "button_group":
-                    state.string_array_value.data.extend(value)
+                    state.string_array_value.data.extend(chosen)
+                case "selectbox" | "radio":
+                    state.string_value = options[value] if isinstance(value, int) else value
                 case _:
                     state.string_value = value
             self._states[identity] = state
         return self
 
-    def press(self, name: str) -> Self:
-        """Press the button with this key or label, or the one of the form with this name."""
+    def press(self, name: str, place: int = 0) -> Self:
+        """Press the button with this key or label, or the one at this place in the form."""
         buttons = [
             identity
             for _, kind, identity, parts in self.elements()
-            if kind in ("button", "download_button")
-            and (name in (key_of(identity), parts.get("label"), parts.get("formId")))
+            if kind == "button"
+            and (
+                name in (key_of(identity), parts.get("label"), parts.get("formId"))
+                or parts.get("formId", "").endswith(f".{name}")
+            )
         ]
-        if not buttons:
+        if len(buttons) <= place:
             raise LookupError(f"no button is called {name!r}")
-        return self.run(WidgetState(id=buttons[0], trigger_value=True))
+        return self.run(WidgetState(id=buttons[place], trigger_value=True))
 
     def send(self, component: str, event: str, value: Any) -> Self:
         """Have a component of this name tell of an event."""
@@ -195,6 +213,39 @@ class Visit:
         told = json.dumps([{"event": event, "value": value}])
         name = f"$$STREAMLIT_INTERNAL_KEY_{identity}__events"
         return self.run(WidgetState(id=name, json_trigger_value=told))
+
+    def upload(self, name: str, file: str, content: bytes) -> Self:
+        """Choose a file of this name in a field, as a browser sends it ahead of the next run."""
+        _, identity, _ = self.field(name)
+        token = self.client.get(f"{self.path}/_stcore/health").cookies["_streamlit_xsrf"]
+        address = f"/_stcore/upload_file/{self.session}/{file}"
+        cookies = f"{self.headers['cookie']}; _streamlit_xsrf={token}"
+        headers = {"cookie": cookies, "x-xsrftoken": token}
+        sent = self.client.put(
+            f"{self.path}{address}", files={"file": (file, content)}, headers=headers
+        )
+        sent.raise_for_status()
+        state = self._states.setdefault(identity, WidgetState(id=identity))
+        added = state.file_uploader_state_value.uploaded_file_info.add()
+        added.file_id, added.name, added.size = file, file, len(content)
+        added.file_urls.file_id = file
+        return self
+
+    def download(self, name: str) -> bytes:
+        """Return the file that the button with this label gives."""
+        _, _, parts = self.field(name)
+        message = BackMsg()
+        request = message.backend_operation_request
+        request.request_id, request.session_id = "1", self.session
+        request.deferred_file.file_id = parts["deferredFileId"]
+        self._socket.send_bytes(message.SerializeToString())
+        answer = ForwardMsg()
+        while answer.WhichOneof("type") != "backend_operation_response":
+            answer = ForwardMsg.FromString(self._socket.receive_bytes())
+        url = answer.backend_operation_response.deferred_file.url
+        given = self.client.get(f"{self.path}{url}", headers=self.headers)
+        given.raise_for_status()
+        return given.content
 
     def data(self, component: str) -> Any:
         """Return what a component of this name was given."""

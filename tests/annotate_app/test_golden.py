@@ -4,25 +4,26 @@ A change that is meant to alter it is written down by `python -m tests.annotate_
 reviewed in the diff of `golden/`, where `~` stands for times, digests and what is drawn at random.
 """
 
-import tempfile
+import json
+import os
 import time
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
-from evenhand.annotate_app import sites
-from evenhand.annotate_app.app import make_app
+from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.annotate_app.lead.parts import current_figures
 from evenhand.annotate_app.logins import place_of
 from evenhand.study import open_study
+from evenhand.study.lead.disagreements import sorted_cases
+from evenhand.study.store.logs.decisions import acts
+from evenhand.texts import written
 from harness.annotator import SUBJECT
-from harness.led_study import led_study
-from harness.visits import Visit, lead_query
+from harness.studies import panel_study
+from harness.visits import Visit, key_of, lead_query
 
 pytestmark = pytest.mark.journey
-GOLDEN = Path(__file__).with_name("golden")
+GOLDEN, WRITES = Path(__file__).with_name("golden"), "EVENHAND_WRITES_GOLDEN"
 CHOICES = {
     "Settings": ("settings_part",),
     "Texts": ("text", "text_in"),
@@ -40,8 +41,14 @@ ONE = {
 }
 """What links to a page ask for."""
 
-OF_FIGURES = {"Overview", "Agreement", "Export", "Annotators", "Progress", "Disagreements"}
+OF_FIGURES = ("Overview", "Agreement", "Export", "Annotators", "Progress", "Disagreements")
 """Pages that wait for the study's figures."""
+
+
+def lines_of(visit: Visit, *, sidebar: bool = False) -> list[str]:
+    """The page's lines, but for the one that says how far the figures are."""
+    making = written("lead.making", stage="", seconds=0)[:9]
+    return [line for line in visit.text(sidebar=sidebar).splitlines() if making not in line]
 
 
 def every_view(visit: Visit, title: str) -> str:
@@ -59,7 +66,7 @@ def every_view(visit: Visit, title: str) -> str:
         are_pills = kind == "button_group"
         for option in parts["options"][1:]:
             chosen = option["content"] if are_pills else option
-            visit.fill_in({name: [chosen] if are_pills else chosen}).run()
+            visit.fill({name: [chosen] if are_pills else chosen}).run()
             add(chosen)
         visit.turn_to(title)
     for query in ONE.get(title, ()):
@@ -71,26 +78,69 @@ def every_view(visit: Visit, title: str) -> str:
 def with_figures(visit: Visit, folder: Path) -> Visit:
     visit.turn_to("Overview")
     with open_study(folder) as study:
-        while current_figures(study) is None:
+        while parts.current_figures(study) is None:
             time.sleep(0.05)
     return visit
 
 
-@pytest.mark.parametrize("title", [page.title for page in PAGES])
+def hold(name: str, text: str) -> None:
+    """Compare a text with the one of this name, or write it down where that is wanted."""
+    file = GOLDEN / f"{name}.txt"
+    if os.environ.get(WRITES):
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
+
+
+def test_a_page_says_that_figures_are_being_made(led: Path, window) -> None:
+    visit = window(led, lead_query(led))
+    lines = [line for title in OF_FIGURES for line in lines_of(visit.turn_to(title))]
+    hold("before-figures", "\n".join(lines) + "\n")
+
+
+def test_a_new_study_has_nothing_to_show_yet(tmp_path: Path, window) -> None:
+    folder = panel_study(tmp_path, 2).rename(tmp_path / "fresh")
+    visit = window(folder, lead_query(folder))
+    texts = [visit.turn_to(page.title).text() for page in PAGES if page.title not in OF_FIGURES]
+    hold("fresh", "\n".join(texts))
+
+
+@pytest.mark.parametrize("title", [page.title for page in PAGES if page.title != "Log"])
 def test_every_page_of_the_leads_is_as_before(title: str, led: Path, window) -> None:
     visit = window(led, lead_query(led))
     if title in OF_FIGURES:
         with_figures(visit, led)
-    assert every_view(visit, title) == (GOLDEN / f"{place_of(title)}.txt").read_text("utf-8")
+    hold(place_of(title), every_view(visit, title))
+
+
+def test_a_disagreement_is_reviewed_and_taken_back(led: Path, window) -> None:
+    visit = with_figures(window(led, lead_query(led)), led).turn_to("Disagreements")
+    note = next(key_of(each) for _, kind, each, _ in visit.elements() if kind == "text_area")
+    token = note.removeprefix("sorted.")
+    first = visit.fill({note: " by length "}).press(f"rubric_unclear-{token}").text()
+    with open_study(led) as study:
+        *_, case = sorted_cases(study)
+    assert (case.kind, case.note, case.done_by) == ("rubric_unclear", "by length", "lead")
+    assert token not in {
+        key.rpartition("-")[2] for key in map(key_of, (e[2] for e in visit.elements()))
+    }
+    visit.fill({"Cause": "Rubric unclear"}).run()
+    hold("reviewed", first + visit.text())
+    visit.press(f"back-{token}")
+    with open_study(led) as study:
+        assert len(sorted_cases(study)) == 1
+
+
+def test_files_are_given_to_the_lead_and_their_downloads_logged(led: Path, window) -> None:
+    visit = with_figures(window(led, lead_query(led)), led).turn_to("Export")
+    files = parts.WORDS["files"]
+    tables = {name: visit.download(files[name]) for name in ("ratings.csv", "report.json")}
+    assert b"p0001|secret-subject" in tables["ratings.csv"]
+    assert json.loads(tables["report.json"])["schema"] == 1
+    with open_study(led) as study:
+        assert [*acts(study.store)["about"][:2]] == ["report.json", "ratings.csv"]
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as home:
-        folder = led_study(Path(home) / "led", "led")
-        site = sites.add_study(folder)
-        with TestClient(make_app(), base_url="http://localhost") as client:
-            visit = with_figures(Visit(client, site.path, lead_query(folder)), folder)
-            for page in PAGES:
-                file = GOLDEN / f"{place_of(page.title)}.txt"
-                file.write_text(every_view(visit, page.title), "utf-8")
-            visit.close()
+    os.environ[WRITES] = "1"
+    names = ("test_golden.py", "test_acts.py", "test_ways.py")
+    raise SystemExit(pytest.main(["-q", *(str(Path(__file__).with_name(name)) for name in names)]))
