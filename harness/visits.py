@@ -190,6 +190,10 @@ class Visit:
 
     def press(self, name: str, place: int = 0) -> Self:
         """Press the button with this key or label, or the one at this place in the form."""
+        return self.run(self.event(name, place))
+
+    def event(self, name: str, place: int = 0) -> WidgetState:
+        """Return the event of pressing a button."""
         buttons = [
             identity
             for _, kind, identity, parts in self.elements()
@@ -201,7 +205,7 @@ class Visit:
         ]
         if len(buttons) <= place:
             raise LookupError(f"no button is called {name!r}")
-        return self.run(WidgetState(id=buttons[place], trigger_value=True))
+        return WidgetState(id=buttons[place], trigger_value=True)
 
     def send(self, component: str, event: str, value: Any) -> Self:
         """Have a component of this name tell of an event."""
