@@ -128,7 +128,10 @@ class Visit:
             told = {name: part for name, part in parts.items() if name not in _AUXILIARY}
             content = str(told.pop("body", ""))
             if kind == "bidi_component":
-                told = {"of": told["componentName"], "data": json.loads(told.get("json", "0"))}
+                data = json.loads(told.get("json", "0"))
+                if kept := data and data.get("panel", {}).get("kept"):  # in no order
+                    data["panel"]["kept"] = sorted(map(str, kept.values()))
+                told = {"of": told["componentName"], "data": data}
             if told and told != {"direction": "VERTICAL"}:
                 content += f" {json.dumps(told, ensure_ascii=False)}"
             if not content and (kind, key_of(identity)) == ("flex_container", ""):
