@@ -73,6 +73,18 @@ currency = "EUR"
 ann = "Ann A."
 """
 
+BACKGROUND = """
+[[background.questions]]
+key = "party"
+question = "Which party?"
+options = ["left", "right"]
+quotas = [1, 0]
+[[background.questions]]
+key = "age"
+question = "How *old*?"
+options = ["under 40", "40 or over"]
+"""
+
 
 def led_study(home: Path, name: str) -> Path:
     """Make a study of two rubrics, labelled by four annotators, of whom one is excluded, and two
@@ -138,3 +150,15 @@ def _flag(study: Study) -> None:
         text = f"<b>{reason}</b>"
         send(desk, "eve", Flag(submit_id=reason, task_id=task.task_id, reason=reason, text=text))
     settle_flag(study, raised_flags(study)[0].number, "looked at", "lead", "Thank you.")
+
+
+def session_study(home: Path, name: str) -> Path:
+    """Make a study of two pairs with every step of a session."""
+    folder = panel_study(home, 2, languages=["de"]).rename(home / name)
+    for file in ("training.toml", "attention.toml"):
+        (folder / file).write_text(ITEM, "utf-8")
+    with (folder / "study.toml").open("a", encoding="utf-8") as settings:
+        settings.write(SESSION.replace("[background]", BACKGROUND) + CODES)
+    with open_study(folder) as study:
+        give_secret(study, "7" * 64)
+    return folder

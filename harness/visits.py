@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -21,9 +21,15 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.util import calc_hash
 
 from evenhand.annotate_app.logins import place_of
+from evenhand.annotate_app.routes import ANSWERS
 from evenhand.study import open_study
 from evenhand.study.access import new_link_token
+from evenhand.texts import written
+from harness.sessions import Session
 
+Act = dict[str, Any] | str | Callable[["Visit"], object] | None
+"""Fields to fill in, a button to press (or the one at a place of a form, as in `invite#1`), what
+else is done with the visit, or None to have the page drawn."""
 ORIGIN = "http://localhost"
 COOKIE = "a" * 43
 """What a browser holds, under the name that `cookie_of` gives."""
@@ -120,7 +126,9 @@ class Visit:
             yield path[0] == 1, kind, identity, parts
 
     def text(self, *, sidebar: bool = False) -> str:
-        """Return the page as lines of text, without what is drawn at random."""
+        """Return the page as lines of text, without what is drawn at random, and without the line
+        that tells how far the figures are.
+        """
         lines = [f"title: {self.title}", f"pages: {', '.join(self.pages)}"] if sidebar else []
         for is_aside, kind, identity, parts in self.elements():
             if is_aside and not sidebar:
@@ -140,7 +148,9 @@ class Visit:
             content = re.sub(_BLOCK, "\n", content)
             head = f"{kind} {key_of(identity)}".strip()
             lines += f"{head}: {content}".replace("\n", "\n  ").splitlines()
-        return "".join(f"{_DRAWN.sub('~', line).rstrip()}\n" for line in lines)
+        making = written("lead.making", stage="", seconds=0)[:9]
+        texts = (_DRAWN.sub("~", line).rstrip() for line in lines if making not in line)
+        return "".join(f"{text}\n" for text in texts)
 
     @property
     def headings(self) -> list[str]:
@@ -209,6 +219,41 @@ class Visit:
         if len(buttons) <= place:
             raise LookupError(f"no button is called {name!r}")
         return WidgetState(id=buttons[place], trigger_value=True)
+
+    def act(self, things: Sequence[Act], before: str = "") -> list[str]:
+        """Do these things in order; return the lines that each shows anew, where the page had the
+        text `before`.
+        """
+        news, seen = list[str](), {*before.splitlines()}
+        for thing in things:
+            match thing:
+                case dict():
+                    self.fill(thing)
+                    continue
+                case str():
+                    button, _, place = thing.partition("#")
+                    self.press(button, int(place or 0))
+                case None:
+                    self.run()
+                case _:
+                    thing(self)
+            lines = self.text(sidebar=True).splitlines()
+            news += [f"== {thing if isinstance(thing, str) else ''}".rstrip()]
+            news += [line for line in lines if line not in seen]
+            seen = {*lines}
+        return news
+
+    def answer(self, option: str) -> Self:
+        """Answer the item in the panel, by its message, and have the page drawn anew."""
+        drawn, session = self.data("evenhand_panel"), Session(0, "")
+        session.take(drawn["panel"])
+        answers = session.first_options(session.data["sheet"])
+        message = {"answers": [answers[0] | {"option_key": option}]}
+        told = json.dumps(message | {"practice": session.data["practice"]})
+        headers = self.headers | {"x-evenhand-ticket": drawn["ticket"]}
+        reply = self.client.post(f"{self.path}/{ANSWERS}", content=told, headers=headers)
+        reply.raise_for_status()
+        return self.run()
 
     def send(self, component: str, event: str, value: Any) -> Self:
         """Have a component of this name tell of an event."""

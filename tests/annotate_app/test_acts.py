@@ -19,27 +19,12 @@ from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import SUBJECT
-from harness.visits import Visit, lead_query
-from tests.annotate_app.test_golden import hold, lines_of
+from harness.visits import Act, Visit, lead_query
+from tests.annotate_app.test_golden import hold
 
 pytestmark = pytest.mark.journey
-Act = dict[str, Any] | str | Callable[[Visit], object] | None
-"""Fields to fill in, a button to press (or the one at a place of a form, as in `invite#1`), what
-else is done with the visit, or None to have the page drawn."""
 Step = tuple[str, list[Act], Callable[[Study], Any], Any]
 """A page and what is done there, what is read of the study, and what that is then."""
-
-
-def act(visit: Visit, what: Act) -> None:
-    if isinstance(what, dict):
-        visit.fill(what)
-    elif isinstance(what, str):
-        button, _, place = what.partition("#")
-        visit.press(button, int(place or 0))
-    elif what is None:
-        visit.run()
-    else:
-        what(visit)
 
 
 def news_of(visit: Visit, folder: Path, steps: list[Step]) -> str:
@@ -47,14 +32,9 @@ def news_of(visit: Visit, folder: Path, steps: list[Step]) -> str:
     news, before = list[str](), ""
     for page, things, read, expected in steps:
         if page != before:
-            seen, before = {*lines_of(visit.turn_to(*page.split("?")))}, page
-        news.append(f"== {page}: {', '.join(thing for thing in things if isinstance(thing, str))}")
-        for thing in things:
-            act(visit, thing)
-            if not isinstance(thing, dict):
-                lines = lines_of(visit)
-                news += [line for line in lines if line not in seen]
-                seen = {*lines}
+            visit.turn_to(*page.split("?"))
+        news += [f"==== {page}", *visit.act(things, visit.text(sidebar=True))]
+        before = page
         with open_study(folder) as study:
             assert read(study) == expected, f"{page}: {things}"
     return "\n".join(news) + "\n"

@@ -17,7 +17,6 @@ from evenhand.annotate_app.logins import place_of
 from evenhand.study import open_study
 from evenhand.study.lead.disagreements import sorted_cases
 from evenhand.study.store.logs.decisions import acts
-from evenhand.texts import written
 from harness.annotator import SUBJECT
 from harness.studies import panel_study
 from harness.visits import Visit, key_of, lead_query
@@ -43,12 +42,6 @@ ONE = {
 
 OF_FIGURES = ("Overview", "Agreement", "Export", "Annotators", "Progress", "Disagreements")
 """Pages that wait for the study's figures."""
-
-
-def lines_of(visit: Visit, *, sidebar: bool = False) -> list[str]:
-    """The page's lines, but for the one that says how far the figures are."""
-    making = written("lead.making", stage="", seconds=0)[:9]
-    return [line for line in visit.text(sidebar=sidebar).splitlines() if making not in line]
 
 
 def every_view(visit: Visit, title: str) -> str:

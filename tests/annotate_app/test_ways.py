@@ -2,74 +2,32 @@
 a browser: what is stored, and in `golden/ways-*.txt` what each page shows anew (see `test_golden`).
 """
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH, language
-from evenhand.annotate_app.routes import ANSWERS
 from evenhand.study import open_study
 from evenhand.study.access import make_invites, set_account
 from evenhand.study.desk.claims import exclude
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.store import events_of
-from harness.led_study import ITEM, PASSWORD, SESSION
-from harness.sessions import Session
-from harness.studies import CODES, give_secret, panel_study, with_labels
-from harness.visits import Visit
-from tests.annotate_app.test_acts import act
-from tests.annotate_app.test_golden import hold, lines_of
+from harness.led_study import PASSWORD, session_study
+from harness.studies import with_labels
+from harness.visits import Act
+from tests.annotate_app.test_golden import hold
 
 pytestmark = pytest.mark.journey
-GO_ON, AGREE, DISAGREE = (ENGLISH.say(f"session.{name}") for name in ("go_on", "agree", "disagree"))
-CHECK, SKIP = ENGLISH.say("session.check"), ENGLISH.say("session.skip_all")
-BACKGROUND = """
-[[background.questions]]
-key = "party"
-question = "Which party?"
-options = ["left", "right"]
-quotas = [1, 0]
-[[background.questions]]
-key = "age"
-question = "How *old*?"
-options = ["under 40", "40 or over"]
-"""
+GO_ON, AGREE, DISAGREE, CHECK = (
+    ENGLISH.say(f"session.{name}") for name in ("go_on", "agree", "disagree", "check")
+)
 
 
-def session_study(home: Path, name: str) -> Path:
-    """Make a study of two pairs with every step of a session."""
-    folder = panel_study(home, 2, languages=["de"]).rename(home / name)
-    for file in ("training.toml", "attention.toml"):
-        (folder / file).write_text(ITEM, "utf-8")
-    with (folder / "study.toml").open("a", encoding="utf-8") as settings:
-        settings.write(SESSION.replace("[background]", BACKGROUND) + CODES)
-    with open_study(folder) as study:
-        give_secret(study, "7" * 64)
-    return folder
+def answer(option: str) -> Act:
+    return lambda visit: visit.answer(option)
 
 
-def answer(option: str) -> Callable[[Visit], Visit]:
-    """Answer the item in the panel, whose page is then drawn anew."""
-
-    def send(visit: Visit) -> Visit:
-        drawn, session = visit.data("evenhand_panel"), Session(0, "")
-        session.take(drawn["panel"])
-        said = {"answers": session.first_options(session.data["sheet"])}
-        said["answers"][0] |= {"option_key": option, "submit_id": f"{option}{len(visit.text())}"}
-        said["practice"] = session.data["practice"]
-        headers = visit.headers | {"x-evenhand-ticket": drawn["ticket"]}
-        reply = visit.client.post(
-            f"{visit.path}/{ANSWERS}", content=json.dumps(said), headers=headers
-        )
-        assert set(reply.json()["receipts"].values()) == {"stored"}
-        return visit.run()
-
-    return send
-
-
-ANN: list[Any] = [
+ANN: list[Act] = [
     {"entry-code": " "}, "entry-go", {"entry-code": "not a code"}, "entry-go",
     {"entry-code": " ann "}, "entry-go", "code-change",
     {"entry-code": "ann"}, "entry-go", "code-go-on", GO_ON, AGREE, GO_ON,
@@ -82,12 +40,12 @@ GERMAN = [language("de").say(f"session.{name}") for name in ("go_on", "disagree"
 NAME, PASSED, LOG_IN = (ENGLISH.say(f"login.{name}") for name in ("name", "password", "button"))
 
 
-def log_in(name: str, password: str = PASSWORD) -> list[Any]:
+def log_in(name: str, password: str = PASSWORD) -> list[Act]:
     return [{NAME: name, PASSED: password}, LOG_IN]
 
 
 IDS = "&PROLIFIC_PID={0}&STUDY_ID={0}&SESSION_ID={0}".format("5f1d7f7a0000000000000000")
-WAYS: dict[str, tuple[str, str, list[Any]]] = {
+WAYS: dict[str, tuple[str, str, list[Act]]] = {
     "ann": ("", "", ANN),
     "bob disagrees": ("rater=bob&lang=de", "", ["code-go-on", *GERMAN]),
     "a guest": ("invite={eve}", "", []),
@@ -103,33 +61,31 @@ WAYS: dict[str, tuple[str, str, list[Any]]] = {
     "an annotator who asks": ("rater=ann&lead=in", "", []),
 }
 """Who comes in: the query and the place of their address, and what they do there."""
-
-
-def news_of(visit: Visit, things: list[Any]) -> str:
-    lines = lines_of(visit, sidebar=True)
-    news, seen = lines, {*lines}
-    for thing in things:
-        act(visit, thing)
-        if not isinstance(thing, dict):
-            lines = lines_of(visit, sidebar=True)
-            news += [f"== {thing if isinstance(thing, str) else 'answered'}"]
-            news += [line for line in lines if line not in seen]
-            seen = {*lines}
-    return "\n".join(news) + "\n"
+CLOSED = ("rater=zoe", "pass=forged", "invite={anyone}", "invite={late}", "invite={eve}xyz",
+    "invite={anyone}" + IDS.replace("PID=", "PID=x"), "")  # fmt: skip
+"""Addresses that open nothing where everybody needs a link."""
 
 
 def test_everybody_comes_in_by_their_own_way(tmp_path: Path, window) -> None:
     folder, news = session_study(tmp_path, "ways"), []
     with open_study(folder) as study:
         guest, anyone = make_invites(study, ["eve", ""], 1)
+        (late,) = make_invites(study, ["anna"], 1e-9)
         for name, role in (("chair", "expert"), ("ada", "lead")):
             set_account(study.store, name, PASSWORD, role)
         with_labels(study, {"dee": ["L"]}, "shorter")
         exclude(study.store, "dee", "too fast")
+    tokens = {"eve": guest.token, "anyone": anyone.token, "late": late.token}
     for who, (query, place, things) in WAYS.items():
-        asked = query.replace("{eve}", guest.token).replace("{anyone}", anyone.token)
-        news += [f"==== {who}", news_of(window(folder, asked, place), things)]
-    hold("ways", "\n".join(news))
+        visit = window(folder, query.format_map(tokens), place)
+        news += [f"==== {who}", visit.text(sidebar=True)]
+        news += visit.act(things, visit.text(sidebar=True))
+    change_config(folder, {"session": {"entry": "invite"}})
+    for query in CLOSED:
+        visit = window(folder, query.format_map(tokens))
+        assert "entry-code" not in visit.text()
+        news += [f"==== {query}", visit.text()]
+    hold("ways", "\n".join(news) + "\n")
     with open_study(folder) as study, study.store.read() as connection:
         assert [event.kind for event in events_of(connection, "ann")] == KINDS
         assert [event.kind for event in events_of(connection, "bob")] == KINDS[:3]
