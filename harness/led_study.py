@@ -42,7 +42,7 @@ name = "short-b"
 explanation = "One *word* is shorter than many."
 expected = { shorter = "R" }
 [unit.values]
-prompt_a = "Tell A."
+prompt_a = "1 + 1 = ?"
 response_a = "This one is by far the longer one."
 prompt_b = "Tell B."
 response_b = "Brief."
@@ -52,7 +52,7 @@ SESSION = """
 content_warning = "Some texts are <b>harsh</b>."
 instructions = "Read both responses.\\n\\nThen say which one is shorter."
 [consent]
-text = "You may stop at any time."
+text = "You may stop at [any time](https://example.org)."
 [training]
 file = "training.toml"
 pass_mark = 1.0

@@ -41,7 +41,7 @@ _AUXILIARY = {
 """Parts of elements that only Streamlit needs."""
 _DRAWN = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)"
-    r"|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
+    r"|(?<=lead=)[\w.-]{9,}|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
 )
 """What is read from a clock, drawn at random, a digest, or a picture."""
 _BLOCK = r"(?<=>)(?=<(?:tr|p|div|h\d|li|dt|dd|section|figure)\b)"
@@ -129,7 +129,8 @@ class Visit:
         """Return the page as lines of text, without what is drawn at random, and without the line
         that tells how far the figures are.
         """
-        lines = [f"title: {self.title}", f"pages: {', '.join(self.pages)}"] if sidebar else []
+        frame = [f"title: {self.title}", f"pages: {', '.join(self.pages)}", f"query: {self.query}"]
+        lines = frame if sidebar else []
         for is_aside, kind, identity, parts in self.elements():
             if is_aside and not sidebar:
                 continue
@@ -138,7 +139,9 @@ class Visit:
             if kind == "bidi_component":
                 data = json.loads(told.get("json", "0"))
                 if kept := data and data.get("panel", {}).get("kept"):  # in no order
-                    data["panel"]["kept"] = sorted(map(str, kept.values()))
+                    data["panel"]["kept"] = sorted(
+                        _DRAWN.sub("~", str(kept[name])) for name in kept
+                    )
                 told = {"of": told["componentName"], "data": data}
             if told and told != {"direction": "VERTICAL"}:
                 content += f" {json.dumps(told, ensure_ascii=False)}"
@@ -178,15 +181,14 @@ class Visit:
         for name, value in values.items():
             kind, identity, parts = self.field(name)
             state = WidgetState(id=identity)
-            options = [
-                getattr(each, "get", {"content": each}.get)("content")
+            options: list[str] = [
+                each["content"] if isinstance(each, dict) else each
                 for each in parts.get("options", ())
             ]
-            chosen = (
-                [options[each] if isinstance(each, int) else each for each in value]
-                if isinstance(value, list)
-                else value
-            )
+            given = value if isinstance(value, list) else [value]
+            chosen = [
+                options[each] if options and isinstance(each, int) else each for each in given
+            ]
             match kind:
                 case "checkbox":
                     state.bool_value = value
@@ -195,7 +197,7 @@ class Visit:
                 case "multiselect" | "button_group":
                     state.string_array_value.data.extend(chosen)
                 case "selectbox" | "radio":
-                    state.string_value = options[value] if isinstance(value, int) else value
+                    state.string_value = chosen[0]
                 case _:
                     state.string_value = value
             self._states[identity] = state

@@ -14,7 +14,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.store import events_of
 from harness.led_study import PASSWORD, session_study
 from harness.studies import with_labels
-from harness.visits import Act
+from harness.visits import Act, lead_query
 from tests.annotate_app.test_golden import hold
 
 pytestmark = pytest.mark.journey
@@ -50,6 +50,8 @@ WAYS: dict[str, tuple[str, str, list[Act]]] = {
     "bob disagrees": ("rater=bob&lang=de", "", ["code-go-on", *GERMAN]),
     "a guest": ("invite={eve}", "", []),
     "a stranger": ("invite=forged", "", []),
+    "a German stranger": ("invite=forged&lang=de", "", []),
+    "a German": ("", "", [lambda visit: visit.send("evenhand_language", "chosen", "de")]),
     "a participant": ("invite={anyone}" + IDS, "", [GO_ON, DISAGREE]),
     "the excluded": ("rater=dee", "", []),
     "an expert at work": ("", "", [*log_in("chair", "wrong"), *log_in("chair")]),
@@ -61,9 +63,27 @@ WAYS: dict[str, tuple[str, str, list[Act]]] = {
     "an annotator who asks": ("rater=ann&lead=in", "", []),
 }
 """Who comes in: the query and the place of their address, and what they do there."""
+OTHER = "evenhand_session_led=" + "b" * 43
 CLOSED = ("rater=zoe", "pass=forged", "invite={anyone}", "invite={late}", "invite={eve}xyz",
     "invite={anyone}" + IDS.replace("PID=", "PID=x"), "")  # fmt: skip
 """Addresses that open nothing where everybody needs a link."""
+
+
+def test_a_window_gives_back_its_login_until_it_has_ended(led: Path, window) -> None:
+    first, second, third = window(led, lead_query(led), "accounts"), *(window(led) for _ in "ab")
+    login = first.data("evenhand_login")["login"]
+    for visit in (second, third):
+        visit.turn_to("Accounts")
+        assert visit.headings[0] != "Accounts"
+    assert second.send("evenhand_login", "kept", login).headings[0] == "Accounts"
+    upload = f"{first.path}/_stcore/upload_file/{first.session}/file"
+    for cookie, refused in ((first.headers["cookie"], False), ("", True), (OTHER, True)):
+        for method, path in (("PATCH", upload), ("GET", f"{first.path}/media/none.csv")):
+            status = first.client.request(method, path, headers={"cookie": cookie}).status_code
+            assert (status == 403) == refused, (cookie, path)
+    first.press("Log out")
+    assert third.send("evenhand_login", "kept", login).headings[0] != "Accounts"
+    assert second.run().headings[0] != "Accounts"
 
 
 def test_everybody_comes_in_by_their_own_way(tmp_path: Path, window) -> None:
