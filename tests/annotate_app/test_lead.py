@@ -7,7 +7,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -22,8 +21,7 @@ from evenhand.study.lead.disagreements import past_decisions
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import participant_entries, remarks
-from evenhand.study.store.store import add_event
+from evenhand.study.store.schema import remarks
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import written
 from harness.annotator import READY, SUBJECT, Annotator, arrive
@@ -241,19 +239,15 @@ CARELESS = "r07"
 PAIRS = 80
 EACH = 10
 """People on each unit."""
-PARTICIPANT = "5f1d7f7a0000000000000000"
-"""Who `r06` is at Prolific."""
 
 
 @pytest.fixture(scope="module")
 def twenty(make_study, serve_study) -> Served:
-    """A synthetic study that twenty raters have labelled, with a grader, flags and a session; the
-    same every time."""
+    """A synthetic study that twenty raters have labelled, with a grader and flags; the same every
+    time."""
     rubrics = [parse_rubric(SHORTER, "shorter.toml"), load_rubric("refusal")]
     folder = make_study(PAIRS, rubrics=rubrics, raters_per_unit=EACH)
     change_config(folder, {"analysis": {"resamples": 200}})  # quick, and no figure is asserted
-    with (folder / "study.toml").open("a", encoding="utf-8") as file:
-        file.write(f"\n{CODES}")
     with open_study(folder) as study:
         for name in ("chair", "deputy"):
             set_account(study.store, name, leading.PASSWORD, "expert")
@@ -271,14 +265,9 @@ def twenty(make_study, serve_study) -> Served:
                 about = {"graders": [GRADER], "created_at": "2026-03-02T09:00:00.000+00:00"}
                 about["seconds"] = 2.0 if rater == CARELESS else 30.0
                 with_labels(study, {rater: labels}, rubric, units=units, **about)
-        entry = {"rater_id": "r06", "participant_id": PARTICIPANT, "study_id": "s"}
-        entry |= {"session_id": "1", "created_at": utc_now()}
         about = {"kind": "flag", "rubric": "shorter", "order": "ab", "draw": 0}
         about["rubric_hash"] = study.rubrics["shorter"].hash
         with study.store.write() as connection:
-            for rater in RATERS:
-                add_event(connection, rater, "entered", way="open")
-            connection.execute(sa.insert(participant_entries).values(entry))
             for n, reason in enumerate(("harmful", "unclear_rubric"), start=1):
                 flag = {
                     "submit_id": f"flag-{n}",
