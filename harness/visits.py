@@ -40,7 +40,7 @@ _AUXILIARY = {
 }
 """Parts of elements that only Streamlit needs."""
 _DRAWN = re.compile(
-    r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)"
+    r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)t?(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)"
     r"|(?<=lead=)[\w.-]{9,}|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
 )
 """What is read from a clock, drawn at random, a digest, or a picture."""
@@ -139,9 +139,8 @@ class Visit:
             if kind == "bidi_component":
                 data = json.loads(told.get("json", "0"))
                 if kept := data and data.get("panel", {}).get("kept"):  # in no order
-                    data["panel"]["kept"] = sorted(
-                        _DRAWN.sub("~", str(kept[name])) for name in kept
-                    )
+                    parts_kept = (json.dumps(kept[name], sort_keys=True) for name in kept)
+                    data["panel"]["kept"] = sorted(_DRAWN.sub("~", part) for part in parts_kept)
                 told = {"of": told["componentName"], "data": data}
             if told and told != {"direction": "VERTICAL"}:
                 content += f" {json.dumps(told, ensure_ascii=False)}"
