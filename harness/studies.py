@@ -157,6 +157,7 @@ def panel_study(
     pairs: int,
     response: Callable[[int, str], str] = response_text,
     rubrics: Sequence[Rubric] = (),
+    sample: int | None = None,
     **settings: object,
 ) -> Path:
     """Return the folder of a study that `Annotator` can label: which of two responses is shorter?
@@ -171,6 +172,7 @@ def panel_study(
         responses=_responses(home, pairs, SUBJECT, response),
         rubrics=rubrics or [load_rubric(shorter)],
         stratify=(),
+        sample=sample,
         raters_per_unit=50,
     )
     new_study(home / "study", plan)

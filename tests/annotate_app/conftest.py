@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.testclient import TestClient
 
+from evenhand.annotate_app import sites
+from evenhand.annotate_app.app import make_app
+from evenhand.annotate_app.sites import Site
 from evenhand.cli.main import lead_link, main
 from harness.annotator import CLOCK, Annotator, arrive
+from harness.led_study import led_study
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
+from harness.visits import Visit
 from tests.annotate_app.leading import KNOWN, SESSION, inside, turn_to
 from tests.annotate_app.together import two_studies
 
@@ -108,6 +114,35 @@ def together(tmp_path_factory) -> Iterator[ServedTogether]:
     folders = two_studies(tmp_path_factory.mktemp("studies"))
     with ServedTogether(folders, tmp_path_factory.mktemp("together")) as served:
         yield served
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[TestClient]:
+    """The app in this process, which can have only one."""
+    with TestClient(make_app(), base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture
+def window(client, monkeypatch) -> Iterator[Callable[..., Visit]]:
+    """window(folder, query, place) -> a visit of this study, which is served meanwhile."""
+    opened: list[Visit] = []
+
+    def make(folder: Path, query: str = "", place: str = "") -> Visit:
+        site = Site(folder, f"/{folder.name}", alone=False)
+        monkeypatch.setitem(sites._sites, site.path, site)
+        opened.append(Visit(client, site.path, query, place))
+        return opened[-1]
+
+    yield make
+    for visit in opened:
+        visit.close()
+
+
+@pytest.fixture(scope="session")
+def led(tmp_path_factory) -> Path:
+    """A study for tests that only read what its lead's pages show."""
+    return led_study(tmp_path_factory.mktemp("led") / "led", "led")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from playwright.sync_api import Error, Page, expect
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.access import make_token, read_login, set_account
+from evenhand.study.access import read_login, set_account
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
 from harness.annotator import READY, look_back, press_keys, reload
@@ -423,42 +423,6 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     page.wait_for_selector("[data-test-connection-state=PINGING_SERVER]")
     assert not away.is_visible()  # the panel says it in its own way
     server.start()
-
-
-@pytest.mark.thorough
-def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_page):
-    page = new_page(crowd.url + leading.participant(crowd.folder, "begun"))
-    leading.heading(page, "Before you begin")
-    begun = leading.rater_of(crowd.folder, "begun")
-    page = new_context().new_page()
-    good, odd = leading.link(crowd.folder, "anna"), leading.participant(crowd.folder, "begun")
-    with open_study(crowd.folder) as study:
-        foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
-    for address, sentence in {
-        good[:-3] + "xyz": "This link is not valid",
-        foreign: "This link is not valid",
-        "?pass=forged": "This link is not valid",
-        leading.link(crowd.folder, "anna", hours=1e-9): "This link has expired",
-        "?rater=anna": "A code alone does not open this study",
-        f"?rater={begun}": "A code alone does not open this study",
-        leading.link(crowd.folder): "This link works from Prolific only",
-        odd.replace("PID=", "PID=x"): "This link works from Prolific",
-        "": "",
-    }.items():
-        page.goto(crowd.url + address)
-        if sentence:
-            page.get_by_role("alert").filter(has_text=sentence).wait_for()
-        else:
-            page.get_by_text("Please open this study with the link").wait_for()
-        assert page.locator(".panel, .st-key-step, input").count() == 0
-    page.goto(f"{crowd.url}{good}&rater={begun}")
-    leading.heading(page, "Before you begin")
-    leading.go_on(page)
-    page.get_by_role("button", name="I agree and want to take part").click()
-    leading.heading(page, "Length")
-    leading.go_on(page)
-    page.wait_for_selector(".panel .option")
-    assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
 
 
 @pytest.mark.thorough

@@ -16,8 +16,8 @@ from evenhand.study.store.logs.decisions import acts
 from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
-from harness.studies import send, task_of, with_labels
-from tests.annotate_app.leading import KNOWN, complaint, fill, settled, turn_to
+from harness.studies import send, task_of
+from tests.annotate_app.leading import fill, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -143,82 +143,6 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
         assert set(study.ratings()["rubric_hash"]) == {before, new}
 
 
-def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing):
-    page = changing("Settings")
-    limit, lease = "Most items per annotator", "Minutes for which an unanswered item stays reserved"
-    fill(page, limit, "7")
-    change_config(folder, {"annotation": {"lease_minutes": 45.0}})
-    page.keyboard.press("Tab")
-    complaint(page, "changed by someone else")
-    expect(page.get_by_role("row", name=f"{lease} 120.0 45.0")).to_be_visible()
-    expect(page.get_by_label(limit)).to_have_value("7")
-    settled(page)
-    page.get_by_role("button", name="Begin again").click()
-    expect(page.get_by_label(lease).first).to_have_value("45")  # twice for a moment, the new first
-    expect(page.get_by_label(lease)).to_have_count(1)
-    fill(page, limit, "7")
-    look(page, "The limit holds from each annotator's next item")
-    change_config(folder, {"annotation": {"lease_minutes": 50.0}})
-    page.get_by_role("button", name="Save", exact=True).click()
-    complaint(page, "Nothing was saved")
-    assert read_config(folder).annotation.units_per_rater == 0
-
-
-def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
-    page = changing("Settings")
-    before = (folder / "study.toml").read_bytes()
-    expect(page.get_by_text("No changes to save.")).to_be_visible()
-    page.locator(".st-key-part-pay").get_by_text("Use this part in the study").click()
-    complaint(page, "Owed to participants who finish is missing")
-    fill(page, "Owed to participants who finish", "6")
-    fill(page, "Currency", "pounds")
-    page.keyboard.press("Tab")
-    complaint(page, "Currency of these amounts is 'pounds'; it must be three capital letters")
-    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
-    assert (folder / "study.toml").read_bytes() == before
-    fill(page, "Currency", "GBP")
-    save(page, "also for sessions that have ended")
-    pay = read_config(folder).pay
-    assert (pay.complete, pay.currency) == (6.0, "GBP")
-
-
-def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing, served):
-    page = changing("Training and checks")
-    fill(page, "Name", "first")
-    for name in ("Prompt A", "Response A", "Prompt B", "Response B"):
-        page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
-    fill(page, "Explanation, shown with", "It is *shorter*.")
-    page.keyboard.press("Tab")
-    complaint(page, "Choose the correct answer")
-    page.get_by_label("Correct answer: Length", exact=True).click()
-    page.get_by_role("option", name="L: Response A").click()
-    page.keyboard.press("Escape")
-    save(page, "Annotators who have not passed the training as it is now")
-    served.enter("new")
-    rater = new_page(f"{served.url}?rater=new")
-    rater.get_by_role("button", name="Continue").click()  # from the rubric
-    rater.wait_for_selector(READY)
-    expect(rater.get_by_text("And more.").first).to_be_visible()
-    # Taken out again, the last unit ends the practice; checks are changed alike.
-    settled(page).get_by_text("Delete this practice item").click()
-    save(page)
-    expect(page.get_by_text("None yet, so")).to_be_visible()
-    (folder / "attention.toml").write_text(KNOWN, "utf-8")
-    change_config(folder, {"attention": {"file": "attention.toml"}})
-    page.get_by_role("radio", name="Attention checks", exact=True).click()
-    expect(page.get_by_text("1 so far, in attention.toml.")).to_be_visible()
-    expect(page.get_by_label("Prompt A", exact=True)).to_have_count(1)  # the form before is gone
-    page.get_by_label("Prompt A", exact=True).fill("Another.")
-    save(page, "Changes apply from each")
-    assert 'prompt_a = "Another."' in (folder / "attention.toml").read_text("utf-8")
-    page.get_by_role("radio", name="Comprehension questions", exact=True).click()
-    page.get_by_label("Question", exact=True).fill("What is compared?")
-    fill(page, "Answers, one per line", "Length\nAuthors")
-    fill(page, "Correct answer", "Length")
-    save(page, "Every annotator answers these questions again")
-    assert read_config(folder).comprehension[0].options == ("Length", "Authors")
-
-
 def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
     folder, annotator, served
 ):
@@ -304,18 +228,3 @@ def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, slow_stor
     with open_study(slow_store.folder) as study:
         said = study.store.values(sa.select(flag_events.c.text))
     assert sorted(said) == [f"did {number}" for number in range(len(REASONS))]
-
-
-def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
-    with open_study(folder) as study:
-        with_labels(study, {"ann": "LRC"}, "shorter")
-    page = changing("Rubrics")
-    expect(page.get_by_text("Labels and grades under this version")).to_contain_text("3")
-    page.get_by_label("Question", exact=True).fill("Which is shorter?")
-    page.keyboard.press("Tab")
-    page.get_by_text("Only the wording").click()
-    save(page, "(3) keep counting")
-    assert len(read_config(folder).same_text["shorter"]) == 1
-    page.get_by_label("Question", exact=True).fill("Which is better?")
-    save(page, "(3) are kept apart")
-    assert "shorter" not in read_config(folder).same_text

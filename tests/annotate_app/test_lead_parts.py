@@ -4,14 +4,11 @@ import io
 import math
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from streamlit import config
-from streamlit.testing.v1 import AppTest
 
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.wording import TITLES
@@ -39,6 +36,7 @@ from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import DASH, written
 from harness.studies import label_all, send, task_of, with_labels
+from harness.visits import Visit, lead_query
 from tests.commands import python
 
 
@@ -263,78 +261,17 @@ def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
-UNIT = "p0001|secret-subject"
 FORMULA = "=HYPERLINK(1)|secret-subject"
 
 
-@pytest.fixture(scope="module")
-def make_folder(make_study):
-    """make_folder() -> a study with a lead and an expert."""
-
-    def make() -> Path:
-        folder = make_study(2)
-        with open_study(folder) as study:
-            for name, role in (("ada", "lead"), ("chair", "expert")):
-                set_account(study.store, name, PASSWORD, role)
-        return folder
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def looked_at(make_folder) -> Path:
-    return make_folder()
-
-
 @pytest.fixture
-def folder(make_folder) -> Path:
-    return make_folder()
-
-
-@pytest.fixture(autouse=True)
-def shown_errors() -> Iterator[None]:
-    """Tells of what was refused, whatever a test before has set for all of the process."""
-    before = config.get_option("client.showErrorDetails")
-    config.set_option("client.showErrorDetails", "full")
-    yield
-    config.set_option("client.showErrorDetails", before)
-
-
-def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
-    """One of the lead's pages, or the part that sorts disagreements, called by itself for whoever
-    is logged in; with `cut` in the session a run ends before it.
-    """
-
-    def script(folder: str, title: str, name: str, password: str) -> None:
-        import streamlit as st
-
-        from evenhand.analysis.people.disagreements import GraderDisagreement
-        from evenhand.annotate_app import entry
-        from evenhand.annotate_app.lead import adjudication_page
-        from evenhand.annotate_app.lead.pages import PAGES
-        from evenhand.study import open_study
-        from evenhand.study.access import sign_in
-
-        if st.session_state.get("cut"):
-            st.stop()  # as Streamlit does when another event comes
-        with open_study(folder) as study:
-            if name and "in" not in st.session_state:
-                entry.admit_lead(sign_in(study.store, name, password))
-                st.session_state["in"] = True
-            if title != "sort":
-                (page,) = [page for page in PAGES if page.title == title]
-                page.show(study)
-                return
-            found = [
-                GraderDisagreement("shorter", "model", f"p{n:04d}|secret-subject", "L", {}, 1.0)
-                for n in (1, 2)
-            ]
-            keys = [adjudication_page._key_of(each) for each in found]
-            place = st.session_state.setdefault("place", adjudication_page._Place(keys[0]))
-            adjudication_page._show_causes(study, place, place.key, keys, None)
-
-    arguments = (str(folder), title, name, PASSWORD)
-    return AppTest.from_function(script, args=arguments, default_timeout=60).run()
+def folder(make_study) -> Path:
+    """A study with a lead and an expert."""
+    folder = make_study(2)
+    with open_study(folder) as study:
+        for name, role in (("ada", "lead"), ("chair", "expert")):
+            set_account(study.store, name, PASSWORD, role)
+    return folder
 
 
 LOADED = '''
@@ -358,49 +295,45 @@ print({"evenhand.analysis", "evenhand.graders", "evenhand.annotate_app.lead"} & 
 
 
 @pytest.mark.slow
-def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(looked_at):
+def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(folder):
     """In a process of its own, since tests have loaded them into this one."""
-    done = python("-c", LOADED, looked_at, cwd=ROOT)
+    done = python("-c", LOADED, folder, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     *seen, loaded = done.stdout.splitlines()
     assert [written("lead_door.title") in each for each in seen] == [False, True, True]
     assert loaded == "set()"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["", "chair"])
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
-def test_every_page_asks_who_is_there_before_anything_else(looked_at, page, name):
-    app = shown_to(looked_at, page.title, name)
-    if name and "expert" in page.roles:
-        assert not app.exception
-        assert len(app.main) > 0
-        return
-    (refusal,) = app.exception
-    assert refusal.proto.type.endswith("InputError")
-    assert len(app.main) == 1, "something was shown before, or beside, the refusal"
+def logged_in(visit: Visit, name: str) -> Visit:
+    return visit.fill({"Name": name, "Password": PASSWORD}).press("Log in")
 
 
-def button(app: AppTest, label: str):
-    (found,) = [each for each in app.button if each.label.startswith(label)]
-    return found
+@pytest.mark.journey
+def test_every_page_is_shown_to_its_roles_alone(folder, window):
+    visit, door = window(folder, "", "overview"), written("lead_door.title")
+    for page in PAGES:
+        assert (visit.turn_to(page.title).headings, visit.pages) == ([door], [])
+    logged_in(visit, "chair")
+    for page in PAGES:
+        assert visit.turn_to(page.title).headings[0] == "Adjudication"
+        assert visit.pages == ["Adjudication"]
+    with open_study(folder) as study:
+        disable_account(study.store, "chair")
+    assert visit.run().headings == [door]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ended", [False, True])
-def test_who_has_ended_pauses_nothing(folder, ended):
-    app = shown_to(folder, "Sessions")
+@pytest.mark.journey
+def test_who_has_ended_pauses_nothing(folder, window):
+    visit = logged_in(window(folder, "", "sessions"), "ada")
     with open_study(folder) as study:
         set_account(study.store, "bea", PASSWORD, "lead")
-        if ended:
-            disable_account(study.store, "ada")
-        button(app, "Pause the study").click().run()
-        assert oversight(study.store).paused is not ended
-    assert len(app.exception) == ended
+        disable_account(study.store, "ada")
+        assert visit.press("Pause the study").headings == [written("lead_door.title")]
+        assert not oversight(study.store).paused
 
 
-@pytest.mark.slow
-def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder):
+@pytest.mark.journey
+def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder, window):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         desk.register("ann")
@@ -409,84 +342,15 @@ def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder):
         send(desk, "ann", *(Flag(submit_id=n, task_id=task, reason=n) for n in reasons))
         with study.store.write() as connection:
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
-    app = shown_to(folder, "Flags")
-    assert not app.exception
-    assert [each.label for each in app.button].count("Mark as resolved") == 2
-    assert "no rubric" in html_of(app)
-
-
-def html_of(app: AppTest) -> str:
-    return "".join(each.proto.body for each in app.get("html"))
+    shown = window(folder, lead_query(folder), "flags").text()
+    assert (shown.count("form flag-"), shown.count("no rubric")) == (2, 1)
 
 
 @pytest.mark.slow
-def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request(
-    folder, monkeypatch
-):
-    monkeypatch.setattr(adjudication_page, "_MOST_ITEMS", 1)
-    with open_study(folder) as study:
-        given = {"ann": "LR", "<img src=x>": "LC", "model-x": "RR"}
-        with_labels(study, given, "shorter", graders=["model-x"])
-    app = shown_to(folder, "Items")
-    assert "&lt;img src=x&gt;: L · ann: L" in re.sub("<[^>]*>", "", drawn := html_of(app))
-    assert [button(app, f"**{turn}").disabled for turn in ("Previous", "Next")] == [True, False]
-    assert "No majority" not in drawn
-    button(app, "**Next").click().run()
-    assert "No majority" in (drawn := html_of(app))
-    assert not any(hidden in drawn for hidden in ("<img src", "model-x", "evenhand-sides"))
-    button(app, "**Previous").click()
-    app.toggle[0].set_value(True).run()
-    assert "model-x: R" in re.sub("<[^>]*>", "", html_of(app))
-    app.text_input[0].set_value("P0001|").run()
-    assert "evenhand-sides" in (drawn := html_of(app))  # the item as annotators saw it
-    assert "No majority" not in drawn
-
-
-@pytest.mark.slow
-def test_the_log_shows_what_one_person_did(folder):
-    with open_study(folder) as study:
-        for name, file in (("ada", "ratings.csv"), ("ben", "times.csv")):
-            note_act(study.store, "export", file, "", name)
-    app = shown_to(folder, "Log")
-    app.selectbox[1].set_value("ben").run()
-    assert [file in html_of(app) for file in ("ratings.csv", "times.csv")] == [False, True]
-
-
-@pytest.mark.slow
-def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_once_one_counts(
-    make_folder,
-):
-    folder, other = make_folder(), make_folder()
-    app = shown_to(folder, "sort")
-    app.text_area[0].set_value("read twice")
-    button(app, "Grader wrong").click()
-    app.session_state["cut"] = True
-    app.run()
-    with open_study(folder) as study:
-        (kept,) = disagreements.sorted_cases(study)
-    said = (kept.unit_id, kept.kind, kept.note, kept.done_by)
-    assert said == (UNIT, "grader_wrong", "read twice", "ada")
-    app = shown_to(other, "sort")
-    button(app, "Grader wrong").click()
-    button(app, "Annotators wrong").click()
-    app.run()
-    assert "nothing was stored" in html_of(app)
-    with open_study(other) as study:
-        assert [each.unit_id for each in disagreements.sorted_cases(study)] == [UNIT]
-    app.run()
-    assert not app.get("html")
-
-
-@pytest.mark.slow
-def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
-    def titles() -> list[str]:
-        app = shown_to(folder, "Export")
-        assert not app.exception
-        return [each.proto.label for each in app.get("download_button")]
-
-    title = "**Answers of the injection audit** CSV"
-    assert "**Ratings** CSV" in titles()
-    assert title not in titles()
+def test_the_audits_answers_are_there_once_there_was_one(folder, window, tmp_path):
+    visit, title = window(folder, lead_query(folder)), "Answers of the injection audit"
+    shown = visit.turn_to("Export").text()
+    assert ("Ratings" in shown, title in shown) == (True, False)
     about = {"rater_id": "g", "rubric": "shorter", "unit_id": FORMULA, "suite": "3-abc"}
     about |= {"target": "", "side": "", "label": "L"}
     with open_study(folder) as study:
@@ -495,7 +359,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
             AttackedGrade(**about, attack=attack, draw=draw)
             for attack, draw in (("clean", 0), ("clean", 1), ("placebo", 0))
         )
-        assert title in titles()
+        assert title in visit.turn_to("Export").text()
         content = counted(study, as_csv, exported_attacked)
         sidecar = sidecar_text(study, "units.csv", raters_page._ATTACKED)
     assert f"'{FORMULA}".encode() in content  # as a spreadsheet would run it

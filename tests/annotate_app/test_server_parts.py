@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from evenhand import annotate_app
 from evenhand.annotate_app import command, sites
@@ -173,18 +172,9 @@ def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
         assert len(study.ratings()) == 75
 
 
-@pytest.mark.slow
-def test_a_folder_that_is_no_study_is_one_sentence(tmp_path):
-    def script(folder):
-        from pathlib import Path
-
-        from evenhand.annotate_app.page import show_page
-        from evenhand.annotate_app.sites import Site
-
-        show_page(Site(Path(folder)))
-
-    app = AppTest.from_function(script, args=(str(tmp_path),), default_timeout=20).run()
-    assert "is not a study" in "".join(node.proto.body for node in app.get("html"))
+@pytest.mark.journey
+def test_a_folder_that_is_no_study_is_one_sentence(tmp_path, window):
+    assert "is not a study" in window(tmp_path).text()
 
 
 def test_the_first_page_carries_our_words_and_names_every_module_that_streamlit_begins_with():

@@ -20,7 +20,6 @@ from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
 
 from evenhand.annotate_app import payload, routes, sites
-from evenhand.annotate_app.app import make_app
 from evenhand.annotate_app.languages import ENGLISH, fitting, known_languages, language, offered
 from evenhand.annotate_app.logins import browser_of
 from evenhand.annotate_app.rater_pages import config_of
@@ -93,12 +92,6 @@ class Panel:
 def path_of(folder: Path) -> str:
     """The path at which a study is served here: folders have one name."""
     return f"/{folder.parent.name}-{folder.name}"
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[TestClient]:
-    with TestClient(make_app(), base_url="http://localhost") as client:
-        yield client
 
 
 @pytest.fixture
