@@ -32,7 +32,6 @@ from evenhand.study.desk.claims import exclude, oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements, progress
 from evenhand.study.store.grades import AttackedGrade
-from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import DASH, written
 from harness.studies import label_all, send, task_of, with_labels
