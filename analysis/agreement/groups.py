@@ -390,9 +390,7 @@ def add_stability_rows(view: RubricView) -> None:
     """
     coded, labels = view.coded, view.labels
     columns = labels.columns(view.request.settings.variants)
-    codes_by_rater = {
-        coded.raters[model]: coded.codes[:, model] for model in coded.members("model")
-    }
+    codes_by_rater = {coded.raters[n]: coded.codes[:, n] for n in coded.members("model")}
     if humans := coded.members("human"):
         counts = c.label_counts(coded, humans)
         people_codes = c.median_codes(counts) if coded.is_number else c.majority_codes(counts)

@@ -483,9 +483,7 @@ def resamples_of_patterns(
 
     n, members = cells.shape[0], cells
     if n > many:  # sums over random groups
-        group = _mixed_bits(keys ^ _mixed_bits(np.array([seed], dtype=np.uint64))) % np.uint64(
-            GROUPS
-        )
+        group = _mixed_bits(keys ^ _mixed_bits(np.array([seed], np.uint64))) % np.uint64(GROUPS)
         entries = np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))
         members = (csr_array(entries, shape=(GROUPS, n)) @ cells).tocsr()
     return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)))

@@ -229,9 +229,7 @@ def _add_corrected_win_rates(
     if not (scored := compared.comparable & ~np.isnan(graded)).any():
         return
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
-    both_sides = (
-        np.concatenate([score[scored], 1.0 - score[scored]]) for score in (people, graded)
-    )
+    both_sides = (np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded))
     features = corrected_rates.rate_features(*both_sides)
     twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)

@@ -86,9 +86,8 @@ def option_rows(options: Sequence[Option], labels: Sequence[str] = ()) -> list[d
     for place, option in enumerate(options, start=1):
         digit = option.key if have_digits else str(place)
         texts = {"key": option.key, "name": option.name, "description": option.description}
-        votes = (
-            written("lead.votes", count=labels.count(option.key)) if option.key in labels else ""
-        )
+        count = labels.count(option.key)
+        votes = written("lead.votes", count=count) if count else ""
         rows.append(texts | {"digit": digit if digit in digits else "", "votes": votes})
     return rows
 
@@ -465,7 +464,6 @@ def _chosen(
     grader = choose("Grader", {_ALL: "All"} | graders)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in KINDS})
-
     causes = {key: decision.kind for key, decision in earlier.items()}
     return [
         case

@@ -179,10 +179,8 @@ def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visito
     """Return the contents of the file, read once and kept with the last three others."""
     known: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
     if key not in known:
-        with (
-            parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
-            st.spinner("Reading the file"),
-        ):
+        uploaded = parts.uploaded_files(parts.OF_TOOLS, items=upload)
+        with uploaded as files, st.spinner("Reading the file"):
             contents = _apart(who, look_at_items, files["items"], options)
         known = {**dict(list(known.items())[-3:]), key: contents}
         st.session_state[_READ_FILES] = known
@@ -213,9 +211,8 @@ def _ask_for_rubric(
         return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
     if how == _LIBRARY:
         unit = "comparison" if compared else "response"
-        files = {
-            name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics
-        }
+        folder = study.folder / RUBRICS_FOLDER
+        files = {name: str(folder / f"{name}.toml") for name in study.rubrics}
         by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
         names = [name for name, rubric in by_name.items() if rubric.unit == unit]
         rubrics = _choose_rubrics(names, by_name)
@@ -355,10 +352,8 @@ def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
     numbers = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
 
     def make(carry_out: Callable[..., None]) -> None:
-        with (
-            parts.uploaded_files(pairs=pairs, responses=responses) as files,
-            st.spinner("Reading the files"),
-        ):
+        uploaded = parts.uploaded_files(pairs=pairs, responses=responses)
+        with uploaded as files, st.spinner("Reading the files"):
             plan = StudyPlan(
                 pairs=files["pairs"],
                 responses=files["responses"],

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Literal, get_args, get_origin
+from zlib import crc32
 from zoneinfo import available_timezones
 
 import streamlit as st
@@ -332,11 +333,8 @@ def show_texts(study: Study) -> None:
     st.text(written("lead.texts"))
     languages = [study.config.annotation.language, *study.config.annotation.languages]
     code = _choose_language(st, languages, "text_in")
-    editing, reader, is_default = (
-        begin(study, f"texts-{code}"),
-        language(code),
-        code == languages[0],
-    )
+    editing, reader = begin(study, f"texts-{code}"), language(code)
+    is_default = code == languages[0]
     config = editing.present.config
     in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
     left, right = st.columns(2, gap="large")
@@ -616,7 +614,7 @@ def _unit(
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
         place = places.get(variable.rpartition("_")[2], shared)
         present = values.get(variable, "")
-        name = key(f"values.{variable}.{hash(present)}")  # another item's text is another field
+        name = key(f"values.{variable}.{crc32(present.encode())}")  # a field for each item's text
         values[variable] = place.text_area(label, present, key=name, height=120)
     unit["values"] = {variable: text for variable, text in values.items() if text}
     for rubric in rubrics:

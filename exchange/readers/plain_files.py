@@ -510,18 +510,14 @@ def _rated_parts(record: src.Record) -> list[src.Record]:
 def _id_key(records: list[src.Record]) -> str:
     """Return the key of the items' ids, if possible one whose values differ, or ""."""
     filled = [name for name in records[0] if all(label_of(record.get(name)) for record in records)]
-    varying = [
-        name for name in filled if len({src.text_of(record[name]) for record in records}) > 1
-    ]
+    varying = [name for name in filled if len({src.text_of(r[name]) for r in records}) > 1]
     return likely_columns(varying or filled, ["unit_id"]).get("unit_id", "")
 
 
 def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
     columns = {name for record in records for name in record}
     formats.check_table(columns, len(records), source)
-    cells = [
-        {name: formats.cell_text(value) for name, value in record.items()} for record in records
-    ]
+    cells = [{name: formats.cell_text(v) for name, v in record.items()} for record in records]
     index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
 

@@ -291,9 +291,7 @@ def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
     if corrected:
         labels = ", ".join(f"{label} ({counts[label]:,})" for label in corrected)
         reading.notes.append(written("reading.no_label", labels=labels))
-    corrected |= {
-        label: permitted[label] for label in counts if permitted.get(label, label) != label
-    }
+    corrected |= {text: permitted[text] for text in counts if permitted.get(text, text) != text}
     return _with_corrected(ratings, corrected)
 
 
