@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,9 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
-from evenhand.analysis.people.comparison import CEILING
-from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
+from evenhand.analysis.report.source import ALL, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
-from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts import judge
 from evenhand.analysis.verdicts.wording import PASSES, TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
@@ -368,9 +365,6 @@ def show_progress(study: Study) -> None:
 # ---- agreement between annotators, and of graders with annotators -------------------------------
 
 
-_STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
-
-
 @st.fragment(run_every="3s")
 def show_agreement(study: Study) -> None:
     """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
@@ -380,33 +374,24 @@ def show_agreement(study: Study) -> None:
     adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:
         return
-    verdicts = _verdicts(figures)
-    main = main_rows(figures.results, verdicts)
-    if main.empty:
+    kappas = deciding_kappas(figures.results, study.config.analysis.ordered)
+    if kappas.empty and not figures.forests:
         above.text(written("lead.no_agreement"))
         return
-    main = main.assign(
-        rubric=main["rubric"].replace(rubric_titles(study)),
-        who=main["who"].replace(figures.report["names"]),
-    )
-    kappas = deciding_kappas(main, study.config.analysis.ordered)
+    kappas = kappas.assign(rubric=kappas["rubric"].replace(rubric_titles(study)))
     if not kappas.empty:
-        table = agreement_table(kappas, {verdict["grader"] for verdict in verdicts})
-        who = dict(zip(kappas["rater_b"], kappas["who"], strict=True))
-        titles = {name: who.get(name, "Rubric") for name in table.columns}
+        table = agreement_table(kappas, {verdict["grader"] for verdict in _verdicts(figures)})
+        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]
+        titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         with above:
             show_table(table, "Kappa with annotators (95% CI)", titles)
     st.header("Precision so far", anchor=False)
-    half_width = st.number_input(
-        "Wanted precision: half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01
-    )
+    label = "Wanted precision: half-width of kappa's 95% CI"
+    half_width = st.number_input(label, 0.01, 0.5, 0.05, 0.01)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     st.text("\n".join(precision_sentences(kappas, half_width, noun)))
     st.header("Graders compared with human agreement", anchor=False)
     show_charts(figures.forests)
-    caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
-    columns = "rubric who figure estimate low high n_units n_clusters note"
-    show_table(main, caption, columns, folded=True, display_names=figures.report["names"])
     show(block(" ".join(figures.report["study"]["notes"]), "note"))
 
 
@@ -431,42 +416,20 @@ def _show_pairs(study: Study) -> None:
             show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 
-def main_rows(results: pd.DataFrame, verdicts: Iterable[judge.Verdict] = ()) -> pd.DataFrame:
-    """Return the rows of results.csv that show the main statistics on all items or decide the
-    verdicts, sorted with human agreement before the graders; `who` and `figure` are added in words.
+def deciding_kappas(results: pd.DataFrame, ordered: str) -> pd.DataFrame:
+    """Return the rows of results.csv with the kappa on all items that verdicts on categories use,
+    annotators' own before that of graders: weighted as in the setting `ordered` where the options
+    are ordered.
     """
-    is_main = (
+    is_kappa = (
         (results["rater_a"] == "humans")
         & (results["subset"] == ALL)
         & (results["at"] == "")
-        & results["statistic"].isin(_STATISTICS)
+        & results["statistic"].isin(["cohen_kappa", f"weighted_kappa_{ordered}"])
     )
-    keys = [
-        key
-        for verdict in verdicts
-        for key in judge.deciding_keys(verdict["verdict"], verdict["evidence"])
-        if key
-    ]
-    rows = results[is_main | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
-    rows = rows.assign(
-        who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
-        figure=[
-            entry_for(name).label.replace("κ", "kappa")
-            + (", binary label" if subset == ALL_BINARY else "")
-            for name, subset in zip(rows["statistic"], rows["subset"], strict=True)
-        ],
-        people_first=rows["rater_b"] != "",
-    )
-    return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
-
-
-def deciding_kappas(main: pd.DataFrame, ordered: str) -> pd.DataFrame:
-    """Return the rows of `main_rows` with the kappa that verdicts on categories use: weighted as in
-    the setting `ordered` where the options are ordered.
-    """
-    is_kappa = main["statistic"].isin(["cohen_kappa", f"weighted_kappa_{ordered}"])
-    rows = main[is_kappa & (main["subset"] == ALL) & (main["at"] == "")]
-    return rows.drop_duplicates(["rubric", "rater_b"], keep="last")  # they are sorted by statistic
+    rows = results[is_kappa].assign(is_grader=results["rater_b"] != "")
+    rows = rows.sort_values(["rubric", "statistic", "is_grader"], kind="stable")
+    return rows.drop_duplicates(["rubric", "rater_b"], keep="last")  # a weighted one comes last
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
