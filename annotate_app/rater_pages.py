@@ -433,9 +433,8 @@ def _background(page: _StepPage) -> None:
                 placeholder=page.say("session.not_answered"),
                 key=f"{form}.{question.key}",
             )
-        page.draw_button(
-            page.say("session.go_on"), f"{form}-sent", _store_background, page, form=form
-        )
+        title, key = page.say("session.go_on"), f"{form}-sent"
+        page.draw_button(title, key, _store_background, page, form=form)
     skip, key = page.say("session.skip_all"), f"{form}-skipped"
     page.draw_button(skip, key, page.sessions.answer_background, {}, is_first=False)
 
@@ -451,9 +450,8 @@ def _ended(page: _StepPage) -> None:
     show(heading(title, 1), block(text))
     end = _CODES.get(reason) if page.admission.way == "prolific" else None
     if end and (code := completion_code(study, end)):
-        st.link_button(
-            page.say("session.back_to_prolific"), completion_url(study, end), type="primary"
-        )
+        title, address = page.say("session.back_to_prolific"), completion_url(study, end)
+        st.link_button(title, address, type="primary")
         words = page.reader.part("panel")
         copying = {name: words[name] for name in ("code", "copy", "copied", "marked")}
         _code_at_end(key="code", data={"code": code, "words": copying})

@@ -44,6 +44,7 @@ _DRAWN = re.compile(
     r"|(?<=lead=)[\w.-]{9,}|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
 )
 """What is read from a clock, drawn at random, a digest, or a picture."""
+_MOST_OPTIONS = 100
 _BLOCK = r"(?<=>)(?=<(?:tr|p|div|h\d|li|dt|dd|section|figure)\b)"
 """Where HTML goes on in a new line of a page's text."""
 
@@ -136,6 +137,8 @@ class Visit:
                 continue
             told = {name: part for name, part in parts.items() if name not in _AUXILIARY}
             content = str(told.pop("body", ""))
+            if len(told.get("options", ())) > _MOST_OPTIONS:  # as many as this machine knows
+                told |= {"options": "many", "default": told["options"][told["default"]]}
             if kind == "bidi_component":
                 data = json.loads(told.get("json", "0"))
                 if kept := data and data.get("panel", {}).get("kept"):  # in no order
@@ -189,7 +192,7 @@ class Visit:
                 options[each] if options and isinstance(each, int) else each for each in given
             ]
             match kind:
-                case "checkbox":
+                case "checkbox" | "expandable":
                     state.bool_value = value
                 case "number_input":
                     state.double_value = value

@@ -339,7 +339,8 @@ def _unchanged(
         "not_higher": above_margin(-high, -estimate, -low, "higher"),
         **sample,
         "agreed_before": requirement.Requirement(
-            requirement.state_of(met=before["low"] > margin), why=lambda: [requirement.Reason(hardly_agreed)],
+            requirement.state_of(met=before["low"] > margin),
+            why=lambda: [requirement.Reason(hardly_agreed)],
             is_likely=before["estimate"] > margin,
             unsettled=bound_of(before, margin, _LEVEL, either_way=True),
         ),

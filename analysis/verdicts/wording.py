@@ -246,7 +246,8 @@ def unanswered(
     name = "may_leave_out" if high >= min_share else "no_answer"
     fields = {
         "share": share, "missing": 1 - share, "needed": min_share,
-        "least": statistics.share_apart(low, min_share), "most": statistics.share_apart(high, min_share),
+        "least": statistics.share_apart(low, min_share),
+        "most": statistics.share_apart(high, min_share),
         "sample": sample_of(row, noun) if row else "no items", "why": why_unscored(row),
     }  # fmt: skip
     return [Reason(written(f"{section}.{name}", **fields), written("short.no_answer", **fields))]

@@ -222,7 +222,7 @@ def _ask_for_rubric(
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
         return replace(asked, steps=steps if question else None), None
-    label, named = "Annotators choose", _ANSWERS.get
+    label, named = "Annotators choose", _ANSWERS.__getitem__
     way = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
     if way == "scale":
         scale = st.text_input(_FIELDS["scale"], autocomplete="off", placeholder="1-5").strip()
@@ -235,7 +235,7 @@ def _ask_for_rubric(
     asked = replace(asked, options=options, descriptions=described, several=way == "several")
     level: Any = ""
     if not asked.several:
-        level = st.selectbox(_FIELDS["level"], _ORDERS, format_func=_ORDERS.get)
+        level = st.selectbox(_FIELDS["level"], _ORDERS, format_func=_ORDERS.__getitem__)
     return replace(asked, level=level or None), None
 
 

@@ -158,9 +158,8 @@ def _show_rater(study: Study, rater: str) -> None:
         st.text(written("lead.rater_no_checks"))
     else:
         checks = checks.assign(result=checks["passed"].map({True: "passed", False: "failed"}))
-        parts.show_table(
-            checks, "Attention checks", "created_at check_id rubric expected given result"
-        )
+        columns = "created_at check_id rubric expected given result"
+        parts.show_table(checks, "Attention checks", columns)
     with st.expander("Latest answers"):
         columns = "created_at rubric unit_id label others seconds"
         parts.show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)

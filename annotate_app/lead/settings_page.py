@@ -149,7 +149,8 @@ def _save(
     """Save the change, unless the fields hold something else `now` than what was `shown`, or the
     files have changed: then the page is drawn again, and says so.
     """
-    is_shown = {name: now.get(name) for name in shown} == shown
+    # `shown` may have fields that the last change took from the page.
+    is_shown = all(now.get(name, value) == value for name, value in shown.items())
     if not is_shown or changing.changed_since(study, before.present.files):
         return None
     saved = changing.save(study, before.present.files, after.files, who.name)
@@ -298,9 +299,8 @@ def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, A
     """
     fields = StudyConfig.model_fields
     section, values = section_of(fields[part]), getattr(config, part)
-    settings = {
-        name: (fields[name], getattr(config, name)) for name in _WITHOUT_SECTION.get(part, ())
-    }
+    names = _WITHOUT_SECTION.get(part, ())
+    settings = {name: (fields[name], getattr(config, name)) for name in names}
     if "store" in settings:
         settings["store"] = (fields["store"], config.store.partition("://")[0])
     for name, field in keys_of(section).items() if section else ():

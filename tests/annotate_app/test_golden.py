@@ -24,8 +24,7 @@ from harness.visits import Visit, key_of, lead_query
 pytestmark = pytest.mark.journey
 GOLDEN, WRITES = Path(__file__).with_name("golden"), "EVENHAND_WRITES_GOLDEN"
 CHOICES = {
-    "Settings": ("settings_part",),
-    "Texts": ("text", "text_in"),
+    "Texts": ("text_in",),
     "Rubrics": ("rubric_name",),
     "Training and checks": ("training_kind",),
     "Items": ("Rubric", "Decided by", "Order"),
@@ -117,8 +116,8 @@ def test_a_disagreement_is_reviewed_and_taken_back(led: Path, window) -> None:
 
 def test_files_are_given_to_the_lead_and_their_downloads_logged(led: Path, window) -> None:
     visit = with_figures(window(led, lead_query(led)), led).turn_to("Export")
-    files = parts.WORDS["files"]
-    tables = {name: visit.download(files[name]) for name in ("ratings.csv", "report.json")}
+    titles = {"ratings.csv": "**Ratings** CSV", "report.json": "**Report** JSON"}
+    tables = {name: visit.download(title) for name, title in titles.items()}
     assert b"p0001|secret-subject" in tables["ratings.csv"]
     assert json.loads(tables["report.json"])["schema"] == 1
     with open_study(led) as study:
