@@ -186,8 +186,8 @@ class Assumptions:
         _check_between("correlation", correlation, -1e-9)  # a grader may know nothing: 0
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
-            # The correlation of a scenario is that of two annotators.
-            sd = replace(self._scale_scenario(), correlation=0.7).sd
+            # The correlation of a scenario is that of two annotators, not with the grader.
+            sd = replace(self, correlation=None)._scale_scenario().sd
         elif sd is None:
             prevalence = self._checked_prevalence
             sd = math.sqrt(prevalence * (1.0 - prevalence))

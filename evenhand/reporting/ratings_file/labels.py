@@ -587,7 +587,7 @@ def scales_of(
     is_set = ratings["rubric"].isin(list(set_options))
     sets = None
     if is_set.any():
-        sets = _declared_sets(ratings[is_set], set_options, replace(reading, notes=[]))
+        sets = _declared_sets(ratings[is_set], set_options, reading)
         if is_set.all() or options.rubric in set_options:
             return sets
         ratings = ratings[~is_set]

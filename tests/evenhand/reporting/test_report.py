@@ -22,7 +22,6 @@ from evenhand.analysis import RESULTS_KEY
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import format_number as rounded
 from evenhand.analysis.verdicts.judge import deciding_keys
-from evenhand.annotate_app.lead.pages import main_rows
 from evenhand.annotate_app.lead.parts import LiveFigures
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -206,8 +205,7 @@ def test_what_decides_is_one_figure(told):
     labels = told.results.loc["refusal", "human_ceiling_difference", "humans", LATE, "all", ""]
     assert labels["estimate"] < 0, "another number that could be shown in its place"
     grid = table(told, "## The answer\n")
-    cockpit = main_rows(told.cockpit.results, told.cockpit.report["verdicts"])
-    cockpit = cockpit.set_index(list(RESULTS_KEY))
+    cockpit = told.cockpit.results.set_index(list(RESULTS_KEY))
     for verdict in told.report["verdicts"]:
         found = deciding_keys(verdict["verdict"], verdict["evidence"])
         difference, kappa = (in_brackets(told.results.loc[tuple(key)], key[1]) for key in found)

@@ -266,6 +266,20 @@ def one_rubric(make_study) -> Study:
 
 
 @pytest.mark.slow
+def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric):
+    """Of version 0.2.0 this identified 40 of 40 units, with subject and side."""
+    desk, frames = AnnotationDesk(one_rubric), []
+    for _ in range(40):
+        frames += received(desk, "ann")
+        label_all(desk, "ann", "5", 1)
+    frames += received(desk, "ann", LAST, LIST)
+    assert len(guessed(one_rubric, frames)) == 0
+    old = as_of_0_2_0(one_rubric)  # and that the attack works: on what was sent until then
+    ids = [each.encode() for each in old.store.values(sa.select(claims.c.task_id))]
+    assert len(guessed(old, ids)) == 42  # with the one sent ahead
+
+
+@pytest.mark.slow
 def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database):
     new = make_study(pairs=20, rubrics=["refusal"], **database)
     desk = AnnotationDesk(new)
@@ -1252,3 +1266,20 @@ def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study,
     assert len(ratings) == 240
     assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
     assert ratings["rater_id"].str[:2].nunique() > 1  # more than one process had a share
+
+
+@pytest.mark.slow
+def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
+    study = make_study(pairs=30, rubrics=["even-handedness"])
+
+    def is_for(task: Task) -> bool:
+        texts = {block.variable: block.text for block in task.people.blocks}
+        return " for " in texts["response_a"]
+
+    # The rater always prefers the side that argues "for", which is the pair's a.
+    tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")
+    ratings = study.ratings()
+    assert set(ratings["label"]) == {"A"}
+    counts = Counter(ratings["order"])
+    assert min(counts["ab"], counts["ba"]) >= 15, counts
+    assert all(is_for(task) == (task.order == "ab") for task in tasks)

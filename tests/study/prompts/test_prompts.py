@@ -40,6 +40,7 @@ from evenhand.study.prompts.pairs import (
     stored_image,
 )
 from evenhand.study.prompts.units import AttackedQuestion
+from harness.studies import label_all
 from tests.cases import refused
 
 RAG = {
@@ -337,6 +338,34 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
             assert "secret" not in prompt.user + prompt.system
         sent = page_data(AnnotationDesk(study), "ann")
         assert "secret" not in json.dumps(sent)
+
+
+@pytest.mark.slow
+def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
+    count = 20
+    rows = {"prompt": [f"What is {n}?" for n in range(count)]}
+    rows |= {
+        f"response_{s}": [f"{w} {n}" for n in range(count)]
+        for s, w in zip("ab", ("right", "wrong"), strict=True)
+    }
+    rows |= {f"model_{side}": [f"secret-{side}"] * count for side in "ab"}
+    items, _ = compared(rows)
+    plan = StudyPlan(items=items, rubrics=[load_rubric("preference")], raters_per_unit=2)
+    create_study(tmp_path / "s", plan)
+    with open_study(tmp_path / "s") as study:
+        desk = AnnotationDesk(study)
+        for rater in ("ann", "ben"):
+
+            def the_right_one(_task, _number, rater=rater) -> str:
+                sent = page_data(desk, rater)
+                assert "secret" not in json.dumps(sent)
+                blocks = {block["name"]: block["text"] for block in sent["sheet"]["blocks"]}
+                return "A" if blocks["response_a"].startswith("right") else "B"
+
+            assert len(label_all(desk, rater, the_right_one)) == count
+        ratings = study.ratings()
+    assert ratings["label"].tolist() == ["A"] * 2 * count
+    assert ratings.groupby("rater_id")["order"].value_counts().tolist() == [count // 2] * 4
 
 
 @pytest.mark.slow

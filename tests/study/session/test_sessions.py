@@ -541,6 +541,24 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
     }  # fmt: skip
 
 
+@pytest.mark.slow
+def test_who_is_stopped_is_paid_as_the_study_says(make_session):
+    full = everyone(make_session(ASKS + AMOUNTS.replace("share", "full")))["stopped"]
+    assert full["owed"] == 6.0
+    assert full["why"] == "Stopped by a rule of the study: full pay, as study.toml says."
+    ten = make_session(ASKS + AMOUNTS, annotation={"units_per_rater": 10})
+    assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
+    bare = everyone(make_session(ASKS))["stopped"]  # the table says why, without an amount
+    assert bare["owed"] != bare["owed"]
+    assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 items."
+    study = make_session(AMOUNTS)  # what a share is waits until someone has finished
+    label(AnnotationDesk(study), "first", 2)
+    claims.exclude(study.store, "first", "too fast", claims.STOPPED_BY)
+    (row,) = session_times(study, Sessions(study)).to_dict("records")
+    assert row["owed"] != row["owed"]
+    assert "decide what share that is" in row["why"]
+
+
 def test_what_is_owed_follows_from_how_a_part_ended():
     pay = PaySettings(complete=6, currency="GBP", screened_out=0.5, nothing_left=0.25)
     share, full = (pay.model_copy(update={"stopped": how}) for how in ("share", "full"))
