@@ -301,6 +301,8 @@ def test_plan_counts_people_who_differ_and_plans_on_a_scale(run: Run, monkeypatc
     assert many > 85
     hardly = run.ok("plan", "--scale", "1-5", "--correlation", "0.2")
     assert hardly.startswith("No grader can pass. Two annotators' kappa is 0.1")
+    nothing = run.ok("plan", "--scale", "1-5", "--statistic", "mean", "--correlation", "0")
+    assert "Without a grader it takes 392; with any number of grades, at least 392." in nothing
 
 
 @pytest.fixture

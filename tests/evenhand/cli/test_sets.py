@@ -204,6 +204,8 @@ def test_the_rubric_reads_a_file_that_names_none(study: Path, tmp_path: Path) ->
     assert list(dataset.scales) == [f"topics/{key}" for key in KEYS]
     billing = dataset.ratings[dataset.ratings["rubric"] == "topics/billing"]
     assert sorted(billing["label"]) == ["no", "no", "no", "yes"]
+    file.write_text('unit_id,ann,ben\na,"bug;billing",bug\nb,none,N/A\nc,bug,bug\n')
+    assert "Read as no label: N/A (1)." in from_file(file, options).notes
     file.write_text("unit_id,ann,ben\na,bug,spam\n")
     with pytest.raises(InputError, match=r"row 2, column 'ben': .* names 'spam', none of billing"):
         from_file(file, options)
