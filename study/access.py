@@ -50,7 +50,6 @@ from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings
 from evenhand.study.store.schema import (
     account_events,
-    claims,
     invite_events,
     is_latest,
     labels,
@@ -59,6 +58,7 @@ from evenhand.study.store.schema import (
     participant_entries,
     session_events,
 )
+from evenhand.study.store.schema import claims as item_claims
 from evenhand.study.store.store import Store, add_event, events_of, release_reason
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
@@ -279,9 +279,8 @@ def set_account(store: Store, name: str, password: str, role: Role) -> None:
         raise InputError(
             f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; choose another"
         )
-    _append_account_event(
-        store, name=name, kind="set", role=role, password_hash=_hasher().hash(password)
-    )
+    password_hash = _hasher().hash(password)
+    _append_account_event(store, name=name, kind="set", role=role, password_hash=password_hash)
 
 
 def disable_account(store: Store, name: str) -> None:
@@ -796,7 +795,7 @@ def _admit_code(study: Study, code: str) -> Admission:
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         owned_codes = _distinct_values(connection, *owners)
-        columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        columns = (item_claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
         # A returning rater is looked up; all codes are read only for an unknown one.
         queries = (sa.select(column).where(column == code).limit(1) for column in columns)
         is_known = any(connection.execute(query).first() for query in queries)

@@ -378,7 +378,6 @@ class PatternResamples(Resamples):
         self._cells, self._members, self._draws = cells, members, draws
         self.frequency: Frequency = np.asarray(members.T @ draws.frequency, dtype=np.int64)
         self.weight, self.resamples, self._block_sizes = None, draws.resamples, draws._block_sizes
-        self._seeds = draws._seeds
         left_out = draws._left_out
         self._left_out = None if left_out is None else (left_out @ members).tocsr()
         self._counts: dict[bytes, tuple[int, int]] = {}

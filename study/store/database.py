@@ -96,13 +96,13 @@ class Database:
         self._patience = patience
         self._lock = threading.RLock()
         self._open_write: sa.Connection | None = None  # of the present writer
+        limit = silent  # seconds; None: with the default patience a server may take its time
         if silent is not None:  # long work: each statement that ends is an answer
             sa.event.listen(engine, "after_cursor_execute", lambda *_: self.report_answer())
-        # With the default patience, as on the command line, a server may take its time.
-        if silent is None and patience < PATIENCE:
-            silent = _HANG_FACTOR * patience
-        is_file = engine.dialect.name != "postgresql"
-        self._watch = None if is_file or silent is None else _Watch(engine, silent)
+        elif patience < PATIENCE:
+            limit = _HANG_FACTOR * patience
+        is_server = engine.dialect.name == "postgresql"
+        self._watch = _Watch(engine, limit) if is_server and limit is not None else None
 
     @classmethod
     def open(cls, location: str, folder: Path, *, patience: float = PATIENCE) -> Self:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -91,8 +92,10 @@ def check_arrow(table: pa.Table, name: str) -> None:
 
 
 def check_part(size: int, rows: int, most: int, name: str) -> None:
-    """Raise InputError where rows of this `size` hold over `MOST_DECODED` per `most` rows begun."""
-    if size > MOST_DECODED * max(1, -(-rows // most)):
+    """Raise InputError if `rows` rows, of `size` bytes in memory, hold more than `MOST_DECODED`
+    bytes for every `most` rows or part of them.
+    """
+    if size > MOST_DECODED * max(1, math.ceil(rows / most)):
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {most:,} rows once it is "
             "unpacked; ratings need ids and labels, not whole texts"
@@ -741,14 +744,17 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTa
     # Texts stay dictionary-encoded, as they are stored, until their length is known.
     parquet = pq.ParquetFile(file, read_dictionary=text_columns(pq.ParquetFile(file).schema_arrow))
     row_bytes = _bytes_of_row(parquet.metadata, piece, names)
-    n_rows, groups = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes))), list(piece.groups)
+    n_rows = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes)))
+    groups = list(piece.groups)
     size = rows = 0
     for batch in parquet.iter_batches(n_rows, row_groups=groups, columns=names, use_threads=False):
-        batch_bytes, first = sum(map(_text_bytes, batch.columns)), piece.first + rows
-        size, rows = size + batch_bytes, rows + len(batch)
+        batch_bytes = sum(map(_text_bytes, batch.columns))
+        first = piece.first + rows
+        size += batch_bytes
+        rows += len(batch)
         check_part(size, rows, _BATCHED_ROWS, piece.name)
-        n_parts = max(1, -(-batch_bytes // _PART_BYTES))
-        step = max(1, -(-len(batch) // n_parts))
+        n_parts = max(1, math.ceil(batch_bytes / _PART_BYTES))
+        step = max(1, math.ceil(len(batch) / n_parts))
         for start in range(0, len(batch), step):
             part = batch.slice(start, step)
             yield range(first + start, first + start + len(part)), pa.Table.from_batches([part])

@@ -317,9 +317,7 @@ def read_marks(value: Any) -> tuple[Mark, ...] | None:
             case _:
                 return None
     marks.sort()
-    overlap = any(
-        mark.text == after.text and after.start < mark.end for mark, after in pairwise(marks)
-    )
+    overlap = any(one.text == two.text and two.start < one.end for one, two in pairwise(marks))
     return None if overlap else tuple(marks)
 
 

@@ -581,9 +581,7 @@ def scales_of(
     if scales is None:
         scales = sidecar.known_scales()
         without_level = {name for name, scale in sidecar.scales.items() if scale.level is None}
-        set_options |= {
-            name: scale.categories for name, scale in sidecar.scales.items() if scale.several
-        }
+        set_options |= {name: s.categories for name, s in sidecar.scales.items() if s.several}
     is_set = ratings["rubric"].isin(list(set_options))
     sets = None
     if is_set.any():

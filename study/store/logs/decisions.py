@@ -293,7 +293,7 @@ def note_act(store: Database, kind: Act, about: str, detail: str, done_by: str) 
 
 
 def _note(connection: sa.Connection, kind: str, about: str, detail: str, done_by: str) -> None:
-    """Append one of the lead's events."""
+    """Append one of the lead's events: the table keeps `about` as rater_id, `detail` as reason."""
     event = {"kind": kind, "rater_id": about, "reason": detail, "done_by": done_by}
     append(connection, lead_events, event)
 
