@@ -390,8 +390,7 @@ class DisagreementKey(NamedTuple):
 
 
 _ALL, _OPEN = "*", ""
-_PLACE = "disagreement_at"
-_SORTED = "sorted"
+_PLACE, _SORTED = "disagreement_at", "sorted"
 
 
 @dataclass

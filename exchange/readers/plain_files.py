@@ -542,9 +542,10 @@ def _holds_answers(key: str, value: object, record: src.Record) -> bool:
     return is_called_answers and has_labels
 
 
-def _labels_by_rater(key: str, value: object, record: src.Record) -> dict[str, str]:
+def _labels_by_rater(key: str, value: object, record: src.Record) -> dict[str, object]:
     """Return the labels in a list by rater, where another key of the item lists as many raters."""
-    labels = _split(value)
+    are_objects = isinstance(value, list) and all(isinstance(part, dict) for part in value)
+    labels: Any = value if are_objects else _split(value)
     for name in record:
         if name != key and _RATER_NAMES_KEY.fullmatch(name):
             raters = _split(record[name])
