@@ -626,7 +626,7 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     expect(page.locator("code")).to_contain_text(f"{second.url}?invite=")
     turn_to(page, "Export")
     with page.expect_download() as started:
-        page.get_by_role("button", name="Times and pay", exact=True).click()
+        page.get_by_role("button", name="Times and pay CSV").click()
     assert started.value.url.startswith(f"{second.url}media/")
     assert Path(started.value.path()).read_text("utf-8").startswith("rater_id")
     path = started.value.url.removeprefix(together.url.rstrip("/"))

@@ -118,7 +118,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page.clock.fast_forward("00:10")  # the page asks for news every ten seconds
     expect(page.get_by_text("1 of 12 planned labels are missing")).to_be_visible()
     leading.turn_to(page, "Agreement")
-    expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Annotators with one another")).to_be_visible()
     expect(page.get_by_text("Includes every label so far")).to_be_visible(timeout=60_000)
     leading.turn_to(page, "Sessions")
     leading.press(page, "Pause the study")
