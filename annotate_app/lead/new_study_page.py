@@ -44,10 +44,9 @@ Result = TypeVar("Result")
 _MOST_SAMPLED = 100_000
 _MOST_RATERS = 50
 
-_KINDS = parts.WORDS["kinds"]
+_KINDS, _ROLES = parts.WORDS["kinds"], parts.WORDS["roles"]
 _FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
-_ROLES = parts.WORDS["roles"]
 _ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
@@ -73,8 +72,9 @@ def show_new_study(study: Study) -> None:
                 name = st.text_input("Name of the study, and of its folder", autocomplete="off")
                 if _has_address():
                     st.text(written("several.name_is_read"))
-                label, notes = "What annotators rate", [*parts.WORDS["kinds_explained"].values()]
-                kind = st.radio(label, _KINDS, 0, _KINDS.get, captions=notes, horizontal=True)
+                label, title_of = "What annotators rate", _KINDS.__getitem__
+                kind = st.radio(label, _KINDS, format_func=title_of, horizontal=True)
+                st.text(parts.WORDS["kinds_explained"][kind])
                 st.header("Items", anchor=False)
                 ask = _ask_for_pairs if kind == "pairs" else _ask_for_items
                 needs, make = ask(study, who, kind)

@@ -143,8 +143,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     people[1].page.reload()  # it was there when the study was paused
     people[1].page.wait_for_selector(READY)
     people[1].answer("C")
-    expect(page.get_by_text("New labels have come in since.")).to_be_visible(timeout=60_000)
-    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("row", name="ben finished 6")).to_be_visible(timeout=60_000)
 
 
 @pytest.mark.thorough
