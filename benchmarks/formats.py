@@ -112,7 +112,7 @@ WRITTEN = {
 into a log by Inspect alone.
 """
 FOREIGN = {
-    "read at once": 163,
+    "read at once": 159,
     "read with the options named": 22,
     "refused with a mend": 23,
     "misread": 0,

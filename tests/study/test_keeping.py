@@ -544,7 +544,7 @@ def test_there_and_back(labelled, new_postgresql):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("at", ["copy_tables", "change_config"])
+@pytest.mark.parametrize("at", ["copy_tables", "study_toml.change_config"])
 def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, request):
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
     before = rows_of("study.db", folder)
