@@ -242,9 +242,8 @@ def _ask_for_password(reader: Language) -> tuple[str, str, str, str] | None:
     """
     with st.form("login-form", border=False):
         name = st.text_input(reader.say("login.name"), autocomplete="username")
-        password = st.text_input(
-            reader.say("login.password"), type="password", autocomplete="current-password"
-        )
+        label, fill = reader.say("login.password"), "current-password"
+        password = st.text_input(label, type="password", autocomplete=fill)
         sent = st.form_submit_button(reader.say("login.button"), type="primary", width="stretch")
     return (name.strip(), password, visitor_address(), logins.present_browser()) if sent else None
 

@@ -181,9 +181,8 @@ class RequestFilter:
         elif status := await _refusal(scope, self._closed):
             text = written("several.nothing_here" if status == 404 else "door.other_name")
             text = text if status in (404, 421) else ""
-            await responses.PlainTextResponse(text, status, {"connection": "close"})(
-                scope, receive, send
-            )
+            response = responses.PlainTextResponse(text, status, {"connection": "close"})
+            await response(scope, receive, send)
         else:
             await self._app(scope, receive, _with_cookies(scope, send))
 
@@ -295,9 +294,8 @@ async def to_front_page(request: Request) -> Response:
 
 async def _front_page(request: Request) -> Response:
     if LINK_PARAMETER in request.query_params:  # a lead's link, to a page that a reload keeps
-        return responses.RedirectResponse(
-            f"{logins.FIRST_PLACE}?{request.url.query}", headers=_NO_CACHE
-        )
+        address = f"{logins.FIRST_PLACE}?{request.url.query}"
+        return responses.RedirectResponse(address, headers=_NO_CACHE)
     return await _page(request)
 
 
@@ -357,9 +355,8 @@ def front_page() -> str:
     modules = [payload.panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
     missing = [path for path in modules if path not in page]
     head_end = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in missing)
-    page = page.replace("<head>", f"<head>\n{head_start}").replace(
-        "</head>", f"{head_end}\n</head>"
-    )
+    page = page.replace("<head>", f"<head>\n{head_start}")
+    page = page.replace("</head>", f"{head_end}\n</head>")
     # Streamlit's stylesheet goes behind our words, which need not wait for it, and before our own,
     # as the last of two equally specific rules wins.
     stylesheets = "".join(re.findall(_STYLESHEET, page))

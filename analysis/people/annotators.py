@@ -422,9 +422,8 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
         yield HIGHER, np.minimum(codes + 1, coded.q - 1)
         return
     people = coded.people_beside(grader)
-    table = sum(
-        (pairwise.data_table(coded, grader, person, data) for person in people), np.zeros(())
-    )
+    tables = (pairwise.data_table(coded, grader, person, data) for person in people)
+    table = sum(tables, np.zeros(()))
     if table.ndim == 2:
         best = best_match(table.T)
         if (best != codes).any():

@@ -234,9 +234,8 @@ def next_step(
     # Inconclusive only because labels came in since the last interim analysis.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
-    could_decide = any(
-        verdict["verdict"] == "inconclusive" and verdict["more_clusters"] for verdict in verdicts
-    )
+    open_ones = (verdict for verdict in verdicts if verdict["verdict"] == "inconclusive")
+    could_decide = any(verdict["more_clusters"] for verdict in open_ones)
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
     return report_link(verdicts, rubric_titles(study))

@@ -236,9 +236,8 @@ _maker = cache(FiguresMaker)
 
 # ---- tables -------------------------------------------------------------------------------------
 
-WORDS: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_name("words.toml").read_text("utf-8")
-)
+_words_text = Path(__file__).with_name("words.toml").read_text("utf-8")
+WORDS: dict[str, dict[str, str]] = tomllib.loads(_words_text)
 """Headings, fields and choices of the lead's pages."""
 _TO_THE_MINUTE = "minute"
 _FORMATS = {
@@ -435,9 +434,8 @@ def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
     if rubric_name not in study.rubrics:
         raise InputError(f"the study has no rubric {rubric_name!r} any more")
     if has_known_answer(unit_id):
-        return html_texts.block(
-            "A practice item or an attention check; its texts are in the study's file."
-        )
+        text = "A practice item or an attention check; its texts are in the study's file."
+        return html_texts.block(text)
     texts = text_for_annotators(study, unit_id, rubric_name).blocks
     return html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
 

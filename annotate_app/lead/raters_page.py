@@ -313,9 +313,8 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
 def _invite(
     study: Study, who: access.Visitor, is_address: bool, *, codes: str, count: int, hours: int
 ) -> str | None:
-    raters = (
-        [""] if is_address else parts.split_list(codes) or [access.new_code() for _ in range(count)]
-    )
+    codes_made = (access.new_code() for _ in range(count))
+    raters = [""] if is_address else parts.split_list(codes) or [*codes_made]
     made = access.make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific

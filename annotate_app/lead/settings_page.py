@@ -235,9 +235,8 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
     numbers = (bounds.get("ge"), bounds.get("le"), present)
     low, high, value = (None if number is None else kind(number) for number in numbers)
     step = 0.05 if kind is float and high is not None and high <= 1 else kind(1)
-    entered: int | float | None = st.number_input(
-        label, low, high, value, step, None if kind is int else "%g", key=key
-    )
+    form = None if kind is int else "%g"
+    entered: int | float | None = st.number_input(label, low, high, value, step, form, key=key)
     return entered
 
 

@@ -401,9 +401,8 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
     for name, scale in plan.scales.items():
         rubric_rows = ratings if plan.is_unnamed else ratings[ratings["rubric"] == name]
         if len(rubric_rows):
-            reduced[name] = reduce_ratings(
-                rubric_rows, clusters, scale, plan.raters[name], plan.reading.source
-            )
+            raters, source = plan.raters[name], plan.reading.source
+            reduced[name] = reduce_ratings(rubric_rows, clusters, scale, raters, source)
     return reduced
 
 

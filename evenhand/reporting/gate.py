@@ -473,9 +473,8 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
     ratings = ratings.assign(rater_id=rater_ids)
     ids = sorted(set(ratings["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(dataset.settings.cluster)
-    units = pd.DataFrame(
-        {"unit_id": ids, "cluster_id": [clusters.values[code] for code in clusters.codes]}
-    )
+    cluster_ids = [clusters.values[code] for code in clusters.codes]
+    units = pd.DataFrame({"unit_id": ids, "cluster_id": cluster_ids})
     if INCLUSION in dataset.units:
         chances = dataset.units.set_index("unit_id")[INCLUSION]
         units[INCLUSION] = units["unit_id"].map(chances)

@@ -649,9 +649,8 @@ class _Run:
             if any(len(task.questions) for task in running.plan_tasks(trial.study, tasks)):
                 raise _Stopped
             return
-        _check_finished(
-            self.rounds.grade(tasks, lambda: trial.note_candidates(self.done_by, proposals))
-        )
+        summary = self.rounds.grade(tasks, lambda: trial.note_candidates(self.done_by, proposals))
+        _check_finished(summary)
 
     def propose(self) -> None:
         """Add the candidates that GEPA makes from *learn*, if proposals were asked for."""

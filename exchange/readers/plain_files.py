@@ -478,9 +478,8 @@ def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
     """Return the objects of several lists with the name of theirs, a rater or a part."""
     merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
-    first, *others = (
-        {src.text_of(part.get(key)) for part in src.objects(x)} for x in lists.values()
-    )
+    parts_by_list = map(src.objects, lists.values())
+    first, *others = ({src.text_of(part.get(key)) for part in parts} for parts in parts_by_list)
     column = "annotator" if key and first & set().union(*others) else "part"
     return [{column: name, **record} for name, record in merged]
 

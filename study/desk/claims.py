@@ -86,10 +86,9 @@ class Oversight:
         """Return the decisions with those that the store has since."""
         paused, last_event = self.paused, self.last_event
         exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
-        new_events = sa.select(schema.lead_events).where(
-            schema.lead_events.c.event_id > self.last_event
-        )
-        for event in connection.execute(new_events.order_by(schema.lead_events.c.event_id)):
+        number = schema.lead_events.c.event_id
+        new_events = sa.select(schema.lead_events).where(number > self.last_event)
+        for event in connection.execute(new_events.order_by(number)):
             last_event = event.event_id
             if event.kind in ("pause", "resume"):
                 paused = event.kind == "pause"
@@ -149,11 +148,9 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
 
 def decisions_table(store: Store) -> pd.DataFrame:
     """Return every decision of the lead in the order in which it was taken."""
-    query = sa.select(*(schema.lead_events.c[name] for name in DECISION_COLUMNS))
-    query = query.where(schema.lead_events.c.kind.in_(_DECISIONS)).order_by(
-        schema.lead_events.c.event_id
-    )
-    return store.table(query)
+    columns = schema.lead_events.c
+    query = sa.select(*(columns[name] for name in DECISION_COLUMNS))
+    return store.table(query.where(columns.kind.in_(_DECISIONS)).order_by(columns.event_id))
 
 
 # Raters who left before they had finished, and quotas by the answer to a background question
@@ -451,9 +448,8 @@ class SessionDesign:
     def _stages_of(self, groups: list[list[str]], rubrics: Sequence[Rubric]) -> Iterator[Stage]:
         """Yield the stages of groups of units: block by block, those that hide the prompt first."""
         size = self.settings.pairs_per_block
-        rubrics_of_stages = rubrics_by_screen(
-            sorted(rubrics, key=shows_prompt), self.one_screen_per_unit
-        )
+        in_order = sorted(rubrics, key=shows_prompt)
+        rubrics_of_stages = rubrics_by_screen(in_order, self.one_screen_per_unit)
         for start in range(0, len(groups), size):
             units = [unit for group in groups[start : start + size] for unit in group]
             for stage_rubrics in rubrics_of_stages:
@@ -592,6 +588,10 @@ class ClaimIndex:
         """The raters who hold each question."""
         self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)
         """The questions by their number of holders."""
+        self._keys_of_rater: defaultdict[str, set[Key]] = defaultdict(set)
+        """The questions that each rater holds."""
+        self._side_orders: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """The order of sides in which each rater has seen a unit."""
         self._open_since: dict[tuple[Key, str], str] = {}
         """The time of each open first claim, by question and rater."""
         self.last_version = 0
@@ -608,10 +608,13 @@ class ClaimIndex:
         """Return the rater's claims."""
         return self._by_rater.get(rater_id, {})
 
-    def held_by(self, rater_id: str) -> set[Key]:
+    def held_by(self, rater_id: str) -> Set[Key]:
         """Return the questions that the rater holds, answered or open."""
-        first = (claim for claim in self.of_rater(rater_id).values() if claim.is_first)
-        return {claim.key for claim in first if claim.state != "released"}
+        return self._keys_of_rater.get(rater_id, frozenset())
+
+    def side_orders(self, rater_id: str) -> Mapping[str, str]:
+        """Return the order of sides in which the rater has seen each unit."""
+        return self._side_orders.get(rater_id, {})
 
     def full_questions(
         self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()
@@ -638,6 +641,8 @@ class ClaimIndex:
         if former and former.state == "labelled" and former.task_id != claim.task_id:
             return  # answered under an earlier text of the rubric that counts as the same
         tasks[task_key] = claim
+        if claim.order and not claim.is_check:
+            self._side_orders[claim.rater_id].setdefault(claim.unit_id, claim.order)
         if claim.is_first:
             self._enter_holder(claim)
 
@@ -648,8 +653,10 @@ class ClaimIndex:
         self._keys_by_count[len(holders)].discard(key)
         if claim.state == "released":
             holders.discard(rater)
+            self._keys_of_rater[rater].discard(key)
         else:
             holders.add(rater)
+            self._keys_of_rater[rater].add(key)
         self._keys_by_count[len(holders)].add(key)
         self._open_since.pop((key, rater), None)
         if claim.state == "open":
@@ -695,7 +702,13 @@ class NextTasks:
 
     def __post_init__(self) -> None:
         settings = self.design.settings
-        self.tasks = self._with_assumed(self.index.of_rater(self.rater_id))
+        self.tasks = self.index.of_rater(self.rater_id)
+        if self.assumed:  # they count as answered, after all others
+            tasks, last = dict(self.tasks), self.index.last_version + 1
+            for key, claim in self.tasks.items():
+                if claim.task_id in self.assumed and claim.state == "open":
+                    tasks[key] = replace(claim, state="labelled", version=last)
+            self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
@@ -708,37 +721,32 @@ class NextTasks:
         ]
         unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
-        self._held = self.index.held_by(self.rater_id)
-        given = self.design.with_counterparts(self._held)
+        given = self.design.with_counterparts(self.index.held_by(self.rater_id))
         self.free_questions = self.design.questions.keys() - given - full
-
-    def _with_assumed(self, tasks: Mapping[TaskKey, Claim]) -> dict[TaskKey, Claim]:
-        """Return the rater's claims with the assumed ones as answered, after all others."""
-        last = self.index.last_version + 1
-        assumed = {
-            key: replace(claim, state="labelled", version=last)
-            for key, claim in tasks.items()
-            if claim.task_id in self.assumed and claim.state == "open"
-        }
-        return {**tasks, **assumed}
 
     def progress(self) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given)."""
-        given = answered(self.tasks)
-        claimed = [*given, *self.valid_claims]
+        n_answered = n_first_given = n_repeats = n_checks_done = 0
+        for claim in self.tasks.values():
+            is_labelled = claim.state == "labelled"
+            if claim.is_check:
+                n_checks_done += is_labelled
+                continue
+            n_answered += is_labelled
+            n_first_given += is_labelled and claim.draw == 0
+            n_repeats += claim.state != "released" and claim.draw > 0
+        n_first_open = sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
         is_limited = self.design.settings.units_per_rater
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
-        n_first = sum(claim.is_first for claim in claimed) + n_free
-        repeats = (claim for claim in self.tasks.values() if claim.draw > 0)
-        n_repeats = sum(claim.state != "released" for claim in repeats)
-        n_labels = n_first + max(n_repeats, self.design.planned_repeats(n_first))
-        n_checks = sum(claim.is_check for claim in claimed)
-        if sum(not claim.is_check for claim in given) < n_labels:
+        n_first_answers = n_first_given + n_first_open + n_free
+        total = n_first_answers + max(n_repeats, self.design.planned_repeats(n_first_answers))
+        n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
+        if n_answered < total:
             checks = self.design.checks
             for number, screen in checks.remaining(self.rater_id, self.given_checks):
-                if checks.due_after(self.rater_id, number) < n_labels:
-                    n_checks += len(screen)
-        return len(given), n_labels + n_checks
+                if checks.due_after(self.rater_id, number) < total:
+                    n_checks_ahead += len(screen)
+        return n_answered + n_checks_done, total + n_checks_done + n_checks_ahead
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
@@ -770,7 +778,7 @@ class NextTasks:
     def _screens(self) -> Iterator[Screen]:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
         max_units = self.design.settings.units_per_rater
-        units = {unit for unit, _ in self._held}
+        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
         for screen in self.design.screens(self.rater_id, self.free_questions):
             if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)
@@ -793,6 +801,8 @@ class NextTasks:
     def _claim_repeat(self, changes: Changes) -> list[Claim]:
         """Claim a hidden repeat if one is due: earlier tasks under new ids, same side order."""
         design = self.design
+        if not design.settings.repeat_share:
+            return []
         answers = [claim for claim in answered(self.tasks) if not claim.is_check]
         if not self._is_repeat_due(answers):
             return []
@@ -818,12 +828,10 @@ class NextTasks:
         in each stretch (of 10 first answers if the share is .1); after the last question all come.
         """
         design, n_first = self.design, sum(claim.is_first for claim in answers)
-        if not (share := design.settings.repeat_share):
-            return False
         n_repeats, delay = len(answers) - n_first, 0
         if self._next_screen:
             key = ("repeat", self.rater_id, str(n_repeats))
-            delay = seeded_number(design.key, round(1 / share), *key)
+            delay = seeded_number(design.key, round(1 / design.settings.repeat_share), *key)
         return n_repeats < design.planned_repeats(n_first - delay)
 
     def _claim_first(self, changes: Changes) -> list[Claim]:
@@ -831,8 +839,7 @@ class NextTasks:
         screen, order = self._next_screen, ""
         if screen and screen[0].rubric.has_sides:
             unit = screen[0].unit_id
-            sided = (claim for claim in self.tasks.values() if claim.order and not claim.is_check)
-            orders = {claim.unit_id: claim.order for claim in sided}
+            orders = self.index.side_orders(self.rater_id)
             counts = Counter((parse_unit_id(other)[1], side) for other, side in orders.items())
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
         return [self._give(changes, question, 0, order) for question in screen]

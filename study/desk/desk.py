@@ -296,18 +296,29 @@ class TimedAnswer:
     seconds: float
 
 
-def timed_answers(connection: sa.Connection, rater_id: str) -> list[TimedAnswer]:
-    """Return a person's answers in the order of time. Checks are included, as their absence would
-    reveal which they are.
-    """
-    queries = (
-        sa.select(log.created_at, log.seconds).where(
-            log.rater_id == rater_id, log.rater_kind == "human"
-        )
-        for log in (labels.c, attention_labels.c)
-    )
-    rows = connection.execute(sa.union_all(*queries).order_by("created_at"))
-    return [TimedAnswer(answered_at, seconds or 0.0) for answered_at, seconds in rows]
+class WorkLog:
+    """The times of every person's answers in their order, in step with the store."""
+
+    def __init__(self) -> None:
+        self._by_rater: dict[str, list[TimedAnswer]] = {}
+        self._last_events = dict.fromkeys((labels, attention_labels), 0)
+
+    def refresh(self, connection: sa.Connection) -> None:
+        """Read new answers. Checks are included, as their absence would reveal which they are."""
+        new_rows: list[tuple[str, str, float]] = []
+        for table, last_event in self._last_events.items():
+            columns = (table.c[name] for name in ("event_id", "rater_id", "created_at", "seconds"))
+            query = sa.select(*columns).where(table.c.event_id > last_event)
+            query = query.where(table.c.rater_kind == "human").order_by(table.c.event_id)
+            for event_id, rater, answered_at, seconds in connection.execute(query):
+                self._last_events[table] = event_id
+                new_rows.append((answered_at, rater, seconds or 0.0))
+        for answered_at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
+            self._by_rater.setdefault(rater, []).append(TimedAnswer(answered_at, seconds))
+
+    def of_rater(self, rater_id: str) -> Sequence[TimedAnswer]:
+        """Return a rater's answers in the order of time."""
+        return self._by_rater.get(rater_id, ())
 
 
 def minutes_left(answers: Sequence[TimedAnswer], left: int) -> int | None:
@@ -470,6 +481,7 @@ class AnnotationDesk(Desk):
         self._key = study.blinding_key  # read now: not possible within another transaction
         self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = Oversight()
+        self._work_log = WorkLog()
         self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
@@ -499,14 +511,14 @@ class AnnotationDesk(Desk):
         assumed = {task.task_id for task in before.tasks} if before else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
-            answers = timed_answers(connection, rater_id)
-            if self._end_reason(tasks, answers, datetime.now(UTC), more=len(assumed)):
+            if self._end_reason(connection, tasks, datetime.now(UTC), more=len(assumed)):
                 return None
             done, total = (before.done, before.total) if before else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
             flags = rater_flags(connection, rater_id, claimed)
         sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)
+        answers = self._work_log.of_rater(rater_id)
         minutes = None if before else minutes_left(answers, total - done)
         return Sheet(sheet_tasks, done + len(assumed), total, minutes=minutes, flags=flags)
 
@@ -533,20 +545,21 @@ class AnnotationDesk(Desk):
         design = self._design()
         with self.study.store.read() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
-            answers = timed_answers(connection, rater_id)
-            return self._end_reason(tasks, answers, datetime.now(UTC) - JUST_NOW)
+            return self._end_reason(connection, tasks, datetime.now(UTC) - JUST_NOW)
 
     def _end_reason(
-        self, tasks: NextTasks, answers: Sequence[TimedAnswer], now: datetime, more: int = 0
+        self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
     ) -> str:
         """Return the reason as `end_reason` does, assuming that the rater gives `more` answers."""
+        self._work_log.refresh(connection)
         by_lead = self._oversight.end_reason(tasks.rater_id)
         if by_lead or tasks.valid_claims:
             return by_lead
         session = self.study.config.session
         # An assumed answer counts for the longest time, and twice: the rater may change it.
         longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
-        if not is_day_over(session, [*answers, *[longest] * (2 * more)], now):
+        answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * more)]
+        if not is_day_over(session, answers, now):
             return ""
         done, total = tasks.progress()
         return "day" if done < total else ""

@@ -238,9 +238,8 @@ def chances_for(
         factor = (low_factor + high_factor) / 2.0
         n_gained = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - prior, 0.0).sum()
         low_factor, high_factor = (factor, high_factor) if n_gained < more else (low_factor, factor)
-    chance = np.maximum(np.minimum(high_factor * root_scores, MAX_CHANCE) - prior, 0.0) / (
-        1.0 - prior
-    )
+    wanted = np.minimum(high_factor * root_scores, MAX_CHANCE)
+    chance = np.maximum(wanted - prior, 0.0) / (1.0 - prior)
     return dict(zip(scores, chance.tolist(), strict=True))
 
 

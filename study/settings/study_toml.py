@@ -457,9 +457,8 @@ def new_config_text(config: StudyConfig) -> str:
     annotation.update(values["annotation"])
     document["annotation"] = annotation
     analysis = tomlkit.table()
-    analysis.add(
-        tomlkit.comment("a grader may lie this much kappa below annotators' own agreement")
-    )
+    margin = "a grader may lie this much kappa below annotators' own agreement"
+    analysis.add(tomlkit.comment(margin))
     analysis.update({key: value for key, value in values["analysis"].items() if value != {}})
     document["analysis"] = analysis
     document["decision"] = values["decision"]

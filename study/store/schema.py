@@ -109,9 +109,8 @@ attacked_grades = _log(
 )
 """Grades of attacked texts, which are never ratings."""
 
-is_scored = sa.or_(
-    grades.c.label != "", sa.and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
-)
+has_probability = grades.c.p_positive.is_not(None)
+is_scored = sa.or_(grades.c.label != "", sa.and_(has_probability, grades.c.unscored_reason == ""))
 """SQL condition on a row of `grades`; an imported one may have a probability and no label."""
 
 

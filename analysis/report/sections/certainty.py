@@ -74,9 +74,8 @@ def confidence_part(figures: src.RubricFigures) -> Part:
     cut = _cut_title(declared[0]) if declared else ""
     columns = [(written("confidence.kept_at", cut=cut), tuning.COVERAGE)]
     columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
-    at_cut = figures.table(
-        "confidence.caption", src.rows_of(declared, attrgetter("grader")), columns
-    )
+    rows_at_cut = src.rows_of(declared, attrgetter("grader"))
+    at_cut = figures.table("confidence.caption", rows_at_cut, columns)
     sentences = []
     for guaranteed, text in _cut_sentences(figures):
         sentence = written("naming.about", whom=guaranteed.grader, what=text)

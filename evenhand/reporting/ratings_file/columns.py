@@ -411,9 +411,8 @@ def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], si
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
-    do_share_within = all(
-        first & second for sets in label_sets.values() for first, second in product(sets, repeat=2)
-    )
+    pairs = (pair for sets in label_sets.values() for pair in product(sets, repeat=2))
+    do_share_within = all(first & second for first, second in pairs)
     unions = [set().union(*sets) for sets in label_sets.values()]
     return do_share_within and not any(first & second for first, second in combinations(unions, 2))
 

@@ -643,9 +643,8 @@ def _corrected(rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput) -
     options = reading.options
     numbers = options.level == "interval" if scale is None else scale.is_number
     permitted = options.categories or (() if scale is None else scale.categories)
-    rubric_reading = replace(
-        reading, permitted=permitted, numbers=numbers and not options.categories
-    )
+    numbers = numbers and not options.categories
+    rubric_reading = replace(reading, permitted=permitted, numbers=numbers)
     rows = read_missing(shorten_numbers(rows, rubric_reading), rubric_reading)
     rows = join_labels(rows, rubric_reading)
     if not permitted and options.normalise is not False:
