@@ -33,7 +33,7 @@ GRADER, WEAK = "provider:grader", "weak"
 PAIRS = 36
 PEOPLE = ("ann", "ben", "cy", "dee")
 DIFFERS = {"ann": 9, "ben": 7, "cy": 8, "dee": 2, GRADER: 6, WEAK: 1}
-"""Each so manieth label of a rater's differs from what most say."""
+"""By rater, every how many labels differ from those of most raters."""
 RUBRICS = {"shorter": ("LRC", ""), "refusal": ("12345", "|a")}
 """Options, and the end of an item's id, by rubric."""
 ITEM = """

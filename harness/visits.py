@@ -135,18 +135,18 @@ class Visit:
         for is_aside, kind, identity, parts in self.elements():
             if is_aside and not sidebar:
                 continue
-            told = {name: part for name, part in parts.items() if name not in _AUXILIARY}
-            content = str(told.pop("body", ""))
-            if len(told.get("options", ())) > _MOST_OPTIONS:  # as many as this machine knows
-                told |= {"options": "many", "default": told["options"][told["default"]]}
+            shown = {name: part for name, part in parts.items() if name not in _AUXILIARY}
+            content = str(shown.pop("body", ""))
+            if len(shown.get("options", ())) > _MOST_OPTIONS:  # as many as this machine knows
+                shown |= {"options": "many", "default": shown["options"][shown["default"]]}
             if kind == "bidi_component":
-                data = json.loads(told.get("json", "0"))
+                data = json.loads(shown.get("json", "0"))
                 if kept := data and data.get("panel", {}).get("kept"):  # in no order
                     parts_kept = (json.dumps(kept[name], sort_keys=True) for name in kept)
                     data["panel"]["kept"] = sorted(_DRAWN.sub("~", part) for part in parts_kept)
-                told = {"of": told["componentName"], "data": data}
-            if told and told != {"direction": "VERTICAL"}:
-                content += f" {json.dumps(told, ensure_ascii=False)}"
+                shown = {"of": shown["componentName"], "data": data}
+            if shown and shown != {"direction": "VERTICAL"}:
+                content += f" {json.dumps(shown, ensure_ascii=False)}"
             if not content and (kind, key_of(identity)) == ("flex_container", ""):
                 continue
             content = re.sub(r"<style>.*?</style>", "", content, flags=re.DOTALL)
@@ -167,14 +167,17 @@ class Visit:
     def field(self, name: str) -> tuple[str, str, dict[str, Any]]:
         """Return kind, identity and parts of the only field or button with this key or label."""
         fields = [
-            each[1:] for each in self.elements() if each[2] and each[1] not in ("block", "form")
+            (kind, identity, parts)
+            for _, kind, identity, parts in self.elements()
+            if identity and kind not in ("block", "form")
         ]
-        found = [each for each in fields if name in (key_of(each[1]), each[2].get("label"))]
-        found = found or [each for each in fields if each[1].endswith(f".{name.lstrip('.')}")]
-        if len(found) != 1:
+        matches = [field for field in fields if name in (key_of(field[1]), field[2].get("label"))]
+        if not matches:
+            matches = [field for field in fields if field[1].endswith(f".{name.lstrip('.')}")]
+        if len(matches) != 1:
             names = [key_of(identity) for _, identity, _ in fields]
-            raise LookupError(f"{len(found)} fields are called {name!r} among {names}")
-        return found[0]
+            raise LookupError(f"{len(matches)} fields are called {name!r} among {names}")
+        return matches[0]
 
     def fill(self, values: Mapping[str, Any]) -> Self:
         """Fill in fields by their keys or labels, without drawing the page. Options may be named by
@@ -184,12 +187,13 @@ class Visit:
             kind, identity, parts = self.field(name)
             state = WidgetState(id=identity)
             options: list[str] = [
-                each["content"] if isinstance(each, dict) else each
-                for each in parts.get("options", ())
+                option["content"] if isinstance(option, dict) else option
+                for option in parts.get("options", ())
             ]
             given = value if isinstance(value, list) else [value]
             chosen = [
-                options[each] if options and isinstance(each, int) else each for each in given
+                options[choice] if options and isinstance(choice, int) else choice
+                for choice in given
             ]
             match kind:
                 case "checkbox" | "expandable":
@@ -253,9 +257,9 @@ class Visit:
         session.take(drawn["panel"])
         answers = session.first_options(session.data["sheet"])
         message = {"answers": [answers[0] | {"option_key": option}]}
-        told = json.dumps(message | {"practice": session.data["practice"]})
+        content = json.dumps(message | {"practice": session.data["practice"]})
         headers = self.headers | {"x-evenhand-ticket": drawn["ticket"]}
-        reply = self.client.post(f"{self.path}/{ANSWERS}", content=told, headers=headers)
+        reply = self.client.post(f"{self.path}/{ANSWERS}", content=content, headers=headers)
         reply.raise_for_status()
         return self.run()
 
@@ -266,9 +270,9 @@ class Visit:
             for _, kind, identity, parts in self.elements()
             if kind == "bidi_component" and parts["componentName"] == component
         )
-        told = json.dumps([{"event": event, "value": value}])
+        events = json.dumps([{"event": event, "value": value}])
         name = f"$$STREAMLIT_INTERNAL_KEY_{identity}__events"
-        return self.run(WidgetState(id=name, json_trigger_value=told))
+        return self.run(WidgetState(id=name, json_trigger_value=events))
 
     def upload(self, name: str, file: str, content: bytes) -> Self:
         """Choose a file of this name in a field, as a browser sends it ahead of the next run."""

@@ -1,5 +1,5 @@
 """The ways of annotators, experts and leads into the real app, and each annotator's pages, without
-a browser: what is stored, and in `golden/ways-*.txt` what each page shows anew (see `test_golden`).
+a browser: what is stored, and in `golden/ways.txt` what each page shows anew (see `test_golden`).
 """
 
 from pathlib import Path
