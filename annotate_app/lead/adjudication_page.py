@@ -423,7 +423,9 @@ def show_disagreements(study: Study) -> None:
         place: _Place = st.session_state.setdefault(_PLACE, _Place())
         place.key = key = place.key if place.key in by_key else next(iter(by_key))
         draw_causes = partial(_show_causes, study, place, key, list(by_key), earlier.get(key))
-        _show_unit(study, by_key[key], draw_causes)
+        _show_unit(
+            study, by_key[key], partial(_show_neighbours, place, key, list(by_key)), draw_causes
+        )
 
 
 @st.fragment(run_every="3s")
@@ -436,9 +438,12 @@ def _wait(study: Study) -> None:
 
 @lru_cache(maxsize=4)
 def _latest(folder: Path) -> list[GraderDisagreement]:
-    """Return the disagreements in a folder of figures, the largest difference first."""
+    """Return the disagreements in a folder of figures, the largest difference first; those of
+    baselines, which nobody means to use, last.
+    """
     rows = json.loads((folder / DISAGREEMENTS_FILE).read_text("utf-8"))
-    return [GraderDisagreement(**row) for row in rows]
+    cases = [GraderDisagreement(**row) for row in rows]
+    return sorted(cases, key=lambda case: case.grader.startswith("baseline:"))
 
 
 def _key_of(case: GraderDisagreement | SortedDisagreement) -> DisagreementKey:
@@ -473,8 +478,15 @@ def _chosen(
     ]
 
 
-def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[], None]) -> None:
-    """Draw the texts of a disagreement, and beside them its labels and what `draw_causes` draws."""
+def _show_unit(
+    study: Study,
+    case: GraderDisagreement,
+    draw_neighbours: Callable[[], None],
+    draw_causes: Callable[[], None],
+) -> None:
+    """Draw the texts of a disagreement, and beside them its labels, between the buttons to its
+    neighbours and the causes.
+    """
     rubric, key = study.rubrics[case.rubric], (case.rubric, case.unit_id)
     people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of
@@ -489,6 +501,7 @@ def _show_unit(study: Study, case: GraderDisagreement, draw_causes: Callable[[],
         marks = quoted_marks(study, [case]).get(key, [])
         show(parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
+        draw_neighbours()
         name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
         labels = ((rater, [title_of(label), reasons.get(rater, "")]) for rater, label in given)
         show(heading("Grader", 3), items([(name, [title_of(case.label)])]))
@@ -510,20 +523,19 @@ def _show_causes(
     chosen: Sequence[DisagreementKey],
     before: SortedDisagreement | None,
 ) -> None:
-    """Draw a button with a key for each cause, the note, and the buttons to the neighbours."""
-    number, token = chosen.index(key), _token(key)
-    previous, following = chosen[number - 1], chosen[(number + 1) % len(chosen)]
+    """Draw a button with a key for each cause, and the note."""
+    token = _token(key)
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
 
-    def button(title: str, name: str, shortcut: str, act: Callable[[], None], **look: Any) -> None:
-        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act, **look)
+    def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
+        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act)
 
     def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
         if place.key != key:
             raise InputError(written("lead.unit_changed"))
         sort_disagreement(study, who.name, kind=kind, note=notes[token], **key._asdict())
-        place.key = following
+        place.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
     def storing(kind: Kind | Literal[""]) -> Callable[[], None]:
         return lead_callback(study, _SORTED, store, kind)
@@ -537,9 +549,27 @@ def _show_causes(
     show_outcome(_SORTED)
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)
+
+
+def _show_neighbours(
+    place: _Place, key: DisagreementKey, chosen: Sequence[DisagreementKey]
+) -> None:
+    """Draw the buttons to the disagreements before and after the one on the page, with its place
+    among the `chosen` ones between them.
+    """
+    number, is_off = chosen.index(key), len(chosen) == 1
+
+    def button(title: str, shortcut: str, step: int) -> None:
+        neighbour = chosen[(number + step) % len(chosen)]
+        st.button(
+            title,
+            key=f"{title}-{_token(key)}",
+            shortcut=shortcut,
+            disabled=is_off,
+            on_click=partial(setattr, place, "key", neighbour),
+        )
+
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
-        step = partial(setattr, place, "key")
-        look = {"type": "tertiary", "disabled": len(chosen) == 1}
-        button("Previous", "previous", "P", partial(step, previous), **look)
+        button("Previous", "P", -1)
         st.text(f"{number + 1:,} of {len(chosen):,}")
-        button("Next", "next", "N", partial(step, following), **look)
+        button("Next", "N", 1)

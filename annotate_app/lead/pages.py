@@ -146,6 +146,8 @@ def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     done, wanted = outlook.done, outlook.wanted
     came = {"working": states.count("working"), "came": len(states)}
     note = written("cockpit.labels", done=done, wanted=wanted, **came)
+    if states and set(states) <= {"finished", "excluded"}:
+        note = WORDS["tiles"]["finished"].format(done=done, wanted=wanted, **came)
     number = WORDS["tiles"]["share"].format(share=done / wanted) if wanted else DASH
     return Tile("Progress", PageLink("Progress", number), note)
 
@@ -368,7 +370,7 @@ def show_progress(study: Study) -> None:
 def show_agreement(study: Study) -> None:
     """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
     require(study, "lead")
-    figures, above = latest_figures(study), st.container()
+    figures, above = latest_figures(study), st.container(key="stacked-agreement")
     _show_pairs(study)
     adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:

@@ -282,15 +282,17 @@ def show_table(
         f'<th scope="col"{cell_class[name]}>{html.escape(heading)}</th>'
         for name, heading in columns.items()
     )
-    rows = [
-        "".join(
-            f"<td>{row[name]}</td>"
-            if name in html_columns
-            else _cell(row[name], formats.get(name, number), links.get(name), names.get(name, {}))
-            for name in columns
-        )
-        for row in frame.to_dict("records")
-    ]
+    rows = []
+    for row in frame.to_dict("records"):
+        cells = []
+        for name, heading in columns.items():
+            kind, content = "", row[name]
+            if name not in html_columns:
+                spec, link = formats.get(name, number), links.get(name)
+                kind, content = _cell(row[name], spec, link, names.get(name, {}))
+            of = f'class="{kind}" data-heading="{html.escape(heading)}"'
+            cells.append(f"<td {of}>{content}</td>")
+        rows.append("".join(cells))
     with st.expander(caption) if folded else nullcontext():
         st.html(
             f'<div class="evenhand-scroll" role="region" tabindex="0" aria-label="{title}">'
@@ -354,18 +356,20 @@ def page_of(title: str, field: str, value: str) -> str:
 
 def _cell(
     value: object, spec: str, link: Callable[[str], str] | None, names: Mapping[str, str]
-) -> str:
-    """Return a cell as HTML: its value in a format, or replaced by its display name, and linked."""
+) -> tuple[str, str]:
+    """Return a cell's class, and as HTML its value in a format, or replaced by its display name,
+    and linked.
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return f'<td class="number">{DASH}</td>'
+        return "number", DASH
     if spec == _TO_THE_MINUTE:
-        return f'<td class="time">{html.escape(to_the_minute(str(value)))}</td>'
+        return "time", html.escape(to_the_minute(str(value)))
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     name = names.get(str(value), str(value))
     text = html.escape(format(value, spec or ",") if is_number else name)
     if link is not None:
         text = f'<a href="{html.escape(link(str(value)))}">{text}</a>'
-    return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
+    return "number" if is_number else "", text
 
 
 # ---- charts -------------------------------------------------------------------------------------

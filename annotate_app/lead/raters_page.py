@@ -92,7 +92,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
     columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run"
     columns += " checks" * bool(table["checks"].any())
     title = "Annotators compared with the others on the same items"
-    with st.container(key="quality"):
+    with st.container(key="stacked-quality"):
         parts.show_table(table, title, columns, html_columns=("rater_id", "kappa"))
 
 
@@ -456,7 +456,7 @@ def show_export(study: Study) -> None:
     """Draw a download button for each file of the report and each table, and texts for a paper."""
     who = require(study, "lead").name
     if (figures := parts.latest_figures(study)) is not None:
-        st.header("Report", anchor=False)
+        st.header("Report and results", anchor=False)
         files = [file for name in _REPORT if (file := figures.folder / name).is_file()]
         with st.container(key="files-report"):
             _offer_files(study, who, {file.name: file.read_bytes for file in files})
