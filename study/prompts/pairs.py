@@ -1,7 +1,8 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
-First the images that their cells name: read from the file's folder, never fetched, and reduced in
-size. Then `read_pairs`, `read_propositions`, and `read_responses`, which return one table each.
+Each reader (`read_pairs`, `read_propositions`, `read_responses`) returns one table of texts, a row
+for each prompt or response. Sections: images that cells name, pairs, propositions, responses,
+Markdown in responses.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
@@ -37,8 +38,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
     from PIL.ImageFile import ImageFile
 
+# ---- images that cells name ---------------------------------------------------------------------
+# They are read from the file's folder or from the cell itself, never fetched, and stored reduced in
+# size. Files may come from anyone, so their sizes are checked before an image is decoded.
 MOST_BYTES = 20 * 1024**2
+"""Largest size of one image's file."""
 MOST_PIXELS = 50_000_000
+"""Most pixels of one image; of one with transparency half as many."""
 LONGEST_SIDE = 1568
 """Pixels of the longer side that are kept, the most that Anthropic's models use of an image."""
 _TOO_LARGE = "the image has more than {most:,} pixels"
@@ -46,11 +52,13 @@ _FORMATS = ("PNG", "JPEG", "WEBP")
 _IMAGE_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
 _MAX_STORED_BYTES = 700_000  # of an image; a larger one is encoded with a lower quality
 MOST_WORK = 1_500_000_000
-"""Most pixels to decode in one file's images; see `_decoding_work`."""
-_MAX_PIXELS_PER_BYTE, _SUSPICIOUS_FACTOR = 500, 10
-"""An image with more pixels per byte may be hostile: its pixels count this many times."""
+"""Most pixels to decode in the images of one table; see `_decoding_work`."""
+_MAX_PIXELS_PER_BYTE = 500
+"""An image with more may be hostile: a small file that takes long to decode."""
+_SUSPICIOUS_FACTOR = 10
+"""Number of times that each pixel of such an image counts."""
 MOST_KEPT = 256 * 1024**2
-"""Most bytes of one file's images as they are stored."""
+"""Most bytes of the images of one table as they are stored."""
 
 
 def looks_like_image(cell: str) -> bool:
@@ -77,35 +85,47 @@ def with_images(
     row whose cell is neither empty nor an image, or at which the images exceed `MOST_WORK` (known
     before one is decoded) or `MOST_KEPT`.
     """
+    image_cells = _image_cells(frame, columns)
+    work = n_bytes = 0
+    for cell, (row, column) in image_cells.items():
+        with _fault_at(name, row, column):
+            work += _decoding_work(cell, folder)
+        if work > MOST_WORK:
+            raise InputError(written("items.many_images", name=name, row=row, side=LONGEST_SIDE))
     images: dict[str, Image] = {}
-
-    def stored_bytes(cell: str) -> int:  # of the image, which enters `images`
-        images[cell] = stored_image(cell, folder)
-        return len(images[cell].data)
-
-    def check_total(size_of: Callable[[str], int], limit: int) -> None:
-        """Raise InputError at the first image with which the sum of sizes exceeds the limit."""
-        total, counted = 0, {""}
-        for column in columns:
-            for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
-                try:
-                    total += 0 if cell in counted else size_of(cell)
-                except ValueError as fault:
-                    raise InputError(f"{name}, row {row}: {column}: {fault}") from None
-                if total > limit:
-                    unit = "bytes" if size_of is stored_bytes else "images"
-                    fields = {"name": name, "row": row, "side": LONGEST_SIDE}
-                    raise InputError(written(f"items.many_{unit}", **fields))
-                counted.add(cell)
-
-    check_total(lambda cell: _decoding_work(cell, folder), MOST_WORK)
-    check_total(stored_bytes, MOST_KEPT)
-    cells = {}
+    for cell, (row, column) in image_cells.items():
+        with _fault_at(name, row, column):
+            images[cell] = stored_image(cell, folder)
+        n_bytes += len(images[cell].data)
+        if n_bytes > MOST_KEPT:
+            raise InputError(written("items.many_bytes", name=name, row=row, side=LONGEST_SIDE))
+    new_columns = {}
     for column in columns:
         alts = frame.get(f"{column}_alt", [""] * len(frame))
-        rows = zip(frame[column].str.strip(), alts, strict=True)
-        cells[column] = [cell and replace(images[cell], alt=alt.strip()).cell for cell, alt in rows]
-    return frame.assign(**cells)
+        new_columns[column] = [
+            replace(images[cell], alt=alt.strip()).cell if cell else ""
+            for cell, alt in zip(frame[column].str.strip(), alts, strict=True)
+        ]
+    return frame.assign(**new_columns)
+
+
+def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Return each different image cell, in their order, with its first row number and column."""
+    first_places: dict[str, tuple[int, str]] = {}
+    for column in columns:
+        for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
+            if cell:
+                first_places.setdefault(cell, (row, column))
+    return first_places
+
+
+@contextmanager
+def _fault_at(name: str, row: int, column: str) -> Iterator[None]:
+    """Raise the fault of an image, a ValueError, as InputError that names its cell."""
+    try:
+        yield
+    except ValueError as fault:
+        raise InputError(f"{name}, row {row}: {column}: {fault}") from None
 
 
 @contextmanager
@@ -153,6 +173,7 @@ def stored_image(cell: str, folder: Path) -> Image:
 
     with _open_image(cell, folder) as (picture, _):
         scale = LONGEST_SIDE / max(picture.size)
+        # Decode a JPEG at the lowest resolution that suffices; other formats ignore this.
         picture.draft(None, (ceil(scale * picture.width), ceil(scale * picture.height)))
         mode = "RGBA" if picture.has_transparency_data else "RGB"
         # Resize in place if possible, and rotate last: a copy of a large image takes much memory.
@@ -208,7 +229,9 @@ def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
     return buffer.getvalue()
 
 
+# ---- pairs of opposing prompts ------------------------------------------------------------------
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
+"""Columns of units with the numbers of words of responses; see `with_words`."""
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
     INCLUSION,
@@ -219,6 +242,7 @@ RESPONSE_ID = "response_id"
 CRITERIA = (RESPONSE_ID, "criterion", "points")
 """Columns of items that are criteria: the response they belong to, their texts and points."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
+"""Pattern of valid ids; | separates the parts of a unit's id."""
 
 
 def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
@@ -278,8 +302,8 @@ def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
 
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:
     """Raise InputError for the first row with a bad id, an empty prompt, or a repeated pair."""
-    ids: dict[str, int] = {}
-    pair_rows: dict[tuple[str, str], int] = {}
+    row_of_id: dict[str, int] = {}
+    row_of_prompts: dict[tuple[str, str], int] = {}
     for row, pair_id, prompt_a, prompt_b in zip(
         frame.index + FIRST_ROW, frame["pair_id"], frame["prompt_a"], frame["prompt_b"], strict=True
     ):
@@ -291,29 +315,30 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
                 raise InputError(f"{where}: {column} is empty; fill it in or take the row out")
         if prompt_a == prompt_b:
             raise InputError(f"{where}: prompt_a and prompt_b are the same; a pair needs two sides")
-        if pair_id in ids:
+        if first_row := row_of_id.get(pair_id):
             raise InputError(
-                f"{where}: pair_id {pair_id!r} stands in row {ids[pair_id]} too; give it another"
+                f"{where}: pair_id {pair_id!r} stands in row {first_row} too; give it another"
             )
-        if (prompt_a, prompt_b) in pair_rows:
+        if first_row := row_of_prompts.get((prompt_a, prompt_b)):
             raise InputError(
-                f"{where}: the same pair stands in row {pair_rows[prompt_a, prompt_b]}; "
-                "take one of the two out"
+                f"{where}: the same pair stands in row {first_row}; take one of the two out"
             )
-        ids[pair_id] = pair_rows[prompt_a, prompt_b] = row
+        row_of_id[pair_id] = row_of_prompts[prompt_a, prompt_b] = row
 
 
-# Propositions: statements that prompts ask about, in several wordings and paraphrases, repeatedly.
-# Such a study is kept like one of pairs whose prompts have one side: every prompt is a row, with
-# the proposition as its cluster and its wording, paraphrase and repeat as columns, so that
-# sampling, the annotation page, graders and the analysis need no special case.
-
+# ---- propositions -------------------------------------------------------------------------------
+# Statements that prompts ask about, in several wordings and paraphrases, repeatedly. Such a study
+# is kept like one of pairs whose prompts have one side: every prompt is a row, with the proposition
+# as its cluster and its wording, paraphrase and repeat as columns, so that sampling, the annotation
+# page, graders and the analysis need no special case.
 CLUSTER = "proposition"
+"""Column with the id of the proposition: the cluster of the prompts on it."""
 STATEMENT = "statement"
+"""Column with the text of the proposition, as one paraphrase has it."""
 VARIANTS = ("wording", "paraphrase", "repeat")
 """Columns that distinguish the prompts on one proposition."""
-
 PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
+"""The wording of a study without a file of wordings: its name and its template."""
 _SLOT = "{statement}"
 
 
@@ -407,30 +432,9 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
     return templates
 
 
-def with_words(
-    units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str] = ()
-) -> pd.DataFrame:
-    """Return the `units` table with the numbers of words of its texts, "" where there is no text.
-    Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
-    pair, and for each `shown` column one with `_words` at its end. `responses` has the columns
-    `pair_id, subject, side, response`. Words are separated by white space.
-    """
-    for column in shown:
-        if column in units and f"{column}_words" not in units:
-            counts = [str(len(text.split()) or "") for text in units[column]]
-            units = units.assign(**{f"{column}_words": counts})
-    response_keys = zip(responses["pair_id"], responses["subject"], responses["side"], strict=True)
-    words = [str(len(text.split())) for text in responses["response"]]
-    count_of = dict(zip(response_keys, words, strict=True))
-    rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
-    added = {"response_words": [count_of.get(row, "") for row in rows]}
-    for side in "ab":
-        keys = ((pair, subject, "" if unit_side else side) for pair, subject, unit_side in rows)
-        added[f"response_{side}_words"] = [count_of.get(key, "") for key in keys]
-    return units.assign(**added)
-
-
+# ---- responses ----------------------------------------------------------------------------------
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
+"""Pattern of valid names of subjects."""
 
 
 def read_responses(
@@ -458,50 +462,61 @@ def read_responses(
         raise InputError(f"{name} holds no responses")
     images = images_shown(rubrics, frame[["response"]])
     frame = with_images(frame, images, name, Path(path).parent)
-    table = _locate(frame, pairs, name)
-    _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
-    return table.drop(columns="row")
-
-
-def _locate(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the responses with their pairs, sides and rows, found by pair or prompt."""
-    row_numbers = frame.index + FIRST_ROW
     if {"pair_id", "side"} <= set(frame):
-        pair_ids, sides = set(pairs["pair_id"]), sides_of(pairs)
-        for row, pair, side in zip(row_numbers, frame["pair_id"], frame["side"], strict=True):
-            if pair not in pair_ids:
-                raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
-            if side not in sides:
-                raise InputError(
-                    f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
-                )
-        return frame[["pair_id", "side", "subject", "response"]].assign(row=row_numbers)
-    sides_by_prompt: dict[str, list[tuple[str, str]]] = {}
-    for side in sides_of(pairs):
+        _check_located(frame, pairs, name)
+        table = frame[["pair_id", "side", "subject", "response"]]
+    else:
+        table = _located_by_prompt(frame, pairs, name)
+    _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
+    return table
+
+
+def _check_located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> None:
+    """Raise InputError for the first response to a pair or a side that the study does not have."""
+    pair_ids, sides = set(pairs["pair_id"]), sides_of(pairs)
+    rows = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
+    for row, pair, side in rows:
+        if pair not in pair_ids:
+            raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
+        if side not in sides:
+            raise InputError(
+                f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
+            )
+
+
+def _located_by_prompt(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the responses with the `pair_id` and `side` of their prompts. The index stays, so that
+    messages can name rows. Raises InputError for the first prompt that no pair has.
+    """
+    sides = sides_of(pairs)
+    places: dict[str, list[tuple[str, str]]] = {}  # (pair_id, side) of each prompt
+    for side in sides:
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
-            sides_by_prompt.setdefault(prompt, []).append((pair, side))
+            places.setdefault(prompt, []).append((pair, side))
     n_located: Counter[tuple[str, str]] = Counter()
-    rows = []
+    rows, indices = [], []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
-    for row, prompt, subject, response in zip(row_numbers, *cells, strict=True):
-        if not (matches := sides_by_prompt.get(prompt)):
+    for index, prompt, subject, response in zip(frame.index, *cells, strict=True):
+        if not (matches := places.get(prompt)):
             short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
             raise InputError(
-                f"{name}, row {row}: no pair has the prompt {short!r}; the text must be "
-                "exactly that of the pairs file"
+                f"{name}, row {index + FIRST_ROW}: no pair has the prompt {short!r}; the text must "
+                "be exactly that of the pairs file"
             )
-        if len(sides_of(pairs)) == 1:
-            matches = matches[n_located[subject, prompt] % len(matches) :][:1]
+        if len(sides) == 1:  # each repeat of a prompt takes the subject's next response to it
+            # One response too many is the second to the first repeat, which is refused later.
+            matches = [matches[n_located[subject, prompt] % len(matches)]]
             n_located[subject, prompt] += 1
-        rows += [(pair, side, subject, response, row) for pair, side in matches]
-    return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
+        rows += [(pair, side, subject, response) for pair, side in matches]
+        indices += [index] * len(matches)
+    return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response"], index=indices)
 
 
 def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> None:
     """Raise InputError for a bad subject, a repeated response, or a pair with one side."""
     row_of_response: dict[tuple[str, str, str], int] = {}
-    columns = ["subject", "pair_id", "side", "row"]
-    for subject, pair, side, row in table[columns].itertuples(index=False):
+    cells = (table[column] for column in ("subject", "pair_id", "side"))
+    for row, subject, pair, side in zip(table.index + FIRST_ROW, *cells, strict=True):
         if not SUBJECT.fullmatch(subject):
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} must be 1-120 characters, none of them |"
@@ -512,7 +527,9 @@ def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> Non
                 f"{row_of_response[subject, pair, side]} already; keep one response"
             )
         row_of_response[subject, pair, side] = row
-    for (subject, pair, side), row in row_of_response.items() if are_paired else ():
+    if not are_paired:
+        return
+    for (subject, pair, side), row in row_of_response.items():
         other_side = "b" if side == "a" else "a"
         if (subject, pair, other_side) not in row_of_response:
             raise InputError(
@@ -521,6 +538,34 @@ def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> Non
             )
 
 
+def with_words(
+    units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Return the `units` table with the numbers of words of its texts, "" where there is no text.
+    Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
+    pair, and for each `shown` column one with `_words` at its end. `responses` has the columns
+    `pair_id, subject, side, response`. Words are separated by white space.
+    """
+    for column in shown:
+        if column in units and f"{column}_words" not in units:
+            counts = [str(len(text.split()) or "") for text in units[column]]
+            units = units.assign(**{f"{column}_words": counts})
+    cells = (responses[column] for column in ("pair_id", "subject", "side", "response"))
+    words = {  # "0" for an empty response, which is a response all the same
+        (pair, subject, side): str(len(text.split()))
+        for pair, subject, side, text in zip(*cells, strict=True)
+    }
+    rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
+    added = {"response_words": [words.get(row, "") for row in rows]}
+    for side in "ab":  # of pairs, whose own side is ""
+        added[f"response_{side}_words"] = [
+            "" if unit_side else words.get((pair, subject, side), "")
+            for pair, subject, unit_side in rows
+        ]
+    return units.assign(**added)
+
+
+# ---- Markdown in responses ----------------------------------------------------------------------
 MARKDOWN_FROM = 0.5
 """Share of responses with Markdown from which a new study shows them as Markdown."""
 _MAX_CHARACTERS = 50_000  # the rest of a text is not looked at
