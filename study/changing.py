@@ -33,6 +33,7 @@ KNOWN_UNIT_FILES = ("training.toml", "attention.toml")
 """Default files for units with a known answer, of training and of attention checks."""
 
 _RULES: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
+"""Rules on settings and texts, by key or section: why they are fixed, and what a change does."""
 _MAX_VALUE_CHARACTERS, _MAX_LINE_CHARACTERS = 60, 600  # of a value, and of a line, in the log
 
 
@@ -53,7 +54,9 @@ def has_begun(study: Study) -> bool:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a study's files, parsed."""
+    """The contents of a study's files, parsed: settings, rubrics, and the units with a known answer
+    of the practice and of the attention checks, by their unit ids.
+    """
 
     files: Files
     config: StudyConfig
@@ -108,12 +111,15 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
     with study.store.write() as connection:  # one lead at a time
         if changed_meanwhile := changed_since(study, before):
             raise InputError(written("change.meanwhile", files=" and ".join(changed_meanwhile)))
-        existing = {name: content for name, content in after.items() if content is not None}
-        new_files = {name: text for name, text in existing.items() if text != before.get(name)}
-        log_entries = {}
+        new_files = {
+            name: content
+            for name, content in after.items()
+            if content is not None and content != before.get(name)
+        }
+        log_entries = {}  # new text and summary of changes
         for name, content in new_files.items():
-            line = _log_line(change for change in changes if change.file == name)
-            log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), line)
+            summary = _log_line(change for change in changes if change.file == name)
+            log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), summary)
         note_files(connection, done_by, log_entries)
         for name, content in new_files.items():
             try:
@@ -126,13 +132,12 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 
 def _log_line(changes: Iterable[Difference]) -> str:
     """Return the line of the log on the changes of one file."""
-    edits = (
-        f"{edit.key}: {_shortened(edit.before)} -> {_shortened(edit.after)}" for edit in changes
-    )
+    edits = (f"{diff.key}: {_shortened(diff.before)} -> {_shortened(diff.after)}" for diff in changes)
     return _shortened("; ".join(edits), _MAX_LINE_CHARACTERS)
 
 
 def _shortened(text: str, max_characters: int = _MAX_VALUE_CHARACTERS) -> str:
+    """Return a text on one line, cut to this length."""
     line = " ".join(text.split())
     return line if len(line) <= max_characters else f"{line[: max_characters - 3]}..."
 
@@ -162,9 +167,12 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
     for name in dict.fromkeys([*before.rubrics, *after.rubrics]):
         file = f"{RUBRICS_FOLDER}/{name}.toml"
         for field in Rubric.model_fields:
-            values = [getattr(state.rubrics.get(name), field, None) for state in (before, after)]
-            if values[0] != values[1]:
-                yield Difference(f"rubric.{name}.{field}", file, *map(_field_text, values))
+            # None for a rubric that was added or removed.
+            old_value = getattr(before.rubrics.get(name), field, None)
+            new_value = getattr(after.rubrics.get(name), field, None)
+            if old_value != new_value:
+                key = f"rubric.{name}.{field}"
+                yield Difference(key, file, _field_text(old_value), _field_text(new_value))
     for section, old_units, new_units in (
         ("training", before.practice, after.practice),
         ("attention", before.checks, after.checks),
@@ -176,10 +184,12 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
                 key = f"{section}.{unit_id.partition(':')[2]}"
                 yield Difference(key, settings.file, _unit_text(old_unit), _unit_text(new_unit))
     for name in dict.fromkeys([*before.files, *after.files]):
-        contents = [state.files.get(name) or b"" for state in (before, after)]
-        if name.endswith(".md") and contents[0] != contents[1]:
-            texts = [content.decode("utf-8-sig").strip() or "none" for content in contents]
-            yield Difference(name, name, *texts)
+        old_text, new_text = (
+            (files.get(name) or b"").decode("utf-8-sig").strip() or "none"
+            for files in (before.files, after.files)
+        )
+        if name.endswith(".md") and (before.files.get(name) or b"") != (after.files.get(name) or b""):
+            yield Difference(name, name, old_text, new_text)
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:
@@ -237,7 +247,7 @@ def _effect(key: str, old: StudyConfig, new: StudyConfig) -> str:
     if key.endswith(".md"):
         return written("change.translation")
     section = key.partition(".")[0]
-    effect_names = _RULES["effects"]
+    effect_names = _RULES["effects"]  # names of sentences, by key or by section
     effect = effect_names.get(key) or effect_names.get(section, section)
     old_value, new_value = settings_by_key(old).get(key), settings_by_key(new).get(key)
     if section in _RULES["off"] and not getattr(new, section):

@@ -13,7 +13,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
@@ -251,17 +251,25 @@ def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame
     Without a column `pair_id` the ids are p0001, p0002, ... in row order. Raises InputError naming
     the first bad row: an empty prompt, two equal prompts, or a pair that occurs twice.
     """
-    frame = read_table(path)
-    name = Path(path).name
-    needed = ("prompt_a", "prompt_b")
-    require_columns(frame, needed, name, "; a pairs file needs prompt_a and prompt_b")
-    refuse_columns(frame, RESERVED, name)
-    require_rows(frame, name, "pairs")
+    frame, name = _read_rows(path, "pairs", ("prompt_a", "prompt_b"), RESERVED), Path(path).name
     if "pair_id" not in frame:
         frame.insert(0, "pair_id", numbered_ids(len(frame)))
     _check_pairs(frame, name)
     frame = with_images(frame, images_shown(rubrics, frame), name, Path(path).parent)
     return frame[["pair_id", *(column for column in frame if column != "pair_id")]]
+
+
+def _read_rows(
+    path: str | Path, noun: str, needed: Sequence[str], reserved: Collection[str] = ()
+) -> pd.DataFrame:
+    """Read a file whose rows have this plural `noun`. Raises InputError where it lacks a needed
+    column, has a reserved one, or has no rows.
+    """
+    frame, name = read_table(path), Path(path).name
+    require_columns(frame, needed, name, f"; a {noun} file needs {' and '.join(needed)}")
+    refuse_columns(frame, reserved, name)
+    require_rows(frame, name, noun)
+    return frame
 
 
 def numbered_ids(count: int) -> list[str]:
@@ -389,12 +397,8 @@ def read_propositions(
 
 def _read_statements(path: str | Path) -> pd.DataFrame:
     """Read a propositions file, with a column `paraphrase`. Raises InputError for a bad row."""
-    frame = read_table(path)
-    name = Path(path).name
-    require_columns(frame, ("id", "text"), name, "; a propositions file needs id and text")
     reserved = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
-    refuse_columns(frame, reserved, name)
-    require_rows(frame, name, "propositions")
+    frame, name = _read_rows(path, "propositions", ("id", "text"), reserved), Path(path).name
     rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)
     for row, proposition, text in rows:
         if not PAIR_ID.fullmatch(proposition):
@@ -416,11 +420,7 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
 
 def _read_wordings(path: str | Path) -> dict[str, str]:
     """Return the templates of a wordings file by name. Raises InputError for a bad row."""
-    frame = read_table(path)
-    name = Path(path).name
-    needed = ("wording", "template")
-    require_columns(frame, needed, name, "; a wordings file needs wording and template")
-    require_rows(frame, name, "wordings")
+    frame, name = _read_rows(path, "wordings", ("wording", "template")), Path(path).name
     templates: dict[str, str] = {}
     rows = zip(frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True)
     for row, wording, template in rows:

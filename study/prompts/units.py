@@ -119,9 +119,9 @@ def _swap_side(name: str) -> str:
     return "_".join(swapped.get(part, part) for part in name.split("_"))
 
 
-# Questions, for annotators and graders. In `study.desk` a `Task` is a question as one annotator
-# sees it, and a `Claim` the store's record that an annotator was given it.
-
+# ---- questions, for annotators and graders ------------------------------------------------------
+# In `study.desk` a `Task` is a question as one annotator sees it, and a `Claim` the store's record
+# that an annotator was given it.
 Key = tuple[str, str]
 """(unit id, rubric name): the question, for any rater and in any order of sides."""
 

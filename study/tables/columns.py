@@ -1,5 +1,5 @@
-"""Columns of a table: checks that they are there and unique, the names that other files have for
-them, and spellings of names and labels that differ only in form.
+"""Columns of a table: checks that they are there, the names that other tools' files have for them,
+and spellings of names and labels that differ only in form.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ INCLUSION = "inclusion_probability"
 MAX_LISTED = 10
 """Number of names that a message lists."""
 _MAX_QUOTED_CHARACTERS = 40
+
+
+# ---- checks -------------------------------------------------------------------------------------
 
 
 def require_columns(
@@ -73,6 +76,7 @@ def listed(names: Iterable[object]) -> str:
     return f"{first} and {n_others} more" if n_others > 0 else first
 
 
+# ---- names of columns in other tools' files -----------------------------------------------------
 SHORT = {
     "unit": "unit_id", "rater": "rater_id", "kind": "rater_kind", "label": "label",
     "cluster": "cluster_id",
@@ -88,7 +92,8 @@ _PEOPLE = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
 _ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
-"""Without names that may mean a kind of item, a part of the data or the number of a draw."""
+"""Names of columns of items, without those that may mean a kind of item, a part of the data or the
+number of a draw."""
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
@@ -205,6 +210,7 @@ _MARKS = str.maketrans(
     | dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u2033\u00ab\u00bb", '"')
 )
+_UNUSUAL = frozenset(map(chr, _MARKS)) - {"`"}  # marks that are not on every keyboard
 _BETWEEN = re.compile(r"(?<=\w)[\s_-]+(?=\w)|_")
 _AT_THE_ENDS = " \t\"'()[].,;:!"
 _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
@@ -262,9 +268,6 @@ def spelled_out(text: str) -> str:
     letters = dict.fromkeys(letter for letter in text if letter in _UNUSUAL)
     numbers = ", ".join(f"U+{ord(letter):04X}" for letter in letters)
     return f"{text!r} (with {numbers})" if numbers else repr(text)
-
-
-_UNUSUAL = frozenset(map(chr, _MARKS)) - {"`"}
 
 
 def commonest(group: Iterable[str], counts: Mapping[str, int]) -> str:
