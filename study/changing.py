@@ -21,6 +21,7 @@ from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, in_words, read_config
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
+from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, checked_rubrics, files_of
@@ -132,14 +133,15 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 
 def _log_line(changes: Iterable[Difference]) -> str:
     """Return the line of the log on the changes of one file."""
-    edits = (f"{diff.key}: {_shortened(diff.before)} -> {_shortened(diff.after)}" for diff in changes)
-    return _shortened("; ".join(edits), _MAX_LINE_CHARACTERS)
+    edits = (
+        f"{edit.key}: {_on_one_line(edit.before)} -> {_on_one_line(edit.after)}" for edit in changes
+    )
+    return _on_one_line("; ".join(edits), _MAX_LINE_CHARACTERS)
 
 
-def _shortened(text: str, max_characters: int = _MAX_VALUE_CHARACTERS) -> str:
-    """Return a text on one line, cut to this length."""
-    line = " ".join(text.split())
-    return line if len(line) <= max_characters else f"{line[: max_characters - 3]}..."
+def _on_one_line(text: str, most: int = _MAX_VALUE_CHARACTERS) -> str:
+    """Return a text on one line, shortened to so many characters."""
+    return shortened(" ".join(text.split()), most)
 
 
 def _content(folder: Path, name: str) -> bytes | None:
@@ -184,11 +186,9 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
                 key = f"{section}.{unit_id.partition(':')[2]}"
                 yield Difference(key, settings.file, _unit_text(old_unit), _unit_text(new_unit))
     for name in dict.fromkeys([*before.files, *after.files]):
-        old_text, new_text = (
-            (files.get(name) or b"").decode("utf-8-sig").strip() or "none"
-            for files in (before.files, after.files)
-        )
-        if name.endswith(".md") and (before.files.get(name) or b"") != (after.files.get(name) or b""):
+        contents = [state.files.get(name) or b"" for state in (before, after)]
+        if name.endswith(".md") and contents[0] != contents[1]:
+            old_text, new_text = (text.decode("utf-8-sig").strip() or "none" for text in contents)
             yield Difference(name, name, old_text, new_text)
 
 

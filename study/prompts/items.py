@@ -24,16 +24,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, passages_of, turns_of
-from evenhand.study.prompts.pairs import (
-    CRITERIA,
-    PAIR_ID,
-    RESERVED,
-    RESPONSE_ID,
-    SUBJECT,
-    looks_like_image,
-    numbered_ids,
-    with_images,
-)
+from evenhand.study.prompts import pairs as prompt_files
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
@@ -150,9 +141,7 @@ def item_columns(
         for role, columns in candidates.items()
     }
     # Without a usual name the response is the last text that is not named like another role.
-    named_otherwise = {
-        column for role in ("prompt", "context", "reference") for column in candidates[role]
-    }
+    named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown
     first_row = frame.iloc[0]
@@ -280,7 +269,7 @@ def each_turn(
         )
     _check_rows(frame, columns, name)
     (conversation,) = columns.conversations
-    ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
+    ids = frame[columns.id].tolist() if columns.id else prompt_files.numbered_ids(len(frame))
     turn_rows: list[dict[str, str]] = []
     source_rows: list[int] = []  # the row of `frame` from which each turn comes
     for row, item_id, cell in zip(frame.index, ids, frame[conversation], strict=True):
@@ -288,12 +277,9 @@ def each_turn(
         answers = [index for index, turn in enumerate(turns) if turn.role == "assistant"]
         labels = _labels_of_turns(frame, row, columns.judge, len(answers), name)
         for index, label in zip(answers, labels, strict=True):
-            cells = {
-                TURN_ID: f"{item_id}-t{index + 1}",
-                CONVERSATION_ID: item_id,
-                TURN: turns[index].text,
-                conversation: as_messages(turns[:index]) if index else "",
-            }
+            cells = {TURN_ID: f"{item_id}-t{index + 1}", CONVERSATION_ID: item_id}
+            cells[TURN] = turns[index].text
+            cells[conversation] = as_messages(turns[:index]) if index else ""
             turn_rows.append(cells | ({columns.judge: label} if columns.judge else {}))
             source_rows.append(row)
     if not turn_rows:
@@ -301,14 +287,10 @@ def each_turn(
     other_columns = frame.drop(columns=[conversation, *filter(None, (columns.id, columns.judge))])
     repeated = other_columns.loc[source_rows].reset_index(drop=True)
     turn_frame = pd.concat([repeated, pd.DataFrame(turn_rows)], axis=1)
-    return turn_frame, replace(
-        columns,
-        show=(*(column for column in columns.show if column != conversation), conversation, TURN),
-        prompt=columns.prompt or conversation,
-        response=TURN,
-        cluster=columns.cluster or CONVERSATION_ID,
-        id=TURN_ID,
-    )
+    show = (*(column for column in columns.show if column != conversation), conversation, TURN)
+    prompt, cluster = columns.prompt or conversation, columns.cluster or CONVERSATION_ID
+    columns = replace(columns, show=show, prompt=prompt, cluster=cluster)
+    return turn_frame, replace(columns, response=TURN, id=TURN_ID)
 
 
 def _labels_of_turns(
@@ -343,17 +325,23 @@ def make_items(
     others have one, or an image cannot be read.
     """
     _check_rows(frame, columns, name)
-    variable_of = _variables(columns, name)
+    variables = [_variable(column, columns) for column in columns.show]
+    for column, variable in zip(columns.show, variables, strict=True):
+        if variables.count(variable) > 1:
+            raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
+    variable_of = dict(zip(columns.show, variables, strict=True))
     blocks = tuple(
         Block(column=variable, label=_label(column), kind=_block_kind(column, columns))
         for column, variable in variable_of.items()
     )
     images = _image_variables(frame, columns, variable_of, rubrics)
-    frame = with_images(frame, list(images), name, folder)
+    frame = prompt_files.with_images(frame, list(images), name, folder)
 
-    item_ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
-    are_valid = all(PAIR_ID.fullmatch(item_id) for item_id in item_ids)
-    ids = pd.Series(item_ids if are_valid else numbered_ids(len(frame)), index=frame.index)
+    item_ids = frame[columns.id].tolist() if columns.id else prompt_files.numbered_ids(len(frame))
+    are_valid = all(prompt_files.PAIR_ID.fullmatch(item_id) for item_id in item_ids)
+    ids = pd.Series(
+        item_ids if are_valid else prompt_files.numbered_ids(len(frame)), index=frame.index
+    )
     not_in_pairs = (columns.response, columns.subject, columns.id, columns.judge)
     pair_columns = [str(column) for column in frame if column not in not_in_pairs]
     stored_names = _stored_names(pair_columns, columns, variable_of, name)
@@ -366,8 +354,8 @@ def make_items(
         codes, _ = pd.factorize(pairs["prompt_a"])
         pairs[PROMPT_ID] = [f"q{code + 1}" for code in codes]
         cluster = PROMPT_ID
-    if not cluster and {*CRITERIA} <= {*pairs}:
-        cluster = RESPONSE_ID
+    if not cluster and {*prompt_files.CRITERIA} <= {*pairs}:
+        cluster = prompt_files.RESPONSE_ID
 
     subject = frame[columns.subject].str.strip() if columns.subject else "responses"
     cells = {"pair_id": ids, "side": "a", "subject": subject, "response": frame[columns.response]}
@@ -423,7 +411,7 @@ def check_conversations(cells: pd.Series, name: str) -> None:
 def check_subjects(cells: pd.Series, name: str) -> None:
     """Raise InputError for the first cell of a column that cannot name a subject."""
     for row, cell in zip(cells.index + FIRST_ROW, cells, strict=True):
-        if not SUBJECT.fullmatch(cell.strip()):
+        if not prompt_files.SUBJECT.fullmatch(cell.strip()):
             raise InputError(
                 f"{name}, row {row}: {cells.name} is {shortened(cell)!r}; it must name who "
                 "answered, in 1-120 characters without |"
@@ -468,16 +456,7 @@ def _image_variables(
 
 def _holds_images(cells: pd.Series) -> bool:
     """Return True if the first cell that is filled in is an image."""
-    return looks_like_image(next(filter(str.strip, cells), ""))
-
-
-def _variables(columns: ItemColumns, name: str) -> dict[str, str]:
-    """Return the shown columns' names in a rubric. Raises InputError where two are the same."""
-    variables = [_variable(column, columns) for column in columns.show]
-    for column, variable in zip(columns.show, variables, strict=True):
-        if variables.count(variable) > 1:
-            raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
-    return dict(zip(columns.show, variables, strict=True))
+    return prompt_files.looks_like_image(next(filter(str.strip, cells), ""))
 
 
 def _variable(column: str, columns: ItemColumns) -> str:
@@ -497,7 +476,7 @@ def _variable(column: str, columns: ItemColumns) -> str:
 
 
 _PAIR_COLUMNS = ("pair_id", "prompt_b")  # columns of pairs that no column of a file may become
-_OTHER_MEANING = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
+_OTHER_MEANING = frozenset((ITEM_ID, PROMPT_ID, *prompt_files.RESERVED))
 
 
 def _stored_names(
@@ -535,7 +514,14 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     and wrong. Raises InputError naming the first row whose label is not an option.
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
-    key_of_word = _keys_of_words(rubric)
+    key_of_word = _keys_of_options(rubric)
+    truths = (*TRUTH, *_JUDGE_WORDS)
+    for yes, no in truths:
+        if yes in key_of_word and no in key_of_word:  # then all such pairs mean these options
+            synonyms = {word: key_of_word[yes] for word, _ in truths}
+            synonyms |= {word: key_of_word[no] for _, word in truths}
+            key_of_word = synonyms | key_of_word
+            break
     keys = []
     for row_index, label in enumerate(items.judge_labels["label"]):
         key = rubric.kind.imported_label(label, key_of_word)
@@ -558,18 +544,10 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     return validate_ratings(frame)
 
 
-def _keys_of_words(rubric: Rubric) -> dict[str, str]:
-    """Return the key of the option that each word means, in lower case: options' names and keys,
-    and the words for yes and no, where two options are called by such words.
-    """
-    key_of_word = {option.name.casefold(): option.key for option in rubric.options}
-    key_of_word |= {option.key.casefold(): option.key for option in rubric.options}
-    for yes, no in (*TRUTH, *_JUDGE_WORDS):
-        if yes in key_of_word and no in key_of_word:  # then all such pairs mean these options
-            synonyms = {word: key_of_word[yes] for word, _ in (*TRUTH, *_JUDGE_WORDS)}
-            synonyms |= {word: key_of_word[no] for _, word in (*TRUTH, *_JUDGE_WORDS)}
-            return synonyms | key_of_word
-    return key_of_word
+def _keys_of_options(rubric: Rubric) -> dict[str, str]:
+    """Return the options' keys by the options' names and keys, in lower case."""
+    keys = {option.name.casefold(): option.key for option in rubric.options}
+    return keys | {option.key.casefold(): option.key for option in rubric.options}
 
 
 # ---- comparisons --------------------------------------------------------------------------------
@@ -745,7 +723,7 @@ def make_comparisons(
     one_answer = _with_one_answer(frame, columns.answers, columns.subjects, columns.answer)
     items = make_items(one_answer, columns.items, name, folder, rubrics)
     if "response" in items.images:
-        frame = with_images(frame, columns.answers[1:], name, folder)
+        frame = prompt_files.with_images(frame, columns.answers[1:], name, folder)
     pairs = items.pairs
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")
@@ -778,7 +756,7 @@ def comparison_judge(
     option_by_side: dict[str, str] = {
         option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
-    option_words = {word.casefold() for option in rubric.options for word in (option.key, option.name)}
+    option_words = set(_keys_of_options(rubric))
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):

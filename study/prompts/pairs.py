@@ -30,6 +30,7 @@ from evenhand.study.tables.columns import (
     refuse_columns,
     require_columns,
     require_rows,
+    shortened,
 )
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 from evenhand.texts import written
@@ -41,10 +42,8 @@ if TYPE_CHECKING:
 # ---- images that cells name ---------------------------------------------------------------------
 # They are read from the file's folder or from the cell itself, never fetched, and stored reduced in
 # size. Files may come from anyone, so their sizes are checked before an image is decoded.
-MOST_BYTES = 20 * 1024**2
-"""Largest size of one image's file."""
-MOST_PIXELS = 50_000_000
-"""Most pixels of one image; of one with transparency half as many."""
+MOST_BYTES = 20 * 1024**2  # of one image's file
+MOST_PIXELS = 50_000_000  # of one image; of one with transparency half as many
 LONGEST_SIDE = 1568
 """Pixels of the longer side that are kept, the most that Anthropic's models use of an image."""
 _TOO_LARGE = "the image has more than {most:,} pixels"
@@ -53,10 +52,8 @@ _IMAGE_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECA
 _MAX_STORED_BYTES = 700_000  # of an image; a larger one is encoded with a lower quality
 MOST_WORK = 1_500_000_000
 """Most pixels to decode in the images of one table; see `_decoding_work`."""
-_MAX_PIXELS_PER_BYTE = 500
-"""An image with more may be hostile: a small file that takes long to decode."""
-_SUSPICIOUS_FACTOR = 10
-"""Number of times that each pixel of such an image counts."""
+_MAX_PIXELS_PER_BYTE = 500  # more may be hostile: a small file that takes long to decode
+_SUSPICIOUS_FACTOR = 10  # number of times that each pixel of such an image counts
 MOST_KEPT = 256 * 1024**2
 """Most bytes of the images of one table as they are stored."""
 
@@ -231,7 +228,6 @@ def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
 
 # ---- pairs of opposing prompts ------------------------------------------------------------------
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
-"""Columns of units with the numbers of words of responses; see `with_words`."""
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
     INCLUSION,
@@ -241,8 +237,7 @@ RESERVED = (
 RESPONSE_ID = "response_id"
 CRITERIA = (RESPONSE_ID, "criterion", "points")
 """Columns of items that are criteria: the response they belong to, their texts and points."""
-PAIR_ID = re.compile(r"[^\s|]{1,64}")
-"""Pattern of valid ids; | separates the parts of a unit's id."""
+PAIR_ID = re.compile(r"[^\s|]{1,64}")  # | separates the parts of a unit's id
 
 
 def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
@@ -339,10 +334,8 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
 # is kept like one of pairs whose prompts have one side: every prompt is a row, with the proposition
 # as its cluster and its wording, paraphrase and repeat as columns, so that sampling, the annotation
 # page, graders and the analysis need no special case.
-CLUSTER = "proposition"
-"""Column with the id of the proposition: the cluster of the prompts on it."""
-STATEMENT = "statement"
-"""Column with the text of the proposition, as one paraphrase has it."""
+CLUSTER, STATEMENT = "proposition", "statement"
+"""Columns with the id of the proposition, and with its text as one paraphrase has it."""
 VARIANTS = ("wording", "paraphrase", "repeat")
 """Columns that distinguish the prompts on one proposition."""
 PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
@@ -434,7 +427,6 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
 
 # ---- responses ----------------------------------------------------------------------------------
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
-"""Pattern of valid names of subjects."""
 
 
 def read_responses(
@@ -462,54 +454,47 @@ def read_responses(
         raise InputError(f"{name} holds no responses")
     images = images_shown(rubrics, frame[["response"]])
     frame = with_images(frame, images, name, Path(path).parent)
-    if {"pair_id", "side"} <= set(frame):
-        _check_located(frame, pairs, name)
-        table = frame[["pair_id", "side", "subject", "response"]]
-    else:
-        table = _located_by_prompt(frame, pairs, name)
+    table = _located(frame, pairs, name)
     _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
     return table
 
 
-def _check_located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> None:
-    """Raise InputError for the first response to a pair or a side that the study does not have."""
-    pair_ids, sides = set(pairs["pair_id"]), sides_of(pairs)
-    rows = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
-    for row, pair, side in rows:
-        if pair not in pair_ids:
-            raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
-        if side not in sides:
-            raise InputError(
-                f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
-            )
-
-
-def _located_by_prompt(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the responses with the `pair_id` and `side` of their prompts. The index stays, so that
-    messages can name rows. Raises InputError for the first prompt that no pair has.
+def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the responses with their `pair_id` and `side`, found by these or by the prompt. The
+    index stays, so that messages can name rows. Raises InputError for the first that is not found.
     """
-    sides = sides_of(pairs)
+    sides, columns = sides_of(pairs), ["pair_id", "side", "subject", "response"]
+    if {"pair_id", "side"} <= set(frame):
+        pair_ids = set(pairs["pair_id"])
+        rows = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
+        for row, pair, side in rows:
+            if pair not in pair_ids:
+                raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
+            if side not in sides:
+                raise InputError(
+                    f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
+                )
+        return frame[columns]
     places: dict[str, list[tuple[str, str]]] = {}  # (pair_id, side) of each prompt
     for side in sides:
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
             places.setdefault(prompt, []).append((pair, side))
     n_located: Counter[tuple[str, str]] = Counter()
-    rows, indices = [], []
+    rows, index = [], []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
-    for index, prompt, subject, response in zip(frame.index, *cells, strict=True):
+    for number, prompt, subject, response in zip(frame.index, *cells, strict=True):
         if not (matches := places.get(prompt)):
-            short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
             raise InputError(
-                f"{name}, row {index + FIRST_ROW}: no pair has the prompt {short!r}; the text must "
-                "be exactly that of the pairs file"
+                f"{name}, row {number + FIRST_ROW}: no pair has the prompt "
+                f"{shortened(prompt, 60)!r}; the text must be exactly that of the pairs file"
             )
         if len(sides) == 1:  # each repeat of a prompt takes the subject's next response to it
             # One response too many is the second to the first repeat, which is refused later.
             matches = [matches[n_located[subject, prompt] % len(matches)]]
             n_located[subject, prompt] += 1
         rows += [(pair, side, subject, response) for pair, side in matches]
-        indices += [index] * len(matches)
-    return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response"], index=indices)
+        index += [number] * len(matches)
+    return pd.DataFrame(rows, columns=columns, index=index)
 
 
 def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> None:

@@ -1,5 +1,7 @@
 """The sections `[analysis]`, `[decision]` and `[quality]` of study.toml, which `analysis.analyse`
 takes as keywords as well; and figures of published studies, which a report compares with its own.
+
+`settings.toml` explains every key, so the classes do not.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class BiasSettings(sections.Section):
                 "each with its groups"
             )
         first, second = [set(groups) for groups in self.leanings.values()] or [set(), set()]
-        if common := first & second:
+        common = first & second
+        if common:
             raise ValueError(f"leanings has the group {min(common)!r} on both sides; keep one")
         return self
 
@@ -111,7 +114,9 @@ a grader could pass that lost much of the agreement."""
 
 
 class InjectionBounds(NamedTuple):
-    """Limits on the shares of labels that an attack may hijack, disrupt and suppress."""
+    """Limits on the shares of labels that an attack may hijack (`pulled`), disrupt (`knocked_off`)
+    and suppress (`silenced`).
+    """
 
     pulled: float
     knocked_off: float
@@ -195,8 +200,6 @@ def with_changes(
     return sections.changed(settings, changes), sections.changed(decision, changes)
 
 
-# `[quality]`: limits from which a rater is flagged, or their session ends
-
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 
@@ -216,8 +219,7 @@ class QualitySettings(sections.Section):
     attention: int = Field(default=1, ge=0)
 
 
-# Figures that others published, with which a report compares a study's: a TOML file per source
-
+# ---- figures that others published: a TOML file for each source ---------------------------------
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
     "share": (1.0, 0.0, 1.0),
@@ -229,7 +231,10 @@ _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
 class PublishedFigure(sections.Section):
-    """A published figure: its name in results.csv, the raters it is about, its printed value."""
+    """A published figure: its name in results.csv (`rubric`, `statistic`, `subset`, `at`), the
+    raters it is about, and its printed value with its unit. `differs` says in a sentence how it
+    was made otherwise than here.
+    """
 
     rubric: str = Field(min_length=1)
     statistic: str = Field(min_length=1)

@@ -1,5 +1,8 @@
 """Settings of a study in `study.toml`: a class for each section, reading, and changes of the file
 that keep its comments. `settings.toml` explains every section and key, so the classes do not.
+
+`StudyConfig` is the whole file. Sections before it: what is sampled and labelled, a rater's
+session, logins by OpenID Connect, servers and prices of models; after it: reading, changes.
 """
 
 import re
@@ -66,9 +69,9 @@ class AnnotationSettings(Section):
     languages: tuple[str, ...] = ()
 
 
-# A rater's session. Without its section a step is left out. Texts are plain: they are shown
-# unchanged, and empty lines separate paragraphs.
-
+# ---- a rater's session --------------------------------------------------------------------------
+# Without its section a step is left out. Texts are plain: they are shown unchanged, and empty lines
+# separate paragraphs.
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 START = ".start"
@@ -202,6 +205,7 @@ class PaySettings(Section):
     stopped: Literal["share", "full"] = "share"
 
 
+# ---- logins by OpenID Connect -------------------------------------------------------------------
 _REFERENCE = re.compile(r"\$\{\w+\}")
 _PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -257,8 +261,7 @@ class OidcSettings(Declared):
         return values
 
 
-# Sections `[providers.NAME]`: servers that graders may use, and what is sent to them
-
+# ---- servers that graders may use, what is sent to them, and prices of models -------------------
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 REFERENCE = re.compile(r"\$\{([^}]*)\}")  # to an environment variable
 
@@ -356,9 +359,10 @@ class ModelPrices(Section):
         return sum(costs, Decimal(0))
 
 
+# ---- the whole file -----------------------------------------------------------------------------
 FILE_NAME = "study.toml"
 Changes = Mapping[str, Mapping[str, Any] | None]
-"""Section -> key -> value."""
+"""New values: section -> key -> value. None removes a key or a section."""
 
 
 class ModelSettings(Section):
@@ -424,7 +428,9 @@ def read_config(folder: Path) -> StudyConfig:
 
 
 def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
-    """Return all settings that may send something to a host (see `evenhand.study.trust`)."""
+    """Return all settings that may send something to a host, by section, as the operator confirms
+    them (see `evenhand.study.trust`).
+    """
     senders: dict[str, object] = {}
     if isinstance(config, StudyConfig):
         senders |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
@@ -472,7 +478,9 @@ def change_config(folder: Path, changes: Changes) -> None:
 
 
 def changed_text(text: str, changes: Changes) -> str:
-    """Return the text of study.toml with changed values, validated."""
+    """Return the text of study.toml with changed values. Raises pydantic's ValidationError for one
+    that is not valid.
+    """
     text = with_values(text, changes)
     StudyConfig.model_validate(tomllib.loads(text))
     return text
@@ -487,11 +495,11 @@ def with_values(text: str, changes: Changes) -> str:
 
     document = tomlkit.parse(text)
     for section, values in changes.items():
-        table: Any = document
-        path = section.split(".", 1) if section else []
         if values is None:
             document.pop(section, None)
             continue
+        table: Any = document
+        path = section.split(".", 1) if section else []
         for depth, name in enumerate(path, start=1):
             if name not in table:
                 table[name] = tomlkit.table(is_super_table=depth < len(path))
@@ -501,11 +509,14 @@ def with_values(text: str, changes: Changes) -> str:
 
 
 def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
-    """Return the text with sections that name hosts commented out, and their names."""
+    """Return the text with the sections that name hosts commented out below the `heading`, and
+    their names.
+    """
     import tomlkit
 
     values = tomllib.loads(text)
-    if not (hosts := {key: values[key] for key in ("providers", "oidc") if values.get(key)}):
+    hosts = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
+    if not hosts:
         return text, []
     document = tomlkit.parse(text)
     for key in hosts:
@@ -537,8 +548,7 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
         if not len(entries):
             del table[name]
     elif index < len(entries):
-        former = entries[index]
-        _set_values(former, {field: entry.get(field) for field in {**former, **entry}})
+        _replace_values(entries[index], entry)
     else:
         inline = not isinstance(entries, tomlkit.items.AoT)
         new_entry = tomlkit.inline_table() if inline else tomlkit.table()
@@ -550,7 +560,9 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
 
 def _set_values(table: Any, values: Mapping[str, Any]) -> None:
-    """Set keys of a table; a key that has its value already stays as it is written."""
+    """Set keys of a table; a key that has its value already stays as it is written, None removes a
+    key.
+    """
     import tomlkit
 
     for key, value in values.items():
@@ -559,12 +571,17 @@ def _set_values(table: Any, values: Mapping[str, Any]) -> None:
         elif isinstance(value, Mapping):
             if key not in table:
                 table[key] = tomlkit.inline_table()
-            _set_values(table[key], {name: value.get(name) for name in {**table[key], **value}})
+            _replace_values(table[key], value)
         elif key not in table or table[key] != value:
             # A TOML text of several lines loses a line's end at its beginning.
             is_multiline = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
             is_multiline = is_multiline and not value.startswith("\n")
             table[key] = tomlkit.string(value, multiline=True) if is_multiline else value
+
+
+def _replace_values(table: Any, values: Mapping[str, Any]) -> None:
+    """Set keys of a table, and remove those that are not among the values."""
+    _set_values(table, {key: values.get(key) for key in {**table, **values}})
 
 
 def in_words(value: object) -> str:

@@ -245,9 +245,7 @@ class Database:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock of this process's threads, which one thread may take again. Raises
-        StoreAway if others hold it too long.
-        """
+        """Hold the lock of this process's threads. Raises StoreAway if others hold it too long."""
         if not self._lock.acquire(timeout=_QUEUE_FACTOR * self._patience):
             raise StoreAway(_NO_ANSWER.format(reason="others wait for it"))
         try:
@@ -258,18 +256,16 @@ class Database:
 
     def schema_version(self) -> int:
         """Return the schema's version. Raises InputError for no store, or a newer version."""
-        stored: list[str] = []
+        version = ""  # where the file is no database, or has no table `meta`
         try:
-            stored = self.values(sa.select(meta.c.value).where(meta.c.key == SCHEMA))
+            version = "".join(self.values(sa.select(meta.c.value).where(meta.c.key == SCHEMA)))
         except StoreAway as away:
             if _is_locked(away):
                 raise InputError(_LOCKED) from None
             if _is_operational(away):
                 raise
-            # The file is no database.
         except sa.exc.DatabaseError:
-            pass  # there is no table `meta`
-        version = stored[0] if stored else ""
+            pass
         if not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
         if int(version) > int(SCHEMA_VERSION):
@@ -289,12 +285,11 @@ class Database:
             )
         with self.read() as connection:
             columns = sa.inspect(connection).get_multi_columns()
-        names_by_table = {
-            table: {column["name"] for column in table_columns}
-            for (_, table), table_columns in columns.items()
+        names = {
+            table: {column["name"] for column in facts} for (_, table), facts in columns.items()
         }
         for table in metadata.tables.values():
-            if missing := set(table.columns.keys()) - names_by_table.get(table.name, set()):
+            if missing := set(table.columns.keys()) - names.get(table.name, set()):
                 raise InputError(
                     f"the store is damaged: table {table.name} lacks the column "
                     f"{min(missing)}; restore a backup (`evenhand restore`)"
@@ -311,8 +306,7 @@ def add_secret(connection: sa.Connection) -> None:
 
 class _Watch:
     """Closes the connections to a server that has not answered for `limit` seconds: the driver
-    would wait for as long as the server hangs. Entered for the time in which a thread holds the
-    database's lock, which it may take again, so that such turns may be nested.
+    would wait for as long as the server hangs. Entered for the time of a turn; turns may be nested.
     """
 
     def __init__(self, engine: sa.Engine, limit: float) -> None:

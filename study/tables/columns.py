@@ -18,10 +18,6 @@ INCLUSION = "inclusion_probability"
 """The units column with each unit's probability of being sampled for annotators."""
 MAX_LISTED = 10
 """Number of names that a message lists."""
-_MAX_QUOTED_CHARACTERS = 40
-
-
-# ---- checks -------------------------------------------------------------------------------------
 
 
 def require_columns(
@@ -58,13 +54,12 @@ def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int]
     return row, int((keys == keys.iloc[row]).all(axis=1).to_numpy().argmax())
 
 
-def shortened(text: str) -> str:
-    """Return a cell as messages quote it, at most 40 characters long.
+def shortened(text: str, most: int = 40) -> str:
+    """Return a text as messages quote it, with at most so many characters.
 
     >>> shortened("yes"), len(shortened("x" * 1000))
     ('yes', 40)
     """
-    most = _MAX_QUOTED_CHARACTERS
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
