@@ -55,9 +55,7 @@ def has_begun(study: Study) -> bool:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a study's files, parsed: settings, rubrics, and the units with a known answer
-    of the practice and of the attention checks, by their unit ids.
-    """
+    """The contents of a study's files, parsed; units with a known answer are by their unit ids."""
 
     files: Files
     config: StudyConfig
@@ -112,12 +110,9 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
     with study.store.write() as connection:  # one lead at a time
         if changed_meanwhile := changed_since(study, before):
             raise InputError(written("change.meanwhile", files=" and ".join(changed_meanwhile)))
-        new_files = {
-            name: content
-            for name, content in after.items()
-            if content is not None and content != before.get(name)
-        }
-        log_entries = {}  # new text and summary of changes
+        existing = {name: content for name, content in after.items() if content is not None}
+        new_files = {name: text for name, text in existing.items() if text != before.get(name)}
+        log_entries = {}
         for name, content in new_files.items():
             summary = _log_line(change for change in changes if change.file == name)
             log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), summary)
@@ -133,13 +128,11 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 
 def _log_line(changes: Iterable[Difference]) -> str:
     """Return the line of the log on the changes of one file."""
-    edits = (
-        f"{edit.key}: {_on_one_line(edit.before)} -> {_on_one_line(edit.after)}" for edit in changes
-    )
-    return _on_one_line("; ".join(edits), _MAX_LINE_CHARACTERS)
+    edits = (f"{edit.key}: {_one_line(edit.before)} -> {_one_line(edit.after)}" for edit in changes)
+    return _one_line("; ".join(edits), _MAX_LINE_CHARACTERS)
 
 
-def _on_one_line(text: str, most: int = _MAX_VALUE_CHARACTERS) -> str:
+def _one_line(text: str, most: int = _MAX_VALUE_CHARACTERS) -> str:
     """Return a text on one line, shortened to so many characters."""
     return shortened(" ".join(text.split()), most)
 
@@ -169,12 +162,9 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
     for name in dict.fromkeys([*before.rubrics, *after.rubrics]):
         file = f"{RUBRICS_FOLDER}/{name}.toml"
         for field in Rubric.model_fields:
-            # None for a rubric that was added or removed.
-            old_value = getattr(before.rubrics.get(name), field, None)
-            new_value = getattr(after.rubrics.get(name), field, None)
-            if old_value != new_value:
-                key = f"rubric.{name}.{field}"
-                yield Difference(key, file, _field_text(old_value), _field_text(new_value))
+            values = [getattr(state.rubrics.get(name), field, None) for state in (before, after)]
+            if values[0] != values[1]:  # None: the rubric was added or removed
+                yield Difference(f"rubric.{name}.{field}", file, *map(_field_text, values))
     for section, old_units, new_units in (
         ("training", before.practice, after.practice),
         ("attention", before.checks, after.checks),
@@ -188,8 +178,8 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
     for name in dict.fromkeys([*before.files, *after.files]):
         contents = [state.files.get(name) or b"" for state in (before, after)]
         if name.endswith(".md") and contents[0] != contents[1]:
-            old_text, new_text = (text.decode("utf-8-sig").strip() or "none" for text in contents)
-            yield Difference(name, name, old_text, new_text)
+            texts = (content.decode("utf-8-sig").strip() or "none" for content in contents)
+            yield Difference(name, name, *texts)
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:

@@ -45,8 +45,7 @@ from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, chec
 from evenhand.texts import written
 
 # ---- a new study --------------------------------------------------------------------------------
-USUAL_SAMPLE = 250
-"""Default number of pairs in the sample."""
+USUAL_SAMPLE = 250  # default number of pairs in the sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +70,8 @@ class StudyPlan:
     raters_per_unit: int = 3
     synthetic: bool = False
     store: str = "study.db"
-    name: str = ""
-    """Shown in the report; the folder's name if empty."""
-    settings: study_toml.Changes = field(default_factory=dict)
-    """Changed values of study.toml."""
+    name: str = ""  # shown in the report; the folder's name if empty
+    settings: study_toml.Changes = field(default_factory=dict)  # changed values of study.toml
 
     def read_prompts(self) -> pd.DataFrame:
         """Return the prompts. Raises InputError for a bad file, or not exactly one kind."""
@@ -363,9 +360,8 @@ def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
             f"them sampled, so {n_left} are left"
         )
-    waves = WAVES.all(study.store)
-    if by == "uncertainty" or waves:  # with unequal probabilities, which are logged
-        new_waves = _further_waves(study, pairs, sample, waves, more, by)
+    if by == "uncertainty" or WAVES.all(study.store):  # probabilities are unequal, so logged
+        new_waves = _further_waves(study, pairs, sample, more, by)
         study.store.extend_sample(sample, new_waves[-1].taken, [asdict(wave) for wave in new_waves])
         size = len(sample) + len(new_waves[-1].taken)
     else:
@@ -378,17 +374,12 @@ def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
 
 
 def _further_waves(
-    study: Study,
-    pairs: pd.DataFrame,
-    sample: list[str],
-    waves: list[sampling.Wave],
-    more: int,
-    by: PickedBy,
+    study: Study, pairs: pd.DataFrame, sample: list[str], more: int, by: PickedBy
 ) -> list[sampling.Wave]:
-    """Return the wave that adds about `more` pairs to the `sample`, which was drawn in `waves`.
-    Without earlier waves, one for the pairs drawn so far, by chance, comes before it.
+    """Return the wave that adds about `more` pairs to the sample. Before the first one by
+    uncertainty comes one for the pairs that were drawn by chance so far.
     """
-    all_pairs, sampled = pairs["pair_id"].tolist(), set(sample)
+    all_pairs, sampled, waves = pairs["pair_id"].tolist(), set(sample), WAVES.all(study.store)
     if by == "chance":
         unsampled = pairs[~pairs["pair_id"].isin(sampled)].reset_index(drop=True)
         strata, seed = study.config.sample.stratify, study.config.seed

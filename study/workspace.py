@@ -130,11 +130,8 @@ class Study:
         units = units[units["subject"] != ""]
         is_pair = units["side"] == ""
         pairs = units.loc[is_pair, "unit_id"].tolist()
-        return {
-            "pair": pairs,
-            "comparison": pairs,
-            "response": units.loc[~is_pair, "unit_id"].tolist(),
-        }
+        responses = units.loc[~is_pair, "unit_id"].tolist()
+        return {"pair": pairs, "comparison": pairs, "response": responses}
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """Return the template variables of one unit as shown in this order."""

@@ -30,14 +30,11 @@ from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
-ITEM_ID = "item_id"
-"""Column of every item: its id in the file, or its number."""
-PROMPT_ID = "prompt_id"
-"""Column with the same value for all items on one prompt."""
+ITEM_ID = "item_id"  # column of every item: its id in the file, or its number
+PROMPT_ID = "prompt_id"  # column with the same value for all items on one prompt
 TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
 """Columns of rows that are the turns of conversations."""
-MOST_CHARACTERS = 1_000_000
-"""Characters of a cell that can be shown."""
+MOST_CHARACTERS = 1_000_000  # characters of a cell that can be shown
 _NAMES_BY_ROLE = USUAL_NAMES["items"]
 _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
@@ -554,10 +551,8 @@ def _keys_of_options(rubric: Rubric) -> dict[str, str]:
 # Two subjects' answers to one prompt, rated side by side. A comparison is kept like a pair whose
 # two sides have the same prompt, so that sampling, the order of the sides and graders need no
 # special case. Two columns of the pair name the subjects; raters never see them.
-ANSWERED_BY = ("subject_a", "subject_b")
-"""Columns of a comparison that name the subjects of its answers."""
-TOGETHER = "answers"
-"""The subject under which the two answers of a comparison are kept."""
+ANSWERED_BY = ("subject_a", "subject_b")  # columns of a comparison with its answers' subjects
+TOGETHER = "answers"  # the subject under which the two answers of a comparison are kept
 _SIDES = (("a", "b"), ("1", "2"))
 """Ends of columns' names, and words of judges, for the first and the second answer."""
 _COMPARISON_NAMES = USUAL_NAMES["comparisons"]

@@ -50,12 +50,10 @@ _TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _IMAGE_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
 _MAX_STORED_BYTES = 700_000  # of an image; a larger one is encoded with a lower quality
-MOST_WORK = 1_500_000_000
-"""Most pixels to decode in the images of one table; see `_decoding_work`."""
+MOST_WORK = 1_500_000_000  # most pixels to decode in the images of one table; see `_decoding_work`
 _MAX_PIXELS_PER_BYTE = 500  # more may be hostile: a small file that takes long to decode
 _SUSPICIOUS_FACTOR = 10  # number of times that each pixel of such an image counts
-MOST_KEPT = 256 * 1024**2
-"""Most bytes of the images of one table as they are stored."""
+MOST_KEPT = 256 * 1024**2  # most bytes of the images of one table as they are stored
 
 
 def looks_like_image(cell: str) -> bool:
@@ -336,8 +334,7 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
 # page, graders and the analysis need no special case.
 CLUSTER, STATEMENT = "proposition", "statement"
 """Columns with the id of the proposition, and with its text as one paraphrase has it."""
-VARIANTS = ("wording", "paraphrase", "repeat")
-"""Columns that distinguish the prompts on one proposition."""
+VARIANTS = ("wording", "paraphrase", "repeat")  # columns that tell prompts on one apart
 PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
 """The wording of a study without a file of wordings: its name and its template."""
 _SLOT = "{statement}"
@@ -465,15 +462,13 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
     """
     sides, columns = sides_of(pairs), ["pair_id", "side", "subject", "response"]
     if {"pair_id", "side"} <= set(frame):
-        pair_ids = set(pairs["pair_id"])
+        pair_ids, permitted = set(pairs["pair_id"]), " or ".join(sides)
         rows = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
         for row, pair, side in rows:
             if pair not in pair_ids:
                 raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
             if side not in sides:
-                raise InputError(
-                    f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
-                )
+                raise InputError(f"{name}, row {row}: side is {side!r}; it must be {permitted}")
         return frame[columns]
     places: dict[str, list[tuple[str, str]]] = {}  # (pair_id, side) of each prompt
     for side in sides:
@@ -551,8 +546,7 @@ def with_words(
 
 
 # ---- Markdown in responses ----------------------------------------------------------------------
-MARKDOWN_FROM = 0.5
-"""Share of responses with Markdown from which a new study shows them as Markdown."""
+MARKDOWN_FROM = 0.5  # share of responses with Markdown from which a new study renders it
 _MAX_CHARACTERS = 50_000  # the rest of a text is not looked at
 
 _MARKDOWN = re.compile(

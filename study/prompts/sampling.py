@@ -45,10 +45,8 @@ def seeded_number(seed: int | bytes, below: int, *parts: str) -> int:
 # which a cell's pairs are taken, so that a larger sample with the same seed contains the smaller.
 DEFAULT_STRATA = ("template_category", "main_category")
 
-Stratum = tuple[str, ...]
-"""A cell: one value of each stratification column."""
-_MARGIN_PENALTY = 1e3
-"""Cost of a pair too many or too few in a margin, where one in a cell costs 1."""
+Stratum = tuple[str, ...]  # a cell: one value of each stratification column
+_MARGIN_PENALTY = 1e3  # cost of a pair too many or too few in a margin, where one in a cell costs 1
 
 
 class Margin(NamedTuple):
@@ -188,8 +186,7 @@ MAX_RATIO = 2.0
 are uninformative, the sample's efficiency is at least 4 r / (1 + r)^2 of one picked by chance, r
 being this ratio: eight ninths, where 3 would leave three quarters (Kantorovich's inequality). The
 gain is in benchmarks/results/uncertainty.md."""
-MAX_CHANCE = 0.9
-"""Largest probability of a pair, so that some pairs like it are not picked."""
+MAX_CHANCE = 0.9  # largest probability of a pair, so that some pairs like it are not picked
 
 
 @dataclass(frozen=True, kw_only=True)

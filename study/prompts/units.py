@@ -199,8 +199,7 @@ def variable_of(side: str) -> str:
     return {"": "response", "a": "response_a", "b": "response_b"}.get(side, side)
 
 
-Screen = tuple[Question, ...]
-"""The questions asked at once: one, or all of a unit."""
+Screen = tuple[Question, ...]  # the questions asked at once: one, or all of a unit
 
 
 def rubrics_by_screen(rubrics: Iterable[Rubric], one_screen_per_unit: bool) -> list[list[Rubric]]:

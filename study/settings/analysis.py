@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 """Columns of units with the groups for which side a and side b of a pair speak."""
 
-SEED = 20231206
-"""Default seed of all resampling, outside of studies."""
+SEED = 20231206  # default seed of all resampling, outside of studies
 
 Scope = Literal["these", "like_these"]
 OrderedWeights = Literal["linear", "quadratic"]

@@ -18,48 +18,36 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
+from evenhand.study.settings import sections
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
-from evenhand.study.settings.sections import (
-    Count,
-    Declared,
-    DisplayNames,
-    NotNegative,
-    Positive,
-    PositiveInt,
-    Section,
-    Share,
-    parsed,
-    settings_words,
-)
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from evenhand.study.trust import inside
 
-MOST_RATERS = 1000
-"""Limit of annotators of one unit, so that a typing error is reported at once."""
+MOST_RATERS = 1000  # limit of annotators of one unit, so that a typing error is reported at once
 
 
-class SampleSettings(Section):
-    pairs: PositiveInt
+class SampleSettings(sections.Section):
+    pairs: sections.PositiveInt
     stratify: tuple[str, ...] = DEFAULT_STRATA
 
 
-class RewordingSettings(Section):
+class RewordingSettings(sections.Section):
     rubric: str = Field(min_length=1)
     after: int = Field(ge=0)
     pairs: int = Field(ge=2)
     ended: bool = False
 
 
-class AnnotationSettings(Section):
+class AnnotationSettings(sections.Section):
     rubrics: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS)
-    units_per_rater: Count = 0
-    pairs_per_block: PositiveInt = 10
+    units_per_rater: sections.Count = 0
+    pairs_per_block: sections.PositiveInt = 10
     repeat_share: float = Field(default=0.0, ge=0, le=0.5)
-    repeat_gap: PositiveInt = 20
-    lease_minutes: Positive = 120.0
+    repeat_gap: sections.PositiveInt = 20
+    lease_minutes: sections.Positive = 120.0
     screen: Literal["one", "all"] = "one"
     display: Literal["text", "markdown"] = "text"
     show_controls: bool = True
@@ -80,17 +68,17 @@ STUDY_NAME = re.compile(r"\.start|[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Valid names of studies made in the browser, and of studies in addresses."""
 
 
-class SessionSettings(Section):
+class SessionSettings(sections.Section):
     entry: Literal["open", "invite", "account"] = "open"
     content_warning: str = ""
     instructions: str = ""
     login_hours: float = Field(default=12.0, gt=0)
     trusted_proxies: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    idle_minutes: Positive = 5.0
-    pause_minutes: NotNegative = 50.0
-    answers_per_day: Count = 0
-    minutes_per_day: NotNegative = 0.0
+    idle_minutes: sections.Positive = 5.0
+    pause_minutes: sections.NotNegative = 50.0
+    answers_per_day: sections.Count = 0
+    minutes_per_day: sections.NotNegative = 0.0
     time_zone: str = "UTC"
 
     @field_validator("time_zone")
@@ -103,18 +91,18 @@ class SessionSettings(Section):
         return name
 
 
-class ConsentSettings(Section):
+class ConsentSettings(sections.Section):
     text: Sentence
 
 
-class TrainingSettings(Section):
+class TrainingSettings(sections.Section):
     walk_through: bool = True
     file: str = ""
-    pass_mark: Share = 0.0
+    pass_mark: sections.Share = 0.0
     attempts: int = Field(default=2, ge=1)
 
 
-class _ChoiceQuestion(Section):
+class _ChoiceQuestion(sections.Section):
     question: Sentence
     options: tuple[Sentence, ...] = Field(min_length=2)
 
@@ -138,7 +126,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
 
 class BackgroundQuestion(_ChoiceQuestion):
     key: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
-    quotas: tuple[Count, ...] = ()
+    quotas: tuple[sections.Count, ...] = ()
 
     @model_validator(mode="after")
     def _check_quotas(self) -> Self:
@@ -149,11 +137,11 @@ class BackgroundQuestion(_ChoiceQuestion):
         return self
 
 
-_DEFAULT_BACKGROUND = settings_words()["usual_background"]
+_DEFAULT_BACKGROUND = sections.settings_words()["usual_background"]
 USUAL_BACKGROUND = tuple(BackgroundQuestion(**question) for question in _DEFAULT_BACKGROUND)
 
 
-class BackgroundSettings(Section):
+class BackgroundSettings(sections.Section):
     questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
 
     @model_validator(mode="after")
@@ -171,7 +159,7 @@ class BackgroundSettings(Section):
         return tuple(question for question in self.questions if not question.quotas)
 
 
-class AttentionSettings(Section):
+class AttentionSettings(sections.Section):
     file: str
     every: int = Field(default=20, ge=2)
 
@@ -179,7 +167,7 @@ class AttentionSettings(Section):
 _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
 
-class ProlificSettings(Section):
+class ProlificSettings(sections.Section):
     """Settings for participants from Prolific, with a completion code for each end."""
 
     complete: _Code
@@ -188,14 +176,14 @@ class ProlificSettings(Section):
     stopped: _Code | Literal[""] = ""
     returned: _Code | Literal[""] = ""
     nothing_left: _Code | Literal[""] = ""
-    places: Count = 0
+    places: sections.Count = 0
     signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")
     free_again: tuple[
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
     ] = ("returned", "timed_out", "rejected", "screened_out", "no_consent")
 
 
-class PaySettings(Section):
+class PaySettings(sections.Section):
     """Amounts that people are owed; evenhand itself pays nothing."""
 
     complete: float = Field(ge=0)
@@ -242,7 +230,7 @@ def _check_person(entry: str) -> str:
 Person = Annotated[str, AfterValidator(_check_person)]
 
 
-class OidcSettings(Declared):
+class OidcSettings(sections.Declared):
     sends_nothing = frozenset({"leads", "experts"})
 
     server_metadata_url: Annotated[str, AfterValidator(_check_encrypted)]
@@ -288,7 +276,7 @@ def fault_of_address(url: str) -> str:
     return ""
 
 
-class ProviderSettings(Declared):
+class ProviderSettings(sections.Declared):
     """A server that graders may name. Secrets are in the environment, never in study.toml."""
 
     base_url: str = ""
@@ -336,7 +324,7 @@ Dollars = Annotated[float, Field(ge=0, le=1e6)]
 _MILLION = 1_000_000
 
 
-class ModelPrices(Section):
+class ModelPrices(sections.Section):
     """Prices of a model, in US dollars for a million tokens."""
 
     input: Dollars
@@ -365,7 +353,7 @@ Changes = Mapping[str, Mapping[str, Any] | None]
 """New values: section -> key -> value. None removes a key or a section."""
 
 
-class ModelSettings(Section):
+class ModelSettings(sections.Section):
     """Servers and prices of models: sections that a file may provide for a new study."""
 
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
@@ -379,9 +367,9 @@ class ModelSettings(Section):
         return {f"{kind}.{name}": keys for kind, by_name in kinds for name, keys in by_name.items()}
 
 
-class StudyConfig(Section):
+class StudyConfig(sections.Section):
     name: str = Field(min_length=1)
-    seed: Count
+    seed: sections.Count
     synthetic: bool = False
     store: str = "study.db"
     published: str = ""
@@ -401,10 +389,10 @@ class StudyConfig(Section):
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
+    thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    names: DisplayNames = Field(default_factory=dict)
+    names: sections.DisplayNames = Field(default_factory=dict)
 
     @property
     def side(self) -> BackgroundQuestion | None:
@@ -420,7 +408,7 @@ def read_config(folder: Path) -> StudyConfig:
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
-    config = parsed(StudyConfig, path.read_bytes(), path.name, file=path)
+    config = sections.parsed(StudyConfig, path.read_bytes(), path.name, file=path)
     inside(folder, config.published, "published")
     for name, section in (("training", config.training), ("attention", config.attention)):
         inside(folder, section.file if section else "", f"[{name}] file")
@@ -443,7 +431,7 @@ def read_model_settings(path: Path) -> ModelSettings:
     """Read providers and prices from a file. Raises InputError for no file or a bad key."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    return parsed(ModelSettings, path.read_bytes(), path.name, file=path)
+    return sections.parsed(ModelSettings, path.read_bytes(), path.name, file=path)
 
 
 def new_config_text(config: StudyConfig) -> str:
@@ -536,8 +524,8 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
     document = tomlkit.parse(text)
     table: Any = document
-    *sections, name = key.split(".")
-    for part in sections:
+    *path, name = key.split(".")
+    for part in path:
         table = table[part]
     if name not in table:
         is_inline = isinstance(table, tomlkit.items.InlineTable)

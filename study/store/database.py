@@ -36,16 +36,13 @@ from evenhand.study.tables.files import new_file
 from evenhand.study.trust import check_variable, confirm, inside, is_trusted
 from evenhand.texts import written
 
-SCHEMA = "schema"
-"""The key of the row of `meta` that holds the version of the tables."""
+SCHEMA = "schema"  # the key of the row of `meta` that holds the version of the tables
 
 # Limits of waiting. The patience is how long a call waits for others' work on the store.
-PATIENCE = 30.0
-"""Seconds to wait by default for others' work on the store."""
+PATIENCE = 30.0  # seconds to wait by default for others' work on the store
 _QUEUE_FACTOR = 3  # multiple of the patience to wait for other threads, each of which may wait
 _HANG_FACTOR = 8  # multiple of a short patience after which the server counts as hanging
-SILENT = 60.0
-"""Seconds within which a server must answer in long work: see `report_answer`."""
+SILENT = 60.0  # seconds within which a server must answer in long work: see `report_answer`
 _IDLE = 10.0  # seconds after which PostgreSQL ends an idle writer: others wait for its lock
 _ALONE_PATIENCE = 2.0  # seconds to wait for exclusive use
 _IN_USE = (
@@ -285,9 +282,7 @@ class Database:
             )
         with self.read() as connection:
             columns = sa.inspect(connection).get_multi_columns()
-        names = {
-            table: {column["name"] for column in facts} for (_, table), facts in columns.items()
-        }
+        names = {table: {fact["name"] for fact in facts} for (_, table), facts in columns.items()}
         for table in metadata.tables.values():
             if missing := set(table.columns.keys()) - names.get(table.name, set()):
                 raise InputError(

@@ -150,9 +150,7 @@ class Store(Database):
                 # The two conditions also meet pairs and subjects that were not asked for together.
                 if (row.pair_id, row.subject) in texts:
                     texts[row.pair_id, row.subject][row.side] = row.response
-        return {
-            (pair, subject): (cells[pair], by_side) for (pair, subject), by_side in texts.items()
-        }
+        return {(pair, subject): (cells[pair], sides) for (pair, subject), sides in texts.items()}
 
     # Labels and grades
 
@@ -229,9 +227,6 @@ class Store(Database):
                 for rubric, digest, count in connection.execute(query.group_by(*key)):
                     counts[rubric, digest] += count
         return counts
-
-
-# ---- raters and their totals --------------------------------------------------------------------
 
 
 def rater_kind(connection: sa.Connection, rater_id: str) -> str:
@@ -378,10 +373,8 @@ REMARKS_COLUMNS = (
     "kind", "unit_id", "rubric", "rater_id", "order", "draw", "confidence", "reason", "text",
     "rubric_hash", "created_at",
 )  # fmt: skip
-WITHDRAWN = "withdrawn"
-"""Kind of event: a rater withdraws their flag."""
-ANSWERED = "answered"
-"""Kind of event: the lead answers the rater who raised a flag."""
+WITHDRAWN = "withdrawn"  # kind of event: a rater withdraws their flag
+ANSWERED = "answered"  # kind of event: the lead answers the rater who raised a flag
 _ENGLISH = ("", "en")
 
 

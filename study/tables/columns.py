@@ -16,26 +16,21 @@ from evenhand.texts import table_of
 
 INCLUSION = "inclusion_probability"
 """The units column with each unit's probability of being sampled for annotators."""
-MAX_LISTED = 10
-"""Number of names that a message lists."""
+MAX_LISTED = 10  # number of names that a message lists
 
 
-def require_columns(
-    frame: pd.DataFrame, columns: Iterable[str], source: str, hint: str = ""
-) -> None:
+def require_columns(frame: pd.DataFrame, names: Iterable[str], source: str, hint: str = "") -> None:
     """Raise InputError for the first of these columns that is missing; `hint` ends the message."""
-    for column in columns:
-        if column not in frame:
-            raise InputError(f"{source}: the column {column!r} is missing{hint}")
+    for name in names:
+        if name not in frame:
+            raise InputError(f"{source}: the column {name!r} is missing{hint}")
 
 
 def refuse_columns(frame: pd.DataFrame, reserved: Collection[str], source: str) -> None:
     """Raise InputError for the first column whose name is reserved."""
-    for column in map(str, frame.columns):
-        if column in reserved:
-            raise InputError(
-                f"{source}: the column {column!r} means something else here; rename it"
-            )
+    for name in map(str, frame.columns):
+        if name in reserved:
+            raise InputError(f"{source}: the column {name!r} means something else here; rename it")
 
 
 def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:

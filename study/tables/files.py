@@ -12,8 +12,7 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 
-FILE, FOLDER = 0o600, 0o700
-"""Modes of files and folders: only the owner can read and write them."""
+FILE, FOLDER = 0o600, 0o700  # modes of files and folders: only the owner can read and write them
 HAS_MODES = hasattr(os, "geteuid")
 
 

@@ -30,8 +30,7 @@ from evenhand.study.tables.files import atomic_write
 from evenhand.texts import written
 
 # ---- limits -------------------------------------------------------------------------------------
-MOST_COLUMNS = 2_500
-"""Columns of a table: annotators with a column each, and facts about the items."""
+MOST_COLUMNS = 2_500  # columns of a table: annotators with a column each, and facts about the items
 MOST_CELLS = 40_000_000
 """Cells of a table that is read as a whole, with those that a row of JSON leaves out."""
 
@@ -133,16 +132,13 @@ def _text_bytes(column: Any) -> int:
 
 
 # ---- whole tables -------------------------------------------------------------------------------
-FIRST_ROW = 2
-"""The row number of index 0: the first row below a header."""
+FIRST_ROW = 2  # the row number of index 0: the first row below a header
 _LONGEST_CELL = 2**31 - 1
-MOST_JSON = 256 * 1024**2
-"""Bytes of JSON that are parsed at once."""
+MOST_JSON = 256 * 1024**2  # bytes of JSON that are parsed at once
 _LARGE = 1_000_000  # bytes from which a plain CSV is read by the fast reader
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 """Names of the separators of cells, in the order in which they are tried if there is no comma."""
-HEADLESS = "headless"
-"""The name for `--format` of a table whose first row is data."""
+HEADLESS = "headless"  # the name for `--format` of a table whose first row is data
 _FEWEST_ROWS, _MOST_ROWS = 3, 1_000
 """Rows below the first row that are compared with it to see whether it is data."""
 _QUOTED = 80  # characters of a header that a message quotes
@@ -206,8 +202,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     return frame.to_csv(index=False, lineterminator="\r\n").encode()
 
 
-_EXCEL_CELL, _EXCEL_ROWS = 32_767, 1_048_576
-"""Characters of a cell, and rows, that Excel takes."""
+_EXCEL_CELL, _EXCEL_ROWS = 32_767, 1_048_576  # characters of a cell, and rows, that Excel takes
 
 
 def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
@@ -592,10 +587,8 @@ def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
 # ---- ratings in pieces --------------------------------------------------------------------------
 # Files, folders and object stores, with no more than a batch of rows in memory. Every cell is text
 # and every row has its index, as in `read_table`.
-ROW = "row"
-"""The column with each row's index."""
-PIECE_ROWS = 1_000_000
-"""Approximate number of rows in a piece of a Parquet file."""
+ROW = "row"  # the column with each row's index
+PIECE_ROWS = 1_000_000  # approximate number of rows in a piece of a Parquet file
 _BATCHED_ROWS = 250_000  # most rows that are in memory at once
 _ROW_BYTES = 50  # bytes of a typical row of text, by which the rows of a CSV or JSONL are estimated
 _BLOCK = 32 * 2**20  # bytes of a CSV that are read at a time

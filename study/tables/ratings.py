@@ -301,8 +301,7 @@ def is_later(first_text: str, second_text: str) -> bool | None:
 
 
 # ---- marks on the words that decided an answer --------------------------------------------------
-MOST_MARKS = 50
-"""Largest number of marks in one answer."""
+MOST_MARKS = 50  # largest number of marks in one answer
 
 
 @dataclass(frozen=True, order=True)
@@ -331,10 +330,7 @@ def read_marks(value: Any) -> tuple[Mark, ...] | None:
             case _:
                 return None
     marks.sort()
-    overlap = any(
-        mark.text == following.text and following.start < mark.end
-        for mark, following in pairwise(marks)
-    )
+    overlap = any(a.text == b.text and b.start < a.end for a, b in pairwise(marks))
     return None if overlap else tuple(marks)
 
 
@@ -367,8 +363,7 @@ def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tup
     [('It ', ('ann',)), ('is', ('ann', 'ben')), (' so', ('ben',)), ('.', ())]
     """
     marked = list(marked)
-    ends = (end for _, mark in marked for end in (mark.start, mark.end))
-    borders = {0, len(text), *ends}
+    borders = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
     text_pieces = []
     for start, end in pairwise(sorted(border for border in borders if border <= len(text))):
         raters = (rater for rater, mark in marked if mark.start <= start and end <= mark.end)
@@ -398,8 +393,7 @@ ATTACKS: dict[str, str] = {
 they name another (`graders/attacks.toml`)."""
 _SHIPPED_NAMES = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
 _CUSTOM_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
-REPEATS = 2
-"""Times the clean text is graded, each time with as many draws as any other text."""
+REPEATS = 2  # times the clean text is graded, each time with as many draws as any other text
 ATTACKED_COLUMNS = (
     "rubric", "rater_id", "unit_id", "attack", "target", "side", "draw", "label", "probabilities",
 )  # fmt: skip
@@ -426,9 +420,7 @@ def label_of_draws(labels: Iterable[str]) -> str:
 
 
 def attacked_text(attacked: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of grades under attack as it is written to a file: the probabilities are a
-    JSON object or "".
-    """
+    """Return grades under attack as they are written to a file, probabilities as JSON or ""."""
     as_json = [json.dumps(shares) if shares else "" for shares in attacked["probabilities"]]
     return attacked.assign(probabilities=as_json)[list(ATTACKED_COLUMNS)]
 

@@ -27,8 +27,7 @@ from evenhand.texts import written
 
 _UNITS_PER_QUERY = 400
 
-GradeKey = tuple[str, str, str]
-"""(rubric, unit id, grader)."""
+GradeKey = tuple[str, str, str]  # (rubric, unit id, grader)
 Trial = tuple[str, str, str, str, int]
 """(unit_id, attack, target, side, draw): one attacked text shown to a grader."""
 
@@ -44,10 +43,8 @@ def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[
     key_columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
-        for table, names in (
-            (grades, key_columns),
-            (attacked_grades, (*key_columns, *_ATTACK_COLUMNS)),
-        ):
+        attacked_key = (*key_columns, *_ATTACK_COLUMNS)
+        for table, names in ((grades, key_columns), (attacked_grades, attacked_key)):
             facts = table.c.provenance
             query = sa.select(
                 *(table.c[name] for name in names),
