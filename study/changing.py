@@ -27,11 +27,9 @@ from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, checked_rubrics, files_of
 from evenhand.texts import table_of, written
 
-Files = Mapping[str, bytes | None]
-"""Contents by path in the study's folder; None for a missing file."""
+Files = Mapping[str, bytes | None]  # contents by path in the study's folder; None: missing
 
-KNOWN_UNIT_FILES = ("training.toml", "attention.toml")
-"""Default files for units with a known answer, of training and of attention checks."""
+KNOWN_UNIT_FILES = ("training.toml", "attention.toml")  # default files of units with an answer
 
 _RULES: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
 """Rules on settings and texts, by key or section: why they are fixed, and what a change does."""

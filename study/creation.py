@@ -26,15 +26,8 @@ from evenhand.study.prompts import pairs as prompt_files
 from evenhand.study.prompts import sampling
 from evenhand.study.prompts.items import Items
 from evenhand.study.prompts.units import Key, has_known_answer, parse_unit_id, presented_values
-from evenhand.study.settings import study_toml
-from evenhand.study.settings.analysis import (
-    GROUP_COLUMNS,
-    AnalysisSettings,
-    DecisionSettings,
-    PublishedFigures,
-    read_published,
-    shipped_studies,
-)
+from evenhand.study.settings import analysis, study_toml
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, shipped_studies
 from evenhand.study.settings.sections import PositiveInt, Section, Share, parsed
 from evenhand.study.store.logs.decisions import WAVES, note_act
 from evenhand.study.store.schema import claims, labels, lead_events
@@ -61,8 +54,7 @@ class StudyPlan:
     items: Items | None = None
     wordings: Path | None = None
     repeats: int = 1
-    crossed: bool = True
-    """False: further paraphrases of a proposition are used in the first wording alone."""
+    crossed: bool = True  # False: further paraphrases are used in the first wording alone
     responses: Path | None = None
     sample: int | None = None
     stratify: Sequence[str] | None = None
@@ -184,8 +176,7 @@ def _first_settings(
 # Each is a folder of data: `design.toml`, `published.toml` with its figures and their source, and
 # the files that the design names.
 DESIGN, FIGURES = "design.toml", "published.toml"
-_MAX_BYTES, _MAX_PROMPTS_BYTES = 1_000_000, 50_000_000
-"""Largest size of a file in such a folder, which may come from anyone, and of a prompts file."""
+_MAX_BYTES, _MAX_PROMPTS_BYTES = 1_000_000, 50_000_000  # of a file, which may come from anyone
 
 
 class DesignSettings(Section):
@@ -219,7 +210,7 @@ class PublishedStudy:
 
     folder: Path
     design: StudyDesign
-    figures: PublishedFigures
+    figures: analysis.PublishedFigures
 
     @classmethod
     def read(cls, name_or_folder: str) -> PublishedStudy:
@@ -229,7 +220,8 @@ class PublishedStudy:
             shipped = ", ".join(shipped_studies())
             raise InputError(written("reproduce.no_study", named=name_or_folder, known=shipped))
         design = parsed(StudyDesign, checked_file(folder, DESIGN).read_bytes(), DESIGN)
-        return cls(folder, design, read_published(checked_file(folder, FIGURES).name, folder))
+        figures = analysis.read_published(checked_file(folder, FIGURES).name, folder)
+        return cls(folder, design, figures)
 
     @property
     def name(self) -> str:
@@ -265,7 +257,7 @@ class PublishedStudy:
         """Return the plan of a replication on these prompts, with the published design. `changes`
         are other fields of the plan. Leanings of fewer than half of the prompts are left out.
         """
-        design, analysis = self.design, self.design.settings.analysis
+        design, bias = self.design, self.design.settings.analysis
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
         settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
         settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
@@ -279,9 +271,9 @@ class PublishedStudy:
         options: dict[str, Any] = {design.prompts: prompts, "settings": settings, **changes}
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
         prompts_table = plan.read_prompts()
-        has_groups = {*GROUP_COLUMNS} <= {*prompts_table}
-        with_leaning = analysis.orientation(prompts_table).astype(bool).mean() if has_groups else 0
-        if analysis.leanings and with_leaning < 0.5:
+        has_groups = {*analysis.GROUP_COLUMNS} <= {*prompts_table}
+        with_leaning = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
+        if bias.leanings and with_leaning < 0.5:
             del settings["analysis"]["leanings"]
         default_size = min(design.sample, len(prompts_table))
         return replace(plan, sample=default_size if plan.sample is None else plan.sample)
@@ -497,8 +489,6 @@ def _category_shares(
 # The trial's pairs come in twos, and the study's seed assigns one of each two to the new wording.
 # So a unit has one wording for all of its raters, and every rater sees both. The assignment is
 # final: after a trial its units keep their wordings.
-
-
 @dataclass(frozen=True)
 class Rewording:
     """A trial of the wording `new`; `by_pair` is that of each pair: `new`, or the former one."""

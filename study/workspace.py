@@ -306,8 +306,7 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
     return rubrics
 
 
-StoreEvent = Literal["asked", "backup"]
-"""Events: the store was found writable; a good backup was made."""
+StoreEvent = Literal["asked", "backup"]  # the store was found writable; a good backup was made
 
 
 def note_event_time(store: Database, event: StoreEvent) -> None:

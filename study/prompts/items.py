@@ -39,17 +39,15 @@ _NAMES_BY_ROLE = USUAL_NAMES["items"]
 _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
-_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
-"""Pairs of judges' words for yes and no; Inspect grades C and I."""
+_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # yes, no; Inspect: C, I
 _TEXT_ROLES = ("prompt", "context", "reference", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
     """The columns of an items file by their role; empty where there is none. `show` are those that
-    raters read, in this order; among them are `prompt`, `context`, `reference` and `response`, and
-    those whose cells are `conversations`, `images`, `json` or lists of `passages`. `hidden` are
-    texts that raters do not read.
+    raters read, in this order; among them are the texts' roles, and those whose cells are
+    `conversations`, `images`, `json` or lists of `passages`. `hidden` texts are not shown.
     """
 
     show: tuple[str, ...]
@@ -290,21 +288,19 @@ def each_turn(
     return turn_frame, replace(columns, response=TURN, id=TURN_ID)
 
 
-def _labels_of_turns(
-    frame: pd.DataFrame, row: int, judge: str, n_turns: int, name: str
-) -> Sequence[str]:
-    """Return a judge's labels of a conversation's turns, read from a JSON list."""
+def _labels_of_turns(frame: pd.DataFrame, row: int, judge: str, n: int, name: str) -> list[str]:
+    """Return a judge's labels of a conversation's `n` turns, read from a JSON list."""
     if not judge:
-        return [""] * n_turns
+        return [""] * n
     cell = str(frame[judge][row])
     try:
         labels = json.loads(cell)
     except (ValueError, RecursionError):
         labels = None
-    if not isinstance(labels, list) or len(labels) != n_turns:
+    if not isinstance(labels, list) or len(labels) != n:
         raise InputError(
             f"{name}, row {row + FIRST_ROW}: {judge} is {shortened(cell)!r}; with --each-turn "
-            f"write a JSON list of {n_turns}, a label for each turn of the assistant"
+            f"write a JSON list of {n}, a label for each turn of the assistant"
         )
     return ["" if label is None else str(label) for label in labels]
 
@@ -334,11 +330,10 @@ def make_items(
     images = _image_variables(frame, columns, variable_of, rubrics)
     frame = prompt_files.with_images(frame, list(images), name, folder)
 
-    item_ids = frame[columns.id].tolist() if columns.id else prompt_files.numbered_ids(len(frame))
+    numbers = prompt_files.numbered_ids(len(frame))
+    item_ids = frame[columns.id].tolist() if columns.id else numbers
     are_valid = all(prompt_files.PAIR_ID.fullmatch(item_id) for item_id in item_ids)
-    ids = pd.Series(
-        item_ids if are_valid else prompt_files.numbered_ids(len(frame)), index=frame.index
-    )
+    ids = pd.Series(item_ids if are_valid else numbers, index=frame.index)
     not_in_pairs = (columns.response, columns.subject, columns.id, columns.judge)
     pair_columns = [str(column) for column in frame if column not in not_in_pairs]
     stored_names = _stored_names(pair_columns, columns, variable_of, name)
@@ -436,11 +431,10 @@ def _block_kind(column: str, columns: ItemColumns) -> Literal["conversation", "i
 def _image_variables(
     frame: pd.DataFrame, columns: ItemColumns, shown: Mapping[str, str], rubrics: Sequence[Rubric]
 ) -> dict[str, str]:
-    """Return the variables of columns that hold images or are declared as such, by column. `shown`
-    has the variables of the shown columns; of others it is the column's own name.
-    """
+    """Return the variables of columns that hold images or are declared as such, by column."""
     declared = {name for rubric in rubrics for name in rubric.images}
     used = {name for rubric in rubrics for name in rubric.variables}
+    # The variable of a column that is not shown is its own name.
     variables = {name: shown.get(name, name) for name in map(str, frame) if name != columns.judge}
     return {
         column: variable
@@ -553,8 +547,7 @@ def _keys_of_options(rubric: Rubric) -> dict[str, str]:
 # special case. Two columns of the pair name the subjects; raters never see them.
 ANSWERED_BY = ("subject_a", "subject_b")  # columns of a comparison with its answers' subjects
 TOGETHER = "answers"  # the subject under which the two answers of a comparison are kept
-_SIDES = (("a", "b"), ("1", "2"))
-"""Ends of columns' names, and words of judges, for the first and the second answer."""
+_SIDES = (("a", "b"), ("1", "2"))  # ends of names of the first and the second answer
 _COMPARISON_NAMES = USUAL_NAMES["comparisons"]
 _ANSWER_NAMES = _COMPARISON_NAMES["answer"]
 _TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
@@ -563,8 +556,7 @@ _TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
 @dataclass(frozen=True, kw_only=True)
 class ComparisonColumns:
     """The columns of a file of comparisons: the two answers, their subjects (none where the file
-    does not name them), and all others as in a file of `items` that had, instead of the two
-    answers, one column of this name: `answer`.
+    does not name them), and all others as in a file of `items` with one `answer` for the two.
     """
 
     answers: tuple[str, str]
@@ -718,7 +710,7 @@ def make_comparisons(
     one_answer = _with_one_answer(frame, columns.answers, columns.subjects, columns.answer)
     items = make_items(one_answer, columns.items, name, folder, rubrics)
     if "response" in items.images:
-        frame = prompt_files.with_images(frame, columns.answers[1:], name, folder)
+        frame = prompt_files.with_images(frame, [columns.answers[1]], name, folder)
     pairs = items.pairs
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")

@@ -1,8 +1,7 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
 Each reader (`read_pairs`, `read_propositions`, `read_responses`) returns one table of texts, a row
-for each prompt or response. Sections: images that cells name, pairs, propositions, responses,
-Markdown in responses.
+for each prompt or response. Sections: images, pairs, propositions, responses, Markdown in them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,8 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import IMAGE_PREFIX, Image
-from evenhand.study.tables.columns import (
-    INCLUSION,
-    first_repeat,
-    refuse_columns,
-    require_columns,
-    require_rows,
-    shortened,
-)
+from evenhand.study.tables import columns as table_columns
+from evenhand.study.tables.columns import first_repeat, shortened
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 from evenhand.texts import written
 
@@ -44,8 +37,7 @@ if TYPE_CHECKING:
 # size. Files may come from anyone, so their sizes are checked before an image is decoded.
 MOST_BYTES = 20 * 1024**2  # of one image's file
 MOST_PIXELS = 50_000_000  # of one image; of one with transparency half as many
-LONGEST_SIDE = 1568
-"""Pixels of the longer side that are kept, the most that Anthropic's models use of an image."""
+LONGEST_SIDE = 1568  # pixels of the longer side: the most that Anthropic's models use of an image
 _TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _IMAGE_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
@@ -72,25 +64,27 @@ def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
     return [str(column) for column in frame if column in shown | sides]
 
 
-def with_images(
-    frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
-) -> pd.DataFrame:
+def with_images(frame: pd.DataFrame, columns: list[str], name: str, folder: Path) -> pd.DataFrame:
     """Return the table with the images of these columns as cells (`Image.cell`). A column named
     like an image's with `_alt` at its end has its description. Raises InputError naming the first
     row whose cell is neither empty nor an image, or at which the images exceed `MOST_WORK` (known
     before one is decoded) or `MOST_KEPT`.
     """
     image_cells = _image_cells(frame, columns)
+    images: dict[str, Image] = {}
     work = n_bytes = 0
     for cell, (row, column) in image_cells.items():
-        with _fault_at(name, row, column):
+        try:
             work += _decoding_work(cell, folder)
+        except ValueError as fault:
+            raise InputError(f"{name}, row {row}: {column}: {fault}") from None
         if work > MOST_WORK:
             raise InputError(written("items.many_images", name=name, row=row, side=LONGEST_SIDE))
-    images: dict[str, Image] = {}
     for cell, (row, column) in image_cells.items():
-        with _fault_at(name, row, column):
+        try:
             images[cell] = stored_image(cell, folder)
+        except ValueError as fault:
+            raise InputError(f"{name}, row {row}: {column}: {fault}") from None
         n_bytes += len(images[cell].data)
         if n_bytes > MOST_KEPT:
             raise InputError(written("items.many_bytes", name=name, row=row, side=LONGEST_SIDE))
@@ -112,15 +106,6 @@ def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple
             if cell:
                 first_places.setdefault(cell, (row, column))
     return first_places
-
-
-@contextmanager
-def _fault_at(name: str, row: int, column: str) -> Iterator[None]:
-    """Raise the fault of an image, a ValueError, as InputError that names its cell."""
-    try:
-        yield
-    except ValueError as fault:
-        raise InputError(f"{name}, row {row}: {column}: {fault}") from None
 
 
 @contextmanager
@@ -228,7 +213,7 @@ def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
-    INCLUSION,
+    table_columns.INCLUSION,
     *LENGTH_COLUMNS,
 )
 """Columns that the table of units adds."""
@@ -259,18 +244,15 @@ def _read_rows(
     column, has a reserved one, or has no rows.
     """
     frame, name = read_table(path), Path(path).name
-    require_columns(frame, needed, name, f"; a {noun} file needs {' and '.join(needed)}")
-    refuse_columns(frame, reserved, name)
-    require_rows(frame, name, noun)
+    hint = f"; a {noun} file needs {' and '.join(needed)}"
+    table_columns.require_columns(frame, needed, name, hint)
+    table_columns.refuse_columns(frame, reserved, name)
+    table_columns.require_rows(frame, name, noun)
     return frame
 
 
 def numbered_ids(count: int) -> list[str]:
-    """Return p0001, p0002, ... with as many digits as the last one needs.
-
-    >>> numbered_ids(2)
-    ['p0001', 'p0002']
-    """
+    """Return p0001, p0002, ... with as many digits as the last one needs, four at least."""
     width = max(4, len(str(count)))
     return [f"p{n:0{width}d}" for n in range(1, count + 1)]
 
@@ -440,7 +422,7 @@ def read_responses(
     """
     frame = read_table(path)
     name = Path(path).name
-    require_columns(frame, ("subject", "response"), name)
+    table_columns.require_columns(frame, ("subject", "response"), name)
     if sides_of(pairs) == ("a",) and "pair_id" in frame and "side" not in frame:
         frame = frame.assign(side="a")
     if not {"pair_id", "side"} <= set(frame) and "prompt" not in frame:
@@ -463,8 +445,8 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
     sides, columns = sides_of(pairs), ["pair_id", "side", "subject", "response"]
     if {"pair_id", "side"} <= set(frame):
         pair_ids, permitted = set(pairs["pair_id"]), " or ".join(sides)
-        rows = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
-        for row, pair, side in rows:
+        keys = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
+        for row, pair, side in keys:
             if pair not in pair_ids:
                 raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
             if side not in sides:
@@ -518,9 +500,7 @@ def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> Non
             )
 
 
-def with_words(
-    units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str] = ()
-) -> pd.DataFrame:
+def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str]) -> pd.DataFrame:
     """Return the `units` table with the numbers of words of its texts, "" where there is no text.
     Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
     pair, and for each `shown` column one with `_words` at its end. `responses` has the columns

@@ -2,9 +2,8 @@
 
 First `digest` and `seeded_number`: with them a seed or a key fixes every random choice of a study.
 A seed is public: anyone who reads study.toml can work out all that it fixes. What annotators must
-not foresee is drawn with a key, which never leaves the store. Then two ways to draw a sample:
-`draw_sample` with equal probabilities within strata, `chances_for` and `draw_pairs` with unequal
-known ones.
+not foresee is drawn with a key, which never leaves the store. Then samples with equal probabilities
+within strata (`draw_sample`), and with unequal known ones (`chances_for`, `draw_pairs`).
 """
 
 from __future__ import annotations
@@ -50,9 +49,7 @@ _MARGIN_PENALTY = 1e3  # cost of a pair too many or too few in a margin, where o
 
 
 class Margin(NamedTuple):
-    """The number of pairs (`size`) that the sample should have of one value of a stratification
-    column, and the indices of the cells with this value. `column` is the column's index.
-    """
+    """The number of pairs (`size`) of one value of a stratification column; its cells' indices."""
 
     column: int
     cells: list[int]

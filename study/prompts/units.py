@@ -122,8 +122,7 @@ def _swap_side(name: str) -> str:
 # ---- questions, for annotators and graders ------------------------------------------------------
 # In `study.desk` a `Task` is a question as one annotator sees it, and a `Claim` the store's record
 # that an annotator was given it.
-Key = tuple[str, str]
-"""(unit id, rubric name): the question, for any rater and in any order of sides."""
+Key = tuple[str, str]  # (unit id, rubric name): the question, for any rater and order of sides
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The sections `[analysis]`, `[decision]` and `[quality]` of study.toml, which `analysis.analyse`
 takes as keywords as well; and figures of published studies, which a report compares with its own.
-
-`settings.toml` explains every key, so the classes do not.
 """
 
 from __future__ import annotations
@@ -35,11 +33,7 @@ Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fro
 
 
 class BiasSettings(sections.Section):
-    """Groups and model families for the bias audit.
-
-    >>> BiasSettings(leanings={"left": ["union"], "right": ["employer"]}).sign_of("employer")
-    -1
-    """
+    """Groups and model families for the bias audit."""
 
     leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -53,8 +47,7 @@ class BiasSettings(sections.Section):
                 "each with its groups"
             )
         first, second = [set(groups) for groups in self.leanings.values()] or [set(), set()]
-        common = first & second
-        if common:
+        if common := first & second:
             raise ValueError(f"leanings has the group {min(common)!r} on both sides; keep one")
         return self
 
@@ -113,9 +106,7 @@ a grader could pass that lost much of the agreement."""
 
 
 class InjectionBounds(NamedTuple):
-    """Limits on the shares of labels that an attack may hijack (`pulled`), disrupt (`knocked_off`)
-    and suppress (`silenced`).
-    """
+    """Limits on the shares of labels that an attack may hijack, disrupt and suppress."""
 
     pulled: float
     knocked_off: float
@@ -230,10 +221,7 @@ _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
 class PublishedFigure(sections.Section):
-    """A published figure: its name in results.csv (`rubric`, `statistic`, `subset`, `at`), the
-    raters it is about, and its printed value with its unit. `differs` says in a sentence how it
-    was made otherwise than here.
-    """
+    """A published figure: its name in results.csv, the raters it is about, its printed value."""
 
     rubric: str = Field(min_length=1)
     statistic: str = Field(min_length=1)
@@ -279,12 +267,7 @@ class PublishedFigure(sections.Section):
 
     @property
     def as_result(self) -> float:
-        """Return the number in the unit of results.csv; of "> 0.99" its bound.
-
-        >>> PublishedFigure(rubric="r", statistic="s", between="people", of="b", value="94",
-        ...                 unit="percent").as_result
-        0.94
-        """
+        """Return the number in the unit of results.csv, 0.94 for 94%; of "> 0.99" its bound."""
         return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]
 
 

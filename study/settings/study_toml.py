@@ -62,8 +62,7 @@ class AnnotationSettings(sections.Section):
 # separate paragraphs.
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
-START = ".start"
-"""Name in addresses of the page on which the lead of an empty folder makes the first study."""
+START = ".start"  # name in addresses of the page on which a lead makes the first study
 STUDY_NAME = re.compile(r"\.start|[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Valid names of studies made in the browser, and of studies in addresses."""
 
@@ -416,9 +415,7 @@ def read_config(folder: Path) -> StudyConfig:
 
 
 def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
-    """Return all settings that may send something to a host, by section, as the operator confirms
-    them (see `evenhand.study.trust`).
-    """
+    """Return all settings that may send something to a host (see `evenhand.study.trust`)."""
     senders: dict[str, object] = {}
     if isinstance(config, StudyConfig):
         senders |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
@@ -466,9 +463,7 @@ def change_config(folder: Path, changes: Changes) -> None:
 
 
 def changed_text(text: str, changes: Changes) -> str:
-    """Return the text of study.toml with changed values. Raises pydantic's ValidationError for one
-    that is not valid.
-    """
+    """Return the text of study.toml with changed values. Raises ValidationError for a bad one."""
     text = with_values(text, changes)
     StudyConfig.model_validate(tomllib.loads(text))
     return text
@@ -497,9 +492,7 @@ def with_values(text: str, changes: Changes) -> str:
 
 
 def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
-    """Return the text with the sections that name hosts commented out below the `heading`, and
-    their names.
-    """
+    """Return the text with sections that name hosts commented out, and their names."""
     import tomlkit
 
     values = tomllib.loads(text)
@@ -548,9 +541,7 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
 
 def _set_values(table: Any, values: Mapping[str, Any]) -> None:
-    """Set keys of a table; a key that has its value already stays as it is written, None removes a
-    key.
-    """
+    """Set keys of a table, or remove them (None); one that has its value stays as it is written."""
     import tomlkit
 
     for key, value in values.items():

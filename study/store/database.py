@@ -53,8 +53,7 @@ _LOCKED = (
     "another run has the study to itself, such as `evenhand store`; run this when it has ended"
 )
 _NO_ANSWER = "the store does not answer: {reason}"
-
-# Drivers' errors that mean that the store is away, not that the program is at fault.
+# Errors of drivers that mean that the store is away, by SQLite's codes and by name.
 _AWAY_CODES = (
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
@@ -64,8 +63,6 @@ _AWAY_NAMES = {
     "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
     "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
 }  # fmt: skip
-
-# PostgreSQL: settings of connections, and statements.
 # libpq's connection settings: without them TCP waits long for a host that is gone.
 _CLIENT_LIMITS = {
     "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
@@ -92,9 +89,7 @@ _LOCK_BOUNDED = sa.select(
 class Database:
     """A study's tables, and transactions on them."""
 
-    def __init__(
-        self, engine: sa.Engine, patience: float = PATIENCE, silent: float | None = None
-    ) -> None:
+    def __init__(self, engine: sa.Engine, patience: float, silent: float | None = None) -> None:
         """Wrap an engine. For `patience` and `silent`, in seconds, see `connect`."""
         self.engine = engine
         self._patience = patience
@@ -297,8 +292,6 @@ def add_secret(connection: sa.Connection) -> None:
 
 
 # ---- servers that hang --------------------------------------------------------------------------
-
-
 class _Watch:
     """Closes the connections to a server that has not answered for `limit` seconds: the driver
     would wait for as long as the server hangs. Entered for the time of a turn; turns may be nested.
@@ -336,8 +329,6 @@ class _Watch:
 
 
 # ---- engines ------------------------------------------------------------------------------------
-
-
 def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.Engine:
     """Return an engine for a file; `alone` excludes other processes."""
     engine = sa.create_engine(
@@ -407,9 +398,7 @@ def _limit_waits(engine: sa.Engine, patience: float) -> None:
 
 
 def _translated(context: sa.engine.ExceptionContext) -> StoreAway | None:
-    """Return the `StoreAway` that SQLAlchemy is to raise in place of a driver's error; None for
-    errors that are faults of the program.
-    """
+    """Return the error to raise instead of a driver's; None where the program is at fault."""
     error = context.original_exception
     if isinstance(error, sqlite3.DatabaseError):
         # The lowest byte is the kind of error (SQLite, "Result and Error Codes").
@@ -489,14 +478,8 @@ def check_store(location: str, folder: Path) -> None:
 
 def resolved(location: str) -> str:
     """Return the location with each `${NAME}` replaced from the environment, so that no file has to
-    hold a password. A value within a URL is quoted; a `${NAME}` alone may hold a whole URL.
-
-    Raises InputError where a variable is not set.
-
-    >>> resolved("study.db")
-    'study.db'
-    >>> resolved("postgresql://lead@host/db")
-    'postgresql+psycopg://lead@host/db'
+    hold a password, and with the driver in a PostgreSQL URL. A value within a URL is quoted; a
+    `${NAME}` alone may hold a whole URL. Raises InputError where a variable is not set.
     """
 
     def from_environment(match: re.Match[str]) -> str:

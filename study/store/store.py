@@ -99,9 +99,8 @@ class Store(Database):
         return pairs_sampled, responses_given
 
     def add_responses(self, frame: pd.DataFrame) -> int:
-        """Add `pair_id, side, subject, response` rows; return the number of new ones. The same
-        response again changes nothing. Raises InputError where another response has the same key:
-        labels may rest on it.
+        """Add `pair_id, side, subject, response` rows; return the number of new ones. Raises
+        InputError where a response differs from one that is stored: labels may rest on it.
         """
         with self.write() as connection:
             rows = connection.execute(sa.select(responses))
@@ -136,9 +135,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return for each (pair_id, subject), of some hundreds, the pair's cells by column and the
-        subject's responses by side.
-        """
+        """Return (pair's cells, responses by side) for each (pair_id, subject), of hundreds."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
@@ -325,8 +322,7 @@ def _counts_of(
     return counts
 
 
-_VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")
-"""Pattern of the end of a model's name that names its version."""
+_VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")  # at the end of a name
 
 
 def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -398,8 +394,8 @@ def answers_table(store: Store) -> pd.DataFrame:
 def marks_on(
     store: Store, units: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return the words marked as evidence in each rater's present answers, without hidden repeats,
-    as (rater id, mark) by (rubric, unit id). Meant for hundreds of units, not thousands.
+    """Return (rater id, words marked as evidence) in present answers, without hidden repeats, by
+    (rubric, unit id). Meant for hundreds of units, not thousands.
     """
     ids = {unit for _, unit in units}
     query = (

@@ -14,8 +14,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.texts import table_of
 
-INCLUSION = "inclusion_probability"
-"""The units column with each unit's probability of being sampled for annotators."""
+INCLUSION = "inclusion_probability"  # units column: probability of being sampled for annotators
 MAX_LISTED = 10  # number of names that a message lists
 
 

@@ -31,8 +31,7 @@ from evenhand.texts import written
 
 # ---- limits -------------------------------------------------------------------------------------
 MOST_COLUMNS = 2_500  # columns of a table: annotators with a column each, and facts about the items
-MOST_CELLS = 40_000_000
-"""Cells of a table that is read as a whole, with those that a row of JSON leaves out."""
+MOST_CELLS = 40_000_000  # of a table that is read as a whole, with those that JSON leaves out
 
 
 def check_table(columns: Sized, rows: int, name: str) -> None:
@@ -139,8 +138,7 @@ _LARGE = 1_000_000  # bytes from which a plain CSV is read by the fast reader
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 """Names of the separators of cells, in the order in which they are tried if there is no comma."""
 HEADLESS = "headless"  # the name for `--format` of a table whose first row is data
-_FEWEST_ROWS, _MOST_ROWS = 3, 1_000
-"""Rows below the first row that are compared with it to see whether it is data."""
+_FEWEST_ROWS, _MOST_ROWS = 3, 1_000  # that are compared with the first to see whether it is data
 _QUOTED = 80  # characters of a header that a message quotes
 _LIST = re.compile(r"\s*\[\s*\{")
 _DIGITS = re.compile(r"\d+")
@@ -275,9 +273,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
 
 
 def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number, from 1, and the cells of each row, none for a blank one. Raises InputError
-    for a row in which a quoted cell does not end.
-    """
+    """Yield the number, from 1, and cells of each row. Raises InputError for an unclosed quote."""
     import csv
 
     csv.field_size_limit(_LONGEST_CELL)
@@ -294,9 +290,7 @@ def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large file without quotes or blank lines fast; None for a small or other file, and for
-    one with a fault, which the slow reader names.
-    """
+    """Read a large file without quotes or blank lines fast; None for any other, or bad one."""
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string

@@ -1,8 +1,7 @@
 """The two tables that all parts exchange, `ratings` and `units`: their columns and rules.
 
-`ratings` has a row for each label or grade, `RATINGS_COLUMNS`; `units` has a row for each item,
-with its id and whatever columns describe it. Further sections: times as other tools write them,
-marks on the words that decided an answer, and grades under attack.
+`ratings` has a row for each label or grade, `units` one for each item, with whatever describes it.
+Further sections: times as tools write them, marks on decisive words, and grades under attack.
 """
 
 from __future__ import annotations
@@ -30,16 +29,14 @@ RATINGS_COLUMNS = (
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
-RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""Pattern of valid names of annotators, and of their accounts."""
+RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")  # names of annotators, and of their accounts
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
 """Names of groups and baselines in results."""
 TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), ("met", "not met"))
 """Words for yes and for no, as people and their tools write labels; the usual ones first."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
-_ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
-"""Values of columns that a file lacks, where these are not text."""
+_ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}  # of missing columns, else ""
 
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -232,8 +229,7 @@ _ISO = re.compile(
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}(\.\d+)?|\d{15,16}|\d{18,19}")
 """Seconds since 1970, or milli-, micro- and nanoseconds, from 1973 on."""
-_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Number of these units in a second, by the most digits of such a time."""
+_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}  # units, by most digits
 _LARGEST_OFFSET = timedelta(hours=26)  # between two time zones
 
 

@@ -54,8 +54,7 @@ _IMPROVEMENT_KINDS = (PARTED, STARTED, TRIED, CHOSE, READ, ENDED)
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A candidate: its `origin`; `is_new` if it had no grade on the rubric before it was tried;
-    `has_own_text` if it reads another text than the old grader, which may have been written from
-    the training labels.
+    `has_own_text` if it reads another text than the old grader, perhaps from the training labels.
     """
 
     origin: str
@@ -125,11 +124,10 @@ def note_candidates(
 
 def candidates_of(store: Database, rubric: str) -> dict[str, Candidate]:
     """Return every candidate so far, by its rater id."""
-    return {
-        rater: Candidate(**entry)
-        for candidates in _details_of(store, TRIED, rubric)
-        for rater, entry in candidates.items()
-    }
+    entries: dict[str, dict[str, Any]] = {}
+    for tried in _details_of(store, TRIED, rubric):
+        entries |= tried
+    return {rater: Candidate(**entry) for rater, entry in entries.items()}
 
 
 def note_choice(
@@ -157,8 +155,7 @@ def influences_on_texts(store: Database, rubric: str) -> dict[str, set[str]]:
     training_clusters = {cluster for cluster, part in parts.items() if part == "learn"}
     clusters_by_text: dict[str, set[str]] = {}
     for rater, candidate in candidates_of(store, rubric).items():
-        text = own_prompt_hash(rater)
-        if candidate.has_own_text and text:
+        if candidate.has_own_text and (text := own_prompt_hash(rater)):
             clusters = clusters_by_text.setdefault(text, set(training_clusters))
             clusters |= chosen.get(rater, set())
     return clusters_by_text
@@ -205,9 +202,8 @@ def rubrics_improved(store: Database) -> list[str]:
 def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
-    """Return the cost in US dollars, since the labels were split, of all attempts of these graders
-    at these units, of their audits, of any units, and of all proposals; None if any cost is not
-    known.
+    """Return the cost in US dollars, since the labels were split, of these graders' attempts at
+    these units and of their audits, and of all proposals; None if any cost is not known.
     """
     split_at = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
@@ -350,14 +346,13 @@ def _settings_digest(text: str) -> str:
 
 def acts(store: Database) -> pd.DataFrame:
     """Return the lead's acts, with the columns `ACT_COLUMNS`, the latest first."""
-    flag_kind, lead_kind = sa.literal("flag ") + flag_events.c.kind, lead_events.c.kind
-    decided, judged = sa.literal("adjudication"), sa.literal("disagreement")
-    is_adjudication = labels.c.rater_kind == "adjudicator"
+    lead_kind = lead_events.c.kind
+    adjudications = _acts_in(labels, sa.literal("adjudication"), "unit_id", "label", "rater_id")
     queries = (
         _acts_in(lead_events, lead_kind, "rater_id", "reason").where(~lead_kind.in_(_NOT_ACTS)),
-        _acts_in(flag_events, flag_kind, "flag_id", "text"),
-        _acts_in(sorted_disagreements, judged, "unit_id", "kind"),
-        _acts_in(labels, decided, "unit_id", "label", done_by="rater_id").where(is_adjudication),
+        _acts_in(flag_events, sa.literal("flag ") + flag_events.c.kind, "flag_id", "text"),
+        _acts_in(sorted_disagreements, sa.literal("disagreement"), "unit_id", "kind"),
+        adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
     table = table[::-1].sort_values("created_at", ascending=False, kind="stable")
@@ -368,9 +363,7 @@ def acts(store: Database) -> pd.DataFrame:
 def _acts_in(
     table: sa.Table, kind: sa.ColumnElement[str], about: str, detail: str, done_by: str = "done_by"
 ) -> sa.Select[Any]:
-    """Return the query for a table's rows as acts of a `kind`. `about`, `detail` and `done_by` are
-    the columns of the table that hold the act's columns of these names.
-    """
+    """Return the query for the acts in a table; `about`, `detail`, `done_by` name its columns."""
     columns = (table.c.created_at, table.c[done_by], kind, table.c[about], table.c[detail])
     texts = (sa.cast(column, sa.Text) for column in columns)  # the id of a flag is a number
     named: list[Any] = [text.label(name) for text, name in zip(texts, ACT_COLUMNS, strict=True)]
@@ -425,8 +418,6 @@ def _looked_at(connection: sa.Connection) -> dict[str, list[str]]:
 
 
 # ---- tuned thresholds, and draws of the sample --------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold:
     """A grader's threshold, tuned on the labels of `clusters` (ids of pairs). It has the best

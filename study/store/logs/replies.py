@@ -37,9 +37,7 @@ _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
 def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return what identifies a grader's replies, `reply_id`, `created` and `choice`, by the key of
-    their prompt (`Question.prompted`).
-    """
+    """Return what identifies a grader's replies, by the prompt's key (`Question.prompted`)."""
     key_columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
@@ -103,8 +101,6 @@ def raw_replies(
 
 
 # ---- the injection audit: grades of attacked texts, which never become ratings ------------------
-
-
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
@@ -150,8 +146,6 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
 
 
 # ---- subjects' responses ------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
     """The result of one prompt: a response, which may be empty, or why there is none."""
@@ -210,8 +204,6 @@ class ResponseLog:
 # They are recorded before they are sent, so that a run that is killed at any time is continued by
 # the next. A chunk is intended, submitted, then collected - or abandoned, if it never reached the
 # provider. Its grades are written together with "collected".
-
-
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """A request of a chunk as it was sent, and the id under which the provider answers it. It names

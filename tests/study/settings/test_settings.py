@@ -350,9 +350,8 @@ def test_a_sound_section_is_taken_and_what_is_not_safe_or_names_nobody_is_refuse
     ],
 )
 def test_an_address_of_a_server_is_sound_or_its_fault_is_named(url, fault):
-    assert study_toml.fault_of_address(url).startswith(fault) and bool(
-        study_toml.fault_of_address(url)
-    ) == bool(fault)
+    found = study_toml.fault_of_address(url)
+    assert found.startswith(fault) and bool(found) == bool(fault)
     if fault:
         with pytest.raises(ValidationError, match=fault):
             study_toml.ProviderSettings(base_url=url)
