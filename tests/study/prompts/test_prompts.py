@@ -751,15 +751,15 @@ def test_pairs_are_picked_as_often_as_their_chances_say():
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
 
 
+def waves_of(*chances: dict[str, float]) -> list[sampling.Wave]:
+    return [sampling.Wave(by="uncertainty", chances=each, taken=()) for each in chances]
+
+
 def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     # Three pairs; the first wave takes one of them by chance. All ways of both waves, weighed.
     values, names = {"a": 1.0, "b": 5.0, "c": 10.0}, ("a", "b", "c")
     second = {"a": 0.1, "b": 0.4, "c": 0.7}
-    waves = [
-        sampling.Wave(by="chance", chances=dict.fromkeys(names, 1 / 3), taken=()),
-        sampling.Wave(by="uncertainty", chances=second, taken=()),
-    ]
-    likely = sampling.inclusion(waves)
+    likely = sampling.inclusion(waves_of(dict.fromkeys(names, 1 / 3), second))
     expected = 0.0
     for first in names:
         left = [name for name in names if name != first]
@@ -770,10 +770,7 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
             expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
     assert expected == pytest.approx(16.0)
     # A wave that is half labelled is half a wave.
-    waves = [
-        sampling.Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
-        sampling.Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
-    ]
+    waves = waves_of({"a": 0.2, "b": 0.2}, {"a": 0.5, "b": 0.1})
     assert sampling.inclusion(waves, [1.0, 0.0]) == pytest.approx({"a": 0.2, "b": 0.2})
     assert sampling.inclusion(waves, [1.0, 0.5]) == pytest.approx({"a": 0.4, "b": 0.24})
 
@@ -785,8 +782,7 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = sampling.chances_for(scores, before, more)
-    waves = [sampling.Wave(by="u", chances=each, taken=()) for each in (before, chances)]
-    in_all = sampling.inclusion(waves)
+    in_all = sampling.inclusion(waves_of(before, chances))
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12

@@ -415,9 +415,6 @@ with open_study(sys.argv[1], patience=1.5) as study:
 """
 
 
-ROOT = Path(__file__).parents[3]
-
-
 def attempt(unit: str, **fields: object) -> GradeAttempt:
     usual = {"rater_id": "g", "rubric": "refusal", "rubric_hash": "h"}
     return GradeAttempt(unit_id=unit, **usual | fields)  # type: ignore[arg-type]
@@ -676,7 +673,7 @@ def test_no_acknowledged_label_is_lost_by_kills(make_study, rounds):
     for _ in range(rounds):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(study.folder)],
-            cwd=ROOT, stdout=subprocess.PIPE, text=True,
+            cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         acknowledged.add(process.stdout.readline().split()[0])
         time.sleep(random.random() * 0.1)
