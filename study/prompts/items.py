@@ -330,6 +330,7 @@ def make_items(
     images = _image_variables(frame, columns, variable_of, rubrics)
     frame = prompt_files.with_images(frame, list(images), name, folder)
 
+    # Ids that cannot be part of a unit's id are kept as `item_id` alone.
     numbers = prompt_files.numbered_ids(len(frame))
     item_ids = frame[columns.id].tolist() if columns.id else numbers
     are_valid = all(prompt_files.PAIR_ID.fullmatch(item_id) for item_id in item_ids)
@@ -341,6 +342,7 @@ def make_items(
     pairs.insert(0, "pair_id", ids)
     pairs[ITEM_ID] = item_ids
 
+    # Items on one prompt are a cluster, and so are the criteria of one response.
     cluster = stored_names.get(columns.cluster, "")
     if not cluster and columns.prompt and pairs["prompt_a"].duplicated().any():
         codes, _ = pd.factorize(pairs["prompt_a"])

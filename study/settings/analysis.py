@@ -19,8 +19,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
-"""Columns of units with the groups for which side a and side b of a pair speak."""
+GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")  # of units: the groups that a and b speak for
 
 SEED = 20231206  # default seed of all resampling, outside of studies
 

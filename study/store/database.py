@@ -53,26 +53,6 @@ _LOCKED = (
     "another run has the study to itself, such as `evenhand store`; run this when it has ended"
 )
 _NO_ANSWER = "the store does not answer: {reason}"
-# Errors of drivers that mean that the store is away, by SQLite's codes and by name.
-_AWAY_CODES = (
-    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_NOTADB,
-)  # fmt: skip
-_AWAY_NAMES = {
-    "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
-    "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
-}  # fmt: skip
-# libpq's connection settings: without them TCP waits long for a host that is gone.
-_CLIENT_LIMITS = {
-    "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
-    "tcp_user_timeout": 15_000,
-}  # fmt: skip
-# The server's settings, so that the locks of a client that is gone are soon free again.
-_SERVER_LIMITS = {
-    "tcp_keepalives_idle": 5, "tcp_keepalives_interval": 3, "tcp_keepalives_count": 2,
-    "tcp_user_timeout": 10_000,
-}  # fmt: skip
 _OTHER_SESSIONS = sa.text(
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE datname = current_database() AND pid <> pg_backend_pid() "
@@ -329,6 +309,28 @@ class _Watch:
 
 
 # ---- engines ------------------------------------------------------------------------------------
+# Errors of drivers that mean that the store is away, by SQLite's codes and by name.
+_AWAY_CODES = (
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+)  # fmt: skip
+_AWAY_NAMES = {
+    "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
+    "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
+}  # fmt: skip
+# libpq's connection settings: without them TCP waits long for a host that is gone.
+_CLIENT_LIMITS = {
+    "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}  # fmt: skip
+# The server's settings, so that the locks of a client that is gone are soon free again.
+_SERVER_LIMITS = {
+    "tcp_keepalives_idle": 5, "tcp_keepalives_interval": 3, "tcp_keepalives_count": 2,
+    "tcp_user_timeout": 10_000,
+}  # fmt: skip
+
+
 def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.Engine:
     """Return an engine for a file; `alone` excludes other processes."""
     engine = sa.create_engine(
@@ -447,8 +449,7 @@ def check_url(url: str) -> None:
         raise InputError(_FORM)
 
 
-_PASSWORD_VARIABLES = ("PGPASSWORD", "PGSERVICE")
-"""Environment variables from which libpq takes a password if the address has none."""
+_PASSWORD_VARIABLES = ("PGPASSWORD", "PGSERVICE")  # of libpq, for an address without a password
 _SECRET_PARAMETERS = {"service", "passfile", "sslkey", "gssdelegation"}
 """Parameters of an address that make libpq send secrets from outside the study's folder."""
 

@@ -48,8 +48,7 @@ def check_table(columns: Sized, rows: int, name: str) -> None:
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
 CELL = 32
-MOST_FOOTER = 16 * 1024**2
-"""Bytes of a Parquet file's footer, which grows with columns and row groups and is read whole."""
+MOST_FOOTER = 16 * 1024**2  # bytes of a Parquet file's footer, which is read whole
 _TAIL = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
 _BATCH_ROWS = 16_384
 _PART_BYTES = MOST_DECODED // 8  # texts that are decoded at a time where a table is read in parts

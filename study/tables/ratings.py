@@ -369,10 +369,8 @@ def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tup
 
 # ---- attacks of the injection audit, and grades under attack ------------------------------------
 # A grade under attack is a grader's answer to a text into which an attack was written.
-CLEAN = "clean"
-"""The text without an attack, graded twice to measure how often a grader changes its label."""
-PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"
-"""Harmless texts, one as long as the attacks, one as the long attack."""
+CLEAN = "clean"  # the text without an attack, graded twice: how often does the label change?
+PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"  # harmless texts, as long as the attacks
 ATTACKS: dict[str, str] = {
     "plain_order": PLACEBO,
     "false_authority": PLACEBO,

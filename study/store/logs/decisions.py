@@ -104,7 +104,7 @@ def note_start(store: Database, rubric: str, rater: str, *, is_new: bool, done_b
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return the graders to improve, and the winners, that had no grade on the rubric before."""
+    """Return graders to improve, and winners, that had no grade on the rubric until then."""
     started = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
     candidates = candidates_of(store, rubric).items()
     new_raters = {rater for rater, is_new in started.items() if is_new}

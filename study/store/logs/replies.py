@@ -242,8 +242,7 @@ class Chunk:
     created_at: str = field(default_factory=utc_now)
 
 
-_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")
-"""Columns of a batch that are fields of its chunk."""
+_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")  # of tables too
 
 
 class BatchJournal:
