@@ -142,11 +142,11 @@ class Study:
         units = [parse_unit_id(question.unit_id) for question in questions]
         texts_of = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         values = []
-        for unit, asked in zip(units, questions, strict=True):
+        for unit, question in zip(units, questions, strict=True):
             pair, subject, _ = unit
             cells, responses = texts_of[pair, subject]
-            shown = presented_values(asked.rubric, unit, asked.order, cells, responses)
-            values.append(asked.presented(shown))
+            shown = presented_values(question.rubric, unit, question.order, cells, responses)
+            values.append(question.presented(shown))
         return values
 
     def ratings(self) -> pd.DataFrame:

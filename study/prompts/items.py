@@ -189,7 +189,7 @@ def _default_texts(
             "or answer; name what annotators read with --show COLUMN,COLUMN"
         )
     usual = [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
-    asked = [
+    named = [
         column
         for plain, column in others.items()
         if column not in usual
@@ -198,7 +198,7 @@ def _default_texts(
             or (is_text(frame[column]) and _is_named(plain, question))
         )
     ]
-    return [*usual[:-1], *asked, usual[-1]]
+    return [*usual[:-1], *named, usual[-1]]
 
 
 def _check_unseen(shown: Sequence[str], subject: str, cluster: str, judge: str, name: str) -> None:
