@@ -223,27 +223,27 @@ CRITERIA = (RESPONSE_ID, "criterion", "points")
 PAIR_ID = re.compile(r"[^\s|]{1,64}")  # | separates the parts of a unit's id
 
 
-def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
+def read_pairs(path: Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
     """Read a pairs file; return its columns, `pair_id` first. Columns that the `rubrics` show as
     images are read as images. The file needs `prompt_a` and `prompt_b`; every other column is kept.
     Without a column `pair_id` the ids are p0001, p0002, ... in row order. Raises InputError naming
     the first bad row: an empty prompt, two equal prompts, or a pair that occurs twice.
     """
-    frame, name = _read_rows(path, "pairs", ("prompt_a", "prompt_b"), RESERVED), Path(path).name
+    frame, name = _read_rows(path, "pairs", ("prompt_a", "prompt_b"), RESERVED), path.name
     if "pair_id" not in frame:
         frame.insert(0, "pair_id", numbered_ids(len(frame)))
     _check_pairs(frame, name)
-    frame = with_images(frame, images_shown(rubrics, frame), name, Path(path).parent)
+    frame = with_images(frame, images_shown(rubrics, frame), name, path.parent)
     return frame[["pair_id", *(column for column in frame if column != "pair_id")]]
 
 
 def _read_rows(
-    path: str | Path, noun: str, needed: Sequence[str], reserved: Collection[str] = ()
+    path: Path, noun: str, needed: Sequence[str], reserved: Collection[str] = ()
 ) -> pd.DataFrame:
     """Read a file whose rows have this plural `noun`. Raises InputError where it lacks a needed
     column, has a reserved one, or has no rows.
     """
-    frame, name = read_table(path), Path(path).name
+    frame, name = read_table(path), path.name
     hint = f"; a {noun} file needs {' and '.join(needed)}"
     table_columns.require_columns(frame, needed, name, hint)
     table_columns.refuse_columns(frame, reserved, name)
@@ -323,8 +323,8 @@ _SLOT = "{statement}"
 
 
 def read_propositions(
-    path: str | Path,
-    wordings: str | Path | None = None,
+    path: Path,
+    wordings: Path | None = None,
     repeats: int = 1,
     *,
     crossed: bool = True,
@@ -343,7 +343,7 @@ def read_propositions(
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
     statements = _read_statements(path)
     images = images_shown(rubrics, statements)
-    statements = with_images(statements, images, Path(path).name, Path(path).parent)
+    statements = with_images(statements, images, path.name, path.parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
     extra_columns = [column for column in statements if column not in ("id", "text", "paraphrase")]
     first_wording, are_further = next(iter(templates)), statements.duplicated("id")
@@ -367,10 +367,10 @@ def read_propositions(
     return frame
 
 
-def _read_statements(path: str | Path) -> pd.DataFrame:
+def _read_statements(path: Path) -> pd.DataFrame:
     """Read a propositions file, with a column `paraphrase`. Raises InputError for a bad row."""
     reserved = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
-    frame, name = _read_rows(path, "propositions", ("id", "text"), reserved), Path(path).name
+    frame, name = _read_rows(path, "propositions", ("id", "text"), reserved), path.name
     rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)
     for row, proposition, text in rows:
         if not PAIR_ID.fullmatch(proposition):
@@ -390,9 +390,9 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def _read_wordings(path: str | Path) -> dict[str, str]:
+def _read_wordings(path: Path) -> dict[str, str]:
     """Return the templates of a wordings file by name. Raises InputError for a bad row."""
-    frame, name = _read_rows(path, "wordings", ("wording", "template")), Path(path).name
+    frame, name = _read_rows(path, "wordings", ("wording", "template")), path.name
     templates: dict[str, str] = {}
     rows = zip(frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True)
     for row, wording, template in rows:
@@ -408,9 +408,7 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
 
-def read_responses(
-    path: str | Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = ()
-) -> pd.DataFrame:
+def read_responses(path: Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = ()) -> pd.DataFrame:
     """Read a responses file as columns `pair_id, side, subject, response`, one row per response;
     responses that the `rubrics` show as images are read as images.
 
@@ -421,7 +419,7 @@ def read_responses(
     prompt, or a pair of which the subject answered only one side.
     """
     frame = read_table(path)
-    name = Path(path).name
+    name = path.name
     table_columns.require_columns(frame, ("subject", "response"), name)
     if sides_of(pairs) == ("a",) and "pair_id" in frame and "side" not in frame:
         frame = frame.assign(side="a")
@@ -432,7 +430,7 @@ def read_responses(
     if frame.empty:
         raise InputError(f"{name} holds no responses")
     images = images_shown(rubrics, frame[["response"]])
-    frame = with_images(frame, images, name, Path(path).parent)
+    frame = with_images(frame, images, name, path.parent)
     table = _located(frame, pairs, name)
     _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
     return table
