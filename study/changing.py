@@ -21,18 +21,18 @@ from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, in_words, read_config
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
+from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, checked_rubrics, files_of
 from evenhand.texts import table_of, written
 
-Files = Mapping[str, bytes | None]
-"""Contents by path in the study's folder; None for a missing file."""
+Files = Mapping[str, bytes | None]  # contents by path in the study's folder; None: missing
 
-KNOWN_UNIT_FILES = ("training.toml", "attention.toml")
-"""Default files for units with a known answer, of training and of attention checks."""
+KNOWN_UNIT_FILES = ("training.toml", "attention.toml")  # default files of units with an answer
 
 _RULES: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
+"""Rules on settings and texts, by key or section: why they are fixed, and what a change does."""
 _MAX_VALUE_CHARACTERS, _MAX_LINE_CHARACTERS = 60, 600  # of a value, and of a line, in the log
 
 
@@ -53,7 +53,7 @@ def has_begun(study: Study) -> bool:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a study's files, parsed."""
+    """The contents of a study's files, parsed; units with a known answer are by their unit ids."""
 
     files: Files
     config: StudyConfig
@@ -112,8 +112,8 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         new_files = {name: text for name, text in existing.items() if text != before.get(name)}
         log_entries = {}
         for name, content in new_files.items():
-            line = _log_line(change for change in changes if change.file == name)
-            log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), line)
+            summary = _log_line(change for change in changes if change.file == name)
+            log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), summary)
         note_files(connection, done_by, log_entries)
         for name, content in new_files.items():
             try:
@@ -126,15 +126,13 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 
 def _log_line(changes: Iterable[Difference]) -> str:
     """Return the line of the log on the changes of one file."""
-    edits = (
-        f"{edit.key}: {_shortened(edit.before)} -> {_shortened(edit.after)}" for edit in changes
-    )
-    return _shortened("; ".join(edits), _MAX_LINE_CHARACTERS)
+    edits = (f"{edit.key}: {_one_line(edit.before)} -> {_one_line(edit.after)}" for edit in changes)
+    return _one_line("; ".join(edits), _MAX_LINE_CHARACTERS)
 
 
-def _shortened(text: str, max_characters: int = _MAX_VALUE_CHARACTERS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= max_characters else f"{line[: max_characters - 3]}..."
+def _one_line(text: str, most: int = _MAX_VALUE_CHARACTERS) -> str:
+    """Return a text on one line, shortened to so many characters."""
+    return shortened(" ".join(text.split()), most)
 
 
 def _content(folder: Path, name: str) -> bytes | None:
@@ -163,7 +161,7 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
         file = f"{RUBRICS_FOLDER}/{name}.toml"
         for field in Rubric.model_fields:
             values = [getattr(state.rubrics.get(name), field, None) for state in (before, after)]
-            if values[0] != values[1]:
+            if values[0] != values[1]:  # None: the rubric was added or removed
                 yield Difference(f"rubric.{name}.{field}", file, *map(_field_text, values))
     for section, old_units, new_units in (
         ("training", before.practice, after.practice),
@@ -178,7 +176,7 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
     for name in dict.fromkeys([*before.files, *after.files]):
         contents = [state.files.get(name) or b"" for state in (before, after)]
         if name.endswith(".md") and contents[0] != contents[1]:
-            texts = [content.decode("utf-8-sig").strip() or "none" for content in contents]
+            texts = (content.decode("utf-8-sig").strip() or "none" for content in contents)
             yield Difference(name, name, *texts)
 
 
@@ -237,7 +235,7 @@ def _effect(key: str, old: StudyConfig, new: StudyConfig) -> str:
     if key.endswith(".md"):
         return written("change.translation")
     section = key.partition(".")[0]
-    effect_names = _RULES["effects"]
+    effect_names = _RULES["effects"]  # names of sentences, by key or by section
     effect = effect_names.get(key) or effect_names.get(section, section)
     old_value, new_value = settings_by_key(old).get(key), settings_by_key(new).get(key)
     if section in _RULES["off"] and not getattr(new, section):

@@ -1,5 +1,7 @@
-"""What makes a study and makes it larger: its creation, as a whole or not at all; designs of
-published studies; more pairs for the sample; and trials of another wording of a rubric.
+"""Creation and enlargement of studies.
+
+Sections: a new study, made as a whole or not at all; designs of published studies; more pairs for
+the sample, by chance or by graders' uncertainty; and trials of another wording of a rubric.
 """
 
 from __future__ import annotations
@@ -20,38 +22,12 @@ from pydantic import Field
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, named_rubrics, shipped_rubrics
+from evenhand.study.prompts import pairs as prompt_files
+from evenhand.study.prompts import sampling
 from evenhand.study.prompts.items import Items
-from evenhand.study.prompts.pairs import (
-    CLUSTER,
-    MARKDOWN_FROM,
-    STATEMENT,
-    VARIANTS,
-    are_comparisons,
-    markdown_share,
-    read_pairs,
-    read_propositions,
-    read_responses,
-    sides_of,
-)
-from evenhand.study.prompts.sampling import (
-    DEFAULT_STRATA,
-    Wave,
-    chances_for,
-    draw_pairs,
-    draw_sample,
-    inclusion,
-    seeded_number,
-)
 from evenhand.study.prompts.units import Key, has_known_answer, parse_unit_id, presented_values
-from evenhand.study.settings import study_toml
-from evenhand.study.settings.analysis import (
-    GROUP_COLUMNS,
-    AnalysisSettings,
-    DecisionSettings,
-    PublishedFigures,
-    read_published,
-    shipped_studies,
-)
+from evenhand.study.settings import analysis, study_toml
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, shipped_studies
 from evenhand.study.settings.sections import PositiveInt, Section, Share, parsed
 from evenhand.study.store.logs.decisions import WAVES, note_act
 from evenhand.study.store.schema import claims, labels, lead_events
@@ -61,8 +37,8 @@ from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, checked_rubrics
 from evenhand.texts import written
 
-USUAL_SAMPLE = 250
-"""Default number of pairs in the sample."""
+# ---- a new study --------------------------------------------------------------------------------
+USUAL_SAMPLE = 250  # default number of pairs in the sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +54,7 @@ class StudyPlan:
     items: Items | None = None
     wordings: Path | None = None
     repeats: int = 1
-    crossed: bool = True
-    """False: further paraphrases of a proposition are used in the first wording alone."""
+    crossed: bool = True  # False: further paraphrases are used in the first wording alone
     responses: Path | None = None
     sample: int | None = None
     stratify: Sequence[str] | None = None
@@ -87,10 +62,8 @@ class StudyPlan:
     raters_per_unit: int = 3
     synthetic: bool = False
     store: str = "study.db"
-    name: str = ""
-    """Shown in the report; the folder's name if empty."""
-    settings: study_toml.Changes = field(default_factory=dict)
-    """Changed values of study.toml."""
+    name: str = ""  # shown in the report; the folder's name if empty
+    settings: study_toml.Changes = field(default_factory=dict)  # changed values of study.toml
 
     def read_prompts(self) -> pd.DataFrame:
         """Return the prompts. Raises InputError for a bad file, or not exactly one kind."""
@@ -99,9 +72,9 @@ class StudyPlan:
         if self.pairs is not None and self.propositions is None:
             if self.wordings is not None or self.repeats != 1:
                 raise InputError("wordings and repeats go with propositions, not with pairs")
-            return read_pairs(self.pairs, self.rubrics)
+            return prompt_files.read_pairs(self.pairs, self.rubrics)
         if self.propositions is not None and self.pairs is None:
-            return read_propositions(
+            return prompt_files.read_propositions(
                 self.propositions,
                 self.wordings,
                 self.repeats,
@@ -117,7 +90,8 @@ class StudyPlan:
 def usual_rubrics(*, propositions: bool) -> list[Rubric]:
     """Return the shipped rubrics for a kind of study: those on a statement, or all others."""
     shipped = [load_rubric(name) for name in shipped_rubrics()]
-    return [rubric for rubric in shipped if (STATEMENT in rubric.variables) == propositions]
+    statement = prompt_files.STATEMENT
+    return [rubric for rubric in shipped if (statement in rubric.variables) == propositions]
 
 
 def create_study(
@@ -137,33 +111,14 @@ def create_study(
     _check_fit(plan.rubrics, pairs)
     responses = None
     if plan.responses:
-        responses = read_responses(plan.responses, pairs, plan.rubrics)
-    cluster = CLUSTER if CLUSTER in pairs else ""
+        responses = prompt_files.read_responses(plan.responses, pairs, plan.rubrics)
     if plan.items is not None:
-        responses, cluster = plan.items.responses, plan.items.cluster
-    default_strata = (column for column in DEFAULT_STRATA if column in pairs)
+        responses = plan.items.responses
+    default_strata = (column for column in sampling.DEFAULT_STRATA if column in pairs)
     strata = tuple(default_strata if plan.stratify is None else plan.stratify)
     sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
-    sample = draw_sample(pairs, sample_size, strata, plan.seed)
-    slices = tuple(column for column in strata if column != cluster)
-    # The prompts on one proposition are the variants of one cluster.
-    possible_variants = VARIANTS if cluster == CLUSTER else ()
-    variants = tuple(column for column in possible_variants if pairs[column].nunique() > 1)
-    markdown = 0.0 if responses is None else markdown_share(responses["response"])
-    config = study_toml.StudyConfig(
-        name=plan.name or folder.name,
-        seed=plan.seed,
-        synthetic=plan.synthetic,
-        store=plan.store,
-        sample=study_toml.SampleSettings(pairs=len(sample), stratify=strata),
-        annotation=study_toml.AnnotationSettings(
-            rubrics=tuple(rubric.name for rubric in plan.rubrics if not rubric.variant_of),
-            raters_per_unit=plan.raters_per_unit,
-            # Annotators see responses as users do: rendered where most are in Markdown.
-            display="markdown" if markdown >= MARKDOWN_FROM else "text",
-        ),
-        analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
-    )
+    sample = sampling.draw_sample(pairs, sample_size, strata, plan.seed)
+    config = _first_settings(folder.name, plan, pairs, responses, len(sample), strata)
     with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
         atomic_write(temporary / study_toml.FILE_NAME, text.encode())
@@ -182,12 +137,46 @@ def create_study(
                 complete(Study(temporary, config, checked_rubrics(temporary, config), store))
 
 
-# A published study as a folder of data: `design.toml`, `published.toml` with its figures and their
-# source, and the files that the design names.
+def _first_settings(
+    folder_name: str,
+    plan: StudyPlan,
+    pairs: pd.DataFrame,
+    responses: pd.DataFrame | None,
+    sample_size: int,
+    strata: tuple[str, ...],
+) -> study_toml.StudyConfig:
+    """Return the settings of a new study, before the plan's changes of single values."""
+    cluster = prompt_files.CLUSTER if prompt_files.CLUSTER in pairs else ""
+    if plan.items is not None:
+        cluster = plan.items.cluster
+    # The prompts on one proposition are the variants of one cluster.
+    variants = prompt_files.VARIANTS if cluster == prompt_files.CLUSTER else ()
+    markdown = 0.0 if responses is None else prompt_files.markdown_share(responses["response"])
+    return study_toml.StudyConfig(
+        name=plan.name or folder_name,
+        seed=plan.seed,
+        synthetic=plan.synthetic,
+        store=plan.store,
+        sample=study_toml.SampleSettings(pairs=sample_size, stratify=strata),
+        annotation=study_toml.AnnotationSettings(
+            rubrics=tuple(rubric.name for rubric in plan.rubrics if not rubric.variant_of),
+            raters_per_unit=plan.raters_per_unit,
+            # Annotators see responses as users do: rendered where most are in Markdown.
+            display="markdown" if markdown >= prompt_files.MARKDOWN_FROM else "text",
+        ),
+        analysis=AnalysisSettings(
+            slices=tuple(column for column in strata if column != cluster),
+            cluster=cluster or "pair",
+            variants=tuple(v for v in variants if v in pairs and pairs[v].nunique() > 1),
+        ),
+    )
 
+
+# ---- published studies --------------------------------------------------------------------------
+# Each is a folder of data: `design.toml`, `published.toml` with its figures and their source, and
+# the files that the design names.
 DESIGN, FIGURES = "design.toml", "published.toml"
-_MAX_BYTES, _MAX_PROMPTS_BYTES = 1_000_000, 50_000_000
-"""Largest size of a file in such a folder, which may come from anyone, and of a prompts file."""
+_MAX_BYTES, _MAX_PROMPTS_BYTES = 1_000_000, 50_000_000  # of a file, which may come from anyone
 
 
 class DesignSettings(Section):
@@ -221,7 +210,7 @@ class PublishedStudy:
 
     folder: Path
     design: StudyDesign
-    figures: PublishedFigures
+    figures: analysis.PublishedFigures
 
     @classmethod
     def read(cls, name_or_folder: str) -> PublishedStudy:
@@ -231,7 +220,8 @@ class PublishedStudy:
             shipped = ", ".join(shipped_studies())
             raise InputError(written("reproduce.no_study", named=name_or_folder, known=shipped))
         design = parsed(StudyDesign, checked_file(folder, DESIGN).read_bytes(), DESIGN)
-        return cls(folder, design, read_published(checked_file(folder, FIGURES).name, folder))
+        figures = analysis.read_published(checked_file(folder, FIGURES).name, folder)
+        return cls(folder, design, figures)
 
     @property
     def name(self) -> str:
@@ -267,7 +257,7 @@ class PublishedStudy:
         """Return the plan of a replication on these prompts, with the published design. `changes`
         are other fields of the plan. Leanings of fewer than half of the prompts are left out.
         """
-        design, analysis = self.design, self.design.settings.analysis
+        design, bias = self.design, self.design.settings.analysis
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
         settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
         settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
@@ -281,9 +271,9 @@ class PublishedStudy:
         options: dict[str, Any] = {design.prompts: prompts, "settings": settings, **changes}
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
         prompts_table = plan.read_prompts()
-        has_groups = {*GROUP_COLUMNS} <= {*prompts_table}
-        with_leaning = analysis.orientation(prompts_table).astype(bool).mean() if has_groups else 0
-        if analysis.leanings and with_leaning < 0.5:
+        has_groups = {*analysis.GROUP_COLUMNS} <= {*prompts_table}
+        with_leaning = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
+        if bias.leanings and with_leaning < 0.5:
             del settings["analysis"]["leanings"]
         default_size = min(design.sample, len(prompts_table))
         return replace(plan, sample=default_size if plan.sample is None else plan.sample)
@@ -300,13 +290,13 @@ def checked_file(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
 def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
     """Raise InputError for a rubric that shows a text which these prompts do not have."""
     cells = {str(name): cell for name, cell in prompts.iloc[0].items()}
-    sides = sides_of(prompts)
+    sides = prompt_files.sides_of(prompts)
     for rubric in rubrics:
         if rubric.has_sides and len(sides) == 1:
             raise InputError(
                 f"rubric {rubric.name!r} is on {rubric.unit}s, and these prompts are not paired"
             )
-        if (rubric.unit == "comparison") != are_comparisons(prompts):
+        if (rubric.unit == "comparison") != prompt_files.are_comparisons(prompts):
             raise InputError(
                 f"rubric {rubric.name!r} is on {rubric.unit}s; two answers to one prompt, and "
                 "nothing else, are rated by one on comparisons, such as preference"
@@ -340,11 +330,11 @@ def built_whole(folder: Path) -> Iterator[Path]:
         os.replace(building, folder)
 
 
-# Enlarging a study's sample: by chance, or by uncertainty, where graders differ or are unsure.
-# Pairs are picked by grades alone, never by annotators' labels. A sample of hard pairs would bias
-# every figure; so each pair's probability of being picked is kept (`study.store.logs.decisions`),
-# and every estimate is weighted by it (`analysis.labels.matrix`).
-
+# ---- more pairs for the sample ------------------------------------------------------------------
+# By chance, or by uncertainty, where graders differ or are unsure. Pairs are picked by grades
+# alone, never by annotators' labels. A sample of hard pairs would bias every figure; so each pair's
+# probability of being picked is kept (`study.store.logs.decisions`), and every estimate is weighted
+# by it (`analysis.labels.matrix`).
 PickedBy = Literal["chance", "uncertainty"]
 
 
@@ -362,14 +352,13 @@ def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
             f"them sampled, so {n_left} are left"
         )
-    waves = WAVES.all(study.store)
-    if by == "uncertainty" or waves:
-        new_waves = _further_waves(study, pairs, sample, waves, more, by)
+    if by == "uncertainty" or WAVES.all(study.store):  # probabilities are unequal, so logged
+        new_waves = _further_waves(study, pairs, sample, more, by)
         study.store.extend_sample(sample, new_waves[-1].taken, [asdict(wave) for wave in new_waves])
         size = len(sample) + len(new_waves[-1].taken)
     else:
         strata, seed = study.config.sample.stratify, study.config.seed
-        new_sample = draw_sample(pairs, len(sample) + more, strata, seed, sample)
+        new_sample = sampling.draw_sample(pairs, len(sample) + more, strata, seed, sample)
         size = len(new_sample)
         study.store.extend_sample(sample, new_sample[len(sample) :])
     study_toml.change_config(study.folder, {"sample": {"pairs": size}})
@@ -377,23 +366,26 @@ def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
 
 
 def _further_waves(
-    study: Study, pairs: pd.DataFrame, sample: list[str], waves: list[Wave], more: int, by: PickedBy
-) -> list[Wave]:
-    """Return the next wave; before the first by uncertainty, one for the pairs drawn so far."""
-    all_pairs, sampled = pairs["pair_id"].tolist(), set(sample)
+    study: Study, pairs: pd.DataFrame, sample: list[str], more: int, by: PickedBy
+) -> list[sampling.Wave]:
+    """Return the wave that adds about `more` pairs to the sample. Before the first one by
+    uncertainty comes one for the pairs that were drawn by chance so far.
+    """
+    all_pairs, sampled, waves = pairs["pair_id"].tolist(), set(sample), WAVES.all(study.store)
     if by == "chance":
         unsampled = pairs[~pairs["pair_id"].isin(sampled)].reset_index(drop=True)
         strata, seed = study.config.sample.stratify, study.config.seed
         equal_chances = dict.fromkeys(all_pairs, more / len(unsampled))
-        new_pairs = draw_sample(unsampled, more, strata, seed)
-        return [Wave(by=by, chances=equal_chances, taken=new_pairs)]
+        new_pairs = sampling.draw_sample(unsampled, more, strata, seed)
+        return [sampling.Wave(by=by, chances=equal_chances, taken=new_pairs)]
     equal_chances = dict.fromkeys(all_pairs, len(sample) / len(all_pairs))
-    first_wave = [] if waves else [Wave(by="chance", chances=equal_chances, taken=sample)]
-    chances = chances_for(uncertainty(study), inclusion([*waves, *first_wave]), more)
-    seed = seeded_number(study.config.seed, 2**32, "uncertainty", str(len(sample)))
+    first_wave = [] if waves else [sampling.Wave(by="chance", chances=equal_chances, taken=sample)]
+    before = sampling.inclusion([*waves, *first_wave])
+    chances = sampling.chances_for(uncertainty(study), before, more)
+    seed = sampling.seeded_number(study.config.seed, 2**32, "uncertainty", str(len(sample)))
     open_chances = {pair: chance for pair, chance in chances.items() if pair not in sampled}
-    new_pairs = draw_pairs(open_chances, np.random.default_rng(seed))
-    return [*first_wave, Wave(by=by, chances=chances, taken=new_pairs)]
+    new_pairs = sampling.draw_pairs(open_chances, np.random.default_rng(seed))
+    return [*first_wave, sampling.Wave(by=by, chances=chances, taken=new_pairs)]
 
 
 def uncertainty(study: Study) -> dict[str, float]:
@@ -493,11 +485,10 @@ def _category_shares(
     return [shares.get(category, 0.0) / total for category in categories]
 
 
-# A trial of another wording of a rubric. The trial's pairs come in twos, and the study's seed
-# assigns one of each two to the new wording. So a unit has one wording for all of its raters, and
-# every rater sees both. The assignment is final: after a trial its units keep their wordings.
-
-
+# ---- trials of another wording of a rubric ------------------------------------------------------
+# The trial's pairs come in twos, and the study's seed assigns one of each two to the new wording.
+# So a unit has one wording for all of its raters, and every rater sees both. The assignment is
+# final: after a trial its units keep their wordings.
 @dataclass(frozen=True)
 class Rewording:
     """A trial of the wording `new`; `by_pair` is that of each pair: `new`, or the former one."""
@@ -535,7 +526,8 @@ def rewording_of(study: Study) -> Rewording | None:
     logged = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
     present = declared.model_dump(exclude={"ended"}) if declared else {}
-    if last_trial not in ({}, present) and _count_given_out(study, sample) > last_trial["after"]:
+    has_changed = last_trial not in ({}, present)
+    if has_changed and _count_given_out(study, sample) > last_trial["after"]:
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
         return None
@@ -544,9 +536,9 @@ def rewording_of(study: Study) -> Rewording | None:
     pairs = sample[declared.after :][: declared.pairs]
     by_pair = {}
     for index, pair in enumerate(pairs):
-        first_of_two = index - index % 2
-        is_new = seeded_number(seed, 2, "rewording", new.name, pairs[first_of_two]) == index % 2
-        by_pair[pair] = new if is_new else old
+        place = index % 2  # among the two
+        new_place = sampling.seeded_number(seed, 2, "rewording", new.name, pairs[index - place])
+        by_pair[pair] = new if place == new_place else old
     return Rewording(new, by_pair, declared.ended)
 
 

@@ -20,8 +20,7 @@ from evenhand.texts import written
 
 PREFIX = "EVENHAND_"
 _INTERNAL = {"EVENHAND_PASSWORD"}  # variables of the prefix that evenhand reads itself
-_confirmed: set[str] = set()
-"""Digests of declarations that this process may send, in any folder."""
+_confirmed: set[str] = set()  # digests of declarations that this process may send, in any folder
 
 
 def check_variable(

@@ -1,4 +1,8 @@
-"""An open study: its settings, rubrics and store, tables read from them, and the study's secret."""
+"""An open study: its settings, rubrics and store, and the tables read from them.
+
+`open_study` checks a study's folder and returns its `Study`. After it come the parts of opening
+(rubrics, files), the state of the store, and the study's secret.
+"""
 
 from __future__ import annotations
 
@@ -114,8 +118,7 @@ class Study:
     def unanswered(self, subjects: Iterable[str], scope: str) -> dict[str, list[str]]:
         """Return the pairs of a scope to which each of these subjects has no response."""
         answered = self.store.answered().groupby("subject")["pair_id"].agg(set).to_dict()
-        is_all = scope == "all"
-        pairs = self.store.pairs()["pair_id"].tolist() if is_all else self.store.sample()
+        pairs = self.store.sample() if scope == "sample" else self.store.pairs()["pair_id"].tolist()
         return {
             subject: [pair for pair in pairs if pair not in answered.get(subject, ())]
             for subject in subjects
@@ -125,24 +128,26 @@ class Study:
         """Return the unit ids of every kind of unit, as rubrics name it."""
         units = self.units(scope)
         units = units[units["subject"] != ""]
-        has_sides = units["side"] == ""
-        pairs, single = (units.loc[rows, "unit_id"].tolist() for rows in (has_sides, ~has_sides))
-        return {"pair": pairs, "comparison": pairs, "response": single}
+        is_pair = units["side"] == ""
+        pairs = units.loc[is_pair, "unit_id"].tolist()
+        responses = units.loc[~is_pair, "unit_id"].tolist()
+        return {"pair": pairs, "comparison": pairs, "response": responses}
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """Return the template variables of one unit as shown in this order."""
-        unit = parse_unit_id(unit_id)
-        cells, texts = self.store.texts_of([unit[:2]])[unit[:2]]
-        return presented_values(rubric, unit, order, cells, texts)
+        return self.values_of([Question(unit_id, rubric, order)])[0]
 
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:
         """Return the template variables of hundreds of questions at once."""
         units = [parse_unit_id(question.unit_id) for question in questions]
-        texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
-        return [
-            asked.presented(presented_values(asked.rubric, unit, asked.order, *texts[unit[:2]]))
-            for unit, asked in zip(units, questions, strict=True)
-        ]
+        texts_of = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
+        values = []
+        for unit, question in zip(units, questions, strict=True):
+            pair, subject, _ = unit
+            cells, responses = texts_of[pair, subject]
+            shown = presented_values(question.rubric, unit, question.order, cells, responses)
+            values.append(question.presented(shown))
+        return values
 
     def ratings(self) -> pd.DataFrame:
         """Return the `ratings` table: current labels and grades of every rater."""
@@ -301,22 +306,7 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
     return rubrics
 
 
-# The secret: random bytes in the store alone, never shown. It signs tokens, and draws what
-# annotators must not foresee. Backups include it, exports do not.
-
-
-def study_secret(store: Database) -> bytes:
-    """Return the secret. A store of a version that did not create it at once gets one now."""
-    query = sa.select(meta.c.value).where(meta.c.key == "secret")
-    if not (stored := store.values(query)):
-        with store.write() as connection:
-            add_secret(connection)
-            stored = store.values(query)
-    return bytes.fromhex(stored[0])
-
-
-StoreEvent = Literal["asked", "backup"]
-"""Events: the store was found writable; a good backup was made."""
+StoreEvent = Literal["asked", "backup"]  # the store was found writable; a good backup was made
 
 
 def note_event_time(store: Database, event: StoreEvent) -> None:
@@ -335,3 +325,16 @@ def hours_since_backup(store: Database) -> float | None:
         return None
     age = datetime.now(UTC) - datetime.fromisoformat(stored[0])
     return round(age.total_seconds() / 3600, 2)
+
+
+def study_secret(store: Database) -> bytes:
+    """Return the study's secret: random bytes in the store alone, never shown. It signs tokens, and
+    draws what annotators must not foresee. Backups include it, exports do not. A store of a version
+    that did not create it at once gets one now.
+    """
+    query = sa.select(meta.c.value).where(meta.c.key == "secret")
+    if not (stored := store.values(query)):
+        with store.write() as connection:
+            add_secret(connection)
+            stored = store.values(query)
+    return bytes.fromhex(stored[0])

@@ -1,1 +1,1 @@
-"""The prompts put to the subjects: pairs or propositions, the units they make, the sample."""
+"""Prompts for subjects: pairs, propositions or items; the units made of them, and the sample."""

@@ -24,42 +24,30 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, passages_of, turns_of
-from evenhand.study.prompts.pairs import (
-    CRITERIA,
-    PAIR_ID,
-    RESERVED,
-    RESPONSE_ID,
-    SUBJECT,
-    looks_like_image,
-    numbered_ids,
-    with_images,
-)
+from evenhand.study.prompts import pairs as prompt_files
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
-ITEM_ID = "item_id"
-"""Column of every item: its id in the file, or its number."""
-PROMPT_ID = "prompt_id"
-"""Column with the same value for all items on one prompt."""
+ITEM_ID = "item_id"  # column of every item: its id in the file, or its number
+PROMPT_ID = "prompt_id"  # column with the same value for all items on one prompt
 TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
 """Columns of rows that are the turns of conversations."""
-MOST_CHARACTERS = 1_000_000
+MOST_CHARACTERS = 1_000_000  # characters of a cell that can be shown
 _NAMES_BY_ROLE = USUAL_NAMES["items"]
-_MAX_WORD_CHARACTERS = 20
+_MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
-_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
-"""Pairs of judges' words for yes and no; Inspect grades C and I."""
+_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # yes, no; Inspect: C, I
 _TEXT_ROLES = ("prompt", "context", "reference", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
     """The columns of an items file by their role; empty where there is none. `show` are those that
-    raters read, in this order; `prompt`, `context`, `reference`, `response`, `conversations` and
-    `images` are among them. `hidden` are texts that raters do not read.
+    raters read, in this order; among them are the texts' roles, and those whose cells are
+    `conversations`, `images`, `json` or lists of `passages`. `hidden` texts are not shown.
     """
 
     show: tuple[str, ...]
@@ -130,8 +118,9 @@ def item_columns(
     that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
-    by_name = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
-    free = {plain: column for plain, column in by_name.items() if column not in (judge, cluster)}
+    # Columns by their plain names: "attributes.input.value" is "input".
+    column_of = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
+    free = {plain: column for plain, column in column_of.items() if column not in (judge, cluster)}
     candidates = {  # the column with the most usual name first
         role: [free[usual_name] for usual_name in names if usual_name in free]
         for role, names in _NAMES_BY_ROLE.items()
@@ -139,17 +128,26 @@ def item_columns(
     subject = subject or next(iter(candidates["subject"]), "")
     id_column = next(iter(candidates["id"]), "")
     not_shown = (subject, cluster, judge, id_column)
-    others = {plain: column for plain, column in by_name.items() if column not in not_shown}
+    others = {plain: column for plain, column in column_of.items() if column not in not_shown}
     shown = list(show) or _default_texts(frame, candidates, others, question, name)
     _check_unseen(shown, subject, cluster, judge, name)
     shown_as = {
         role: next((column for column in columns if column in shown), "")
         for role, columns in candidates.items()
     }
-    asides = {column for role in _TEXT_ROLES[:3] for column in candidates[role]}
-    last_shown = next((column for column in shown[::-1] if column not in asides), "")
+    # Without a usual name the response is the last text that is not named like another role.
+    named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
+    last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown
     first_row = frame.iloc[0]
+    passages = [column for column in shown if column != response and passages_of(first_row[column])]
+    hidden = [
+        column
+        for column in map(str, frame)
+        if column not in (*shown, *not_shown)
+        and column.removesuffix("_alt") not in shown  # the description of a shown image
+        and is_text(frame[column])
+    ]
     return ItemColumns(
         show=tuple(shown),
         prompt=shown_as["prompt"],
@@ -163,16 +161,8 @@ def item_columns(
         conversations=tuple(column for column in shown if is_conversation(first_row[column])),
         images=tuple(column for column in shown if _holds_images(frame[column])),
         json=tuple(column for column in shown if _is_json(first_row[column])),
-        passages=tuple(
-            column for column in shown if column != response and passages_of(first_row[column])
-        ),
-        hidden=tuple(
-            column
-            for column in map(str, frame)
-            if column not in (*shown, *not_shown)
-            and column.removesuffix("_alt") not in shown
-            and is_text(frame[column])
-        ),
+        passages=tuple(passages),
+        hidden=tuple(hidden),
     )
 
 
@@ -183,9 +173,9 @@ def _default_texts(
     question: str,
     name: str,
 ) -> list[str]:
-    """Return the columns that raters read by default, the response last. `others` are columns by
-    their plain names, of which criteria, and texts that the question names, are shown as well.
-    Raises InputError without just one response.
+    """Return the columns that raters read by default, the response last: the first column of each
+    role of a text in `columns_by_role`; of the `others`, by their plain names, criteria, and texts
+    that the question names. Raises InputError without just one response.
     """
     responses = columns_by_role["response"]
     if len(responses) > 1:
@@ -199,7 +189,7 @@ def _default_texts(
             "or answer; name what annotators read with --show COLUMN,COLUMN"
         )
     usual = [column for role in _TEXT_ROLES for column in columns_by_role[role][:1]]
-    asked = [
+    named = [
         column
         for plain, column in others.items()
         if column not in usual
@@ -208,7 +198,7 @@ def _default_texts(
             or (is_text(frame[column]) and _is_named(plain, question))
         )
     ]
-    return [*usual[:-1], *asked, usual[-1]]
+    return [*usual[:-1], *named, usual[-1]]
 
 
 def _check_unseen(shown: Sequence[str], subject: str, cluster: str, judge: str, name: str) -> None:
@@ -274,17 +264,17 @@ def each_turn(
         )
     _check_rows(frame, columns, name)
     (conversation,) = columns.conversations
-    ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
+    ids = frame[columns.id].tolist() if columns.id else prompt_files.numbered_ids(len(frame))
     turn_rows: list[dict[str, str]] = []
-    source_rows: list[int] = []
+    source_rows: list[int] = []  # the row of `frame` from which each turn comes
     for row, item_id, cell in zip(frame.index, ids, frame[conversation], strict=True):
         turns = turns_of(cell)
         answers = [index for index, turn in enumerate(turns) if turn.role == "assistant"]
         labels = _labels_of_turns(frame, row, columns.judge, len(answers), name)
         for index, label in zip(answers, labels, strict=True):
             cells = {TURN_ID: f"{item_id}-t{index + 1}", CONVERSATION_ID: item_id}
-            cells |= {TURN: turns[index].text}
-            cells |= {conversation: as_messages(turns[:index]) if index else ""}
+            cells[TURN] = turns[index].text
+            cells[conversation] = as_messages(turns[:index]) if index else ""
             turn_rows.append(cells | ({columns.judge: label} if columns.judge else {}))
             source_rows.append(row)
     if not turn_rows:
@@ -298,21 +288,19 @@ def each_turn(
     return turn_frame, replace(columns, response=TURN, id=TURN_ID)
 
 
-def _labels_of_turns(
-    frame: pd.DataFrame, row: int, judge: str, n_turns: int, name: str
-) -> Sequence[str]:
-    """Return a judge's labels of a conversation's turns, read from a JSON list."""
+def _labels_of_turns(frame: pd.DataFrame, row: int, judge: str, n: int, name: str) -> list[str]:
+    """Return a judge's labels of a conversation's `n` turns, read from a JSON list."""
     if not judge:
-        return [""] * n_turns
+        return [""] * n
     cell = str(frame[judge][row])
     try:
         labels = json.loads(cell)
     except (ValueError, RecursionError):
         labels = None
-    if not isinstance(labels, list) or len(labels) != n_turns:
+    if not isinstance(labels, list) or len(labels) != n:
         raise InputError(
             f"{name}, row {row + FIRST_ROW}: {judge} is {shortened(cell)!r}; with --each-turn "
-            f"write a JSON list of {n_turns}, a label for each turn of the assistant"
+            f"write a JSON list of {n}, a label for each turn of the assistant"
         )
     return ["" if label is None else str(label) for label in labels]
 
@@ -340,23 +328,29 @@ def make_items(
         for column, variable in variable_of.items()
     )
     images = _image_variables(frame, columns, variable_of, rubrics)
-    frame = with_images(frame, list(images), name, folder)
-    item_ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
-    are_valid = all(PAIR_ID.fullmatch(item_id) for item_id in item_ids)
-    ids = pd.Series(item_ids if are_valid else numbered_ids(len(frame)), index=frame.index)
+    frame = prompt_files.with_images(frame, list(images), name, folder)
+
+    # Ids that cannot be part of a unit's id are kept as `item_id` alone.
+    numbers = prompt_files.numbered_ids(len(frame))
+    item_ids = frame[columns.id].tolist() if columns.id else numbers
+    are_valid = all(prompt_files.PAIR_ID.fullmatch(item_id) for item_id in item_ids)
+    ids = pd.Series(item_ids if are_valid else numbers, index=frame.index)
     not_in_pairs = (columns.response, columns.subject, columns.id, columns.judge)
     pair_columns = [str(column) for column in frame if column not in not_in_pairs]
     stored_names = _stored_names(pair_columns, columns, variable_of, name)
     pairs = frame[pair_columns].rename(columns=stored_names)
     pairs.insert(0, "pair_id", ids)
     pairs[ITEM_ID] = item_ids
+
+    # Items on one prompt are a cluster, and so are the criteria of one response.
     cluster = stored_names.get(columns.cluster, "")
     if not cluster and columns.prompt and pairs["prompt_a"].duplicated().any():
         codes, _ = pd.factorize(pairs["prompt_a"])
         pairs[PROMPT_ID] = [f"q{code + 1}" for code in codes]
         cluster = PROMPT_ID
-    if not cluster and {*CRITERIA} <= {*pairs}:
-        cluster = RESPONSE_ID
+    if not cluster and {*prompt_files.CRITERIA} <= {*pairs}:
+        cluster = prompt_files.RESPONSE_ID
+
     subject = frame[columns.subject].str.strip() if columns.subject else "responses"
     cells = {"pair_id": ids, "side": "a", "subject": subject, "response": frame[columns.response]}
     responses = pd.DataFrame(cells)
@@ -411,7 +405,7 @@ def check_conversations(cells: pd.Series, name: str) -> None:
 def check_subjects(cells: pd.Series, name: str) -> None:
     """Raise InputError for the first cell of a column that cannot name a subject."""
     for row, cell in zip(cells.index + FIRST_ROW, cells, strict=True):
-        if not SUBJECT.fullmatch(cell.strip()):
+        if not prompt_files.SUBJECT.fullmatch(cell.strip()):
             raise InputError(
                 f"{name}, row {row}: {cells.name} is {shortened(cell)!r}; it must name who "
                 "answered, in 1-120 characters without |"
@@ -419,7 +413,7 @@ def check_subjects(cells: pd.Series, name: str) -> None:
 
 
 def _is_json(cell: str) -> bool:
-    """Return True if a cell is a JSON object, or a list with one value that is not empty."""
+    """Return True if a cell is a JSON object, or a list with at least one value not empty or 0."""
     try:
         value = json.loads(cell) if cell.lstrip()[:1] in ("{", "[") else None
     except (ValueError, RecursionError):
@@ -431,7 +425,9 @@ def _block_kind(column: str, columns: ItemColumns) -> Literal["conversation", "i
     """Return how a block shows a column; "" is plain text."""
     if column in columns.conversations:
         return "conversation"
-    return "image" if column in columns.images else "json" if column in columns.json else ""
+    if column in columns.images:
+        return "image"
+    return "json" if column in columns.json else ""
 
 
 def _image_variables(
@@ -440,19 +436,20 @@ def _image_variables(
     """Return the variables of columns that hold images or are declared as such, by column."""
     declared = {name for rubric in rubrics for name in rubric.images}
     used = {name for rubric in rubrics for name in rubric.variables}
+    # The variable of a column that is not shown is its own name.
     variables = {name: shown.get(name, name) for name in map(str, frame) if name != columns.judge}
     return {
-        column: name
-        for column, name in variables.items()
+        column: variable
+        for column, variable in variables.items()
         if column in columns.images
-        or name in declared
-        or (name in used and _holds_images(frame[column]))
+        or variable in declared
+        or (variable in used and _holds_images(frame[column]))
     }
 
 
 def _holds_images(cells: pd.Series) -> bool:
     """Return True if the first cell that is filled in is an image."""
-    return looks_like_image(next(filter(str.strip, cells), ""))
+    return prompt_files.looks_like_image(next(filter(str.strip, cells), ""))
 
 
 def _variable(column: str, columns: ItemColumns) -> str:
@@ -467,29 +464,31 @@ def _variable(column: str, columns: ItemColumns) -> str:
             return role
     name = re.sub(r"[^a-z0-9]+", "_", column.casefold()).strip("_")
     name = name if re.match("[a-z]", name) else f"text_{name}"
+    # A name that ends with _a or _b would mean a side.
     return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
 _PAIR_COLUMNS = ("pair_id", "prompt_b")  # columns of pairs that no column of a file may become
-_OTHER_MEANING = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
+_OTHER_MEANING = frozenset((ITEM_ID, PROMPT_ID, *prompt_files.RESERVED))
 
 
 def _stored_names(
     pair_columns: Sequence[str], columns: ItemColumns, variable_of: Mapping[str, str], name: str
 ) -> dict[str, str]:
     """Return the columns' names in the pairs. Raises InputError for ambiguous ones."""
-    names = {column: variable_of.get(column, column) for column in pair_columns}
-    # A column of the file whose name has another meaning here is kept as `file_NAME`.
-    for column, new_name in names.items():
-        names[column] = f"file_{new_name}" if new_name in _OTHER_MEANING else new_name
-    names |= {columns.prompt: "prompt_a"} if columns.prompt in names else {}
-    new_names = list(names.values())
-    for column, stored in names.items():
+    stored_names: dict[str, str] = {}
+    for column in pair_columns:
+        stored = variable_of.get(column, column)
+        # A column of the file whose name has another meaning here is kept as `file_NAME`.
+        stored_names[column] = f"file_{stored}" if stored in _OTHER_MEANING else stored
+    if columns.prompt in stored_names:
+        stored_names[columns.prompt] = "prompt_a"
+    for column, stored in stored_names.items():
         if stored in _PAIR_COLUMNS:
             raise InputError(f"{name}: the column {column!r} means something else here; rename it")
-        if new_names.count(stored) > 1:
+        if list(stored_names.values()).count(stored) > 1:
             raise InputError(f"{name}: two columns would be called {stored!r}; rename {column!r}")
-    return names
+    return stored_names
 
 
 def _label(column: str) -> str:
@@ -508,13 +507,12 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     and wrong. Raises InputError naming the first row whose label is not an option.
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
-    key_of_word = {option.name.casefold(): option.key for option in rubric.options}
-    key_of_word |= {option.key.casefold(): option.key for option in rubric.options}
-    for yes, no in (*TRUTH, *_JUDGE_WORDS):
+    key_of_word = _keys_of_options(rubric)
+    truths = (*TRUTH, *_JUDGE_WORDS)
+    for yes, no in truths:
         if yes in key_of_word and no in key_of_word:  # then all such pairs mean these options
-            key_yes, key_no = key_of_word[yes], key_of_word[no]
-            synonyms = {word: key_yes for word, _ in (*TRUTH, *_JUDGE_WORDS)}
-            synonyms |= {word: key_no for _, word in (*TRUTH, *_JUDGE_WORDS)}
+            synonyms = {word: key_of_word[yes] for word, _ in truths}
+            synonyms |= {word: key_of_word[no] for _, word in truths}
             key_of_word = synonyms | key_of_word
             break
     keys = []
@@ -539,15 +537,19 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     return validate_ratings(frame)
 
 
-# Comparisons: two subjects' answers to one prompt, rated side by side. A comparison is kept like a
-# pair whose two sides have the same prompt, so that sampling, the order of the sides and graders
-# need no special case. Two columns of the pair name the subjects; raters never see them.
+def _keys_of_options(rubric: Rubric) -> dict[str, str]:
+    """Return the options' keys by the options' names and keys, in lower case."""
+    keys = {option.name.casefold(): option.key for option in rubric.options}
+    return keys | {option.key.casefold(): option.key for option in rubric.options}
 
-ANSWERED_BY = ("subject_a", "subject_b")
-"""Columns of a comparison that name the subjects of its answers."""
-TOGETHER = "answers"
-"""The subject under which the two answers of a comparison are kept."""
-_SIDES = (("a", "b"), ("1", "2"))
+
+# ---- comparisons --------------------------------------------------------------------------------
+# Two subjects' answers to one prompt, rated side by side. A comparison is kept like a pair whose
+# two sides have the same prompt, so that sampling, the order of the sides and graders need no
+# special case. Two columns of the pair name the subjects; raters never see them.
+ANSWERED_BY = ("subject_a", "subject_b")  # columns of a comparison with its answers' subjects
+TOGETHER = "answers"  # the subject under which the two answers of a comparison are kept
+_SIDES = (("a", "b"), ("1", "2"))  # ends of names of the first and the second answer
 _COMPARISON_NAMES = USUAL_NAMES["comparisons"]
 _ANSWER_NAMES = _COMPARISON_NAMES["answer"]
 _TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
@@ -556,7 +558,7 @@ _TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
 @dataclass(frozen=True, kw_only=True)
 class ComparisonColumns:
     """The columns of a file of comparisons: the two answers, their subjects (none where the file
-    does not name them), and all others as in a file of `items` with one column, `answer`.
+    does not name them), and all others as in a file of `items` with one `answer` for the two.
     """
 
     answers: tuple[str, str]
@@ -663,14 +665,15 @@ def comparison_columns(
     first, second = answers
     new_names = (_without_side(first), *_ANSWER_NAMES)
     answer = next(column for column in new_names if column and column not in frame)
-    cluster_columns = [column for column in _COMPARISON_NAMES["cluster"] if column in frame]
-    cluster = cluster or next((column for column in cluster_columns if column != judge), "")
+    usual_clusters = _COMPARISON_NAMES["cluster"]
+    clusters = [column for column in usual_clusters if column in frame and column != judge]
+    cluster = cluster or next(iter(clusters), "")
     shown = [answer if column == first else column for column in show if column != second]
     # In a file with two answers, a column named like one answer is another text: a reference, say.
-    unsided = [name for name in unsided_answers(frame) if name not in (answer, *shown)]
+    unsided = [column for column in unsided_answers(frame) if column not in (answer, *shown)]
     table = _with_one_answer(frame, answers, subjects, answer).drop(columns=unsided)
     items = item_columns(table, name, show=shown, cluster=cluster, judge=judge, question=question)
-    hidden = (name for name in unsided if name != judge and is_text(frame[name]))
+    hidden = (column for column in unsided if column != judge and is_text(frame[column]))
     items = replace(items, response=answer, subject="", hidden=(*items.hidden, *hidden))
     return ComparisonColumns(answers=answers, subjects=subjects, answer=answer, items=items)
 
@@ -709,7 +712,7 @@ def make_comparisons(
     one_answer = _with_one_answer(frame, columns.answers, columns.subjects, columns.answer)
     items = make_items(one_answer, columns.items, name, folder, rubrics)
     if "response" in items.images:
-        frame = with_images(frame, columns.answers[1:], name, folder)
+        frame = prompt_files.with_images(frame, [columns.answers[1]], name, folder)
     pairs = items.pairs
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")
@@ -742,13 +745,13 @@ def comparison_judge(
     option_by_side: dict[str, str] = {
         option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
-    words = {word.casefold() for option in rubric.options for word in (option.key, option.name)}
+    option_words = set(_keys_of_options(rubric))
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
         word = verdict.casefold().removesuffix(".0")
-        side = "?" if word in words else _side_of_word(word, columns.answers, row_subjects)
-        labels.append(option_by_side.get(side, verdict))
+        side = "?" if word in option_words else _side_of_word(word, columns.answers, row_subjects)
+        labels.append(option_by_side.get(side, verdict))  # else `judge_ratings` reads the verdict
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))
     return judge_ratings(items, rubric, columns.items.judge, name)
 
@@ -762,9 +765,9 @@ def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) ->
     if word in _TIE_WORDS or word.startswith("tie "):
         return ""
     for index, side in enumerate("ab"):
-        ends = [pair[index] for pair in _SIDES]
-        names = {prefix + end for prefix in ("", "model_", "model ") for end in ends}
-        names |= {pair[index].casefold() for pair in (answers, subjects) if pair}
-        if word in names:
+        ends = [names[index] for names in _SIDES]
+        words = {prefix + end for prefix in ("", "model_", "model ") for end in ends}
+        words |= {names[index].casefold() for names in (answers, subjects) if names}
+        if word in words:
             return side
     return "?"

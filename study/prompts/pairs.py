@@ -1,7 +1,7 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
-First the images that their cells name: read from the file's folder, never fetched, and reduced in
-size. Then `read_pairs`, `read_propositions`, and `read_responses`, which return one table each.
+Each reader (`read_pairs`, `read_propositions`, `read_responses`) returns one table of texts, a row
+for each prompt or response. Sections: images, pairs, propositions, responses, Markdown in them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
@@ -23,13 +23,8 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import IMAGE_PREFIX, Image
-from evenhand.study.tables.columns import (
-    INCLUSION,
-    first_repeat,
-    refuse_columns,
-    require_columns,
-    require_rows,
-)
+from evenhand.study.tables import columns as table_columns
+from evenhand.study.tables.columns import first_repeat, shortened
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 from evenhand.texts import written
 
@@ -37,20 +32,20 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
     from PIL.ImageFile import ImageFile
 
-MOST_BYTES = 20 * 1024**2
-MOST_PIXELS = 50_000_000
-LONGEST_SIDE = 1568
-"""Pixels of the longer side that are kept, the most that Anthropic's models use of an image."""
+# ---- images that cells name ---------------------------------------------------------------------
+# They are read from the file's folder or from the cell itself, never fetched, and stored reduced in
+# size. Files may come from anyone, so their sizes are checked before an image is decoded.
+MOST_BYTES = 20 * 1024**2  # of one image's file
+MOST_PIXELS = 50_000_000  # of one image; of one with transparency half as many
+LONGEST_SIDE = 1568  # pixels of the longer side: the most that Anthropic's models use of an image
 _TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _IMAGE_FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
 _MAX_STORED_BYTES = 700_000  # of an image; a larger one is encoded with a lower quality
-MOST_WORK = 1_500_000_000
-"""Most pixels to decode in one file's images; see `_decoding_work`."""
-_MAX_PIXELS_PER_BYTE, _SUSPICIOUS_FACTOR = 500, 10
-"""An image with more pixels per byte may be hostile: its pixels count this many times."""
-MOST_KEPT = 256 * 1024**2
-"""Most bytes of one file's images as they are stored."""
+MOST_WORK = 1_500_000_000  # most pixels to decode in the images of one table; see `_decoding_work`
+_MAX_PIXELS_PER_BYTE = 500  # more may be hostile: a small file that takes long to decode
+_SUSPICIOUS_FACTOR = 10  # number of times that each pixel of such an image counts
+MOST_KEPT = 256 * 1024**2  # most bytes of the images of one table as they are stored
 
 
 def looks_like_image(cell: str) -> bool:
@@ -69,43 +64,48 @@ def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
     return [str(column) for column in frame if column in shown | sides]
 
 
-def with_images(
-    frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
-) -> pd.DataFrame:
+def with_images(frame: pd.DataFrame, columns: list[str], name: str, folder: Path) -> pd.DataFrame:
     """Return the table with the images of these columns as cells (`Image.cell`). A column named
     like an image's with `_alt` at its end has its description. Raises InputError naming the first
     row whose cell is neither empty nor an image, or at which the images exceed `MOST_WORK` (known
     before one is decoded) or `MOST_KEPT`.
     """
+    image_cells = _image_cells(frame, columns)
     images: dict[str, Image] = {}
-
-    def stored_bytes(cell: str) -> int:  # of the image, which enters `images`
-        images[cell] = stored_image(cell, folder)
-        return len(images[cell].data)
-
-    def check_total(size_of: Callable[[str], int], limit: int) -> None:
-        """Raise InputError at the first image with which the sum of sizes exceeds the limit."""
-        total, counted = 0, {""}
-        for column in columns:
-            for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
-                try:
-                    total += 0 if cell in counted else size_of(cell)
-                except ValueError as fault:
-                    raise InputError(f"{name}, row {row}: {column}: {fault}") from None
-                if total > limit:
-                    unit = "bytes" if size_of is stored_bytes else "images"
-                    fields = {"name": name, "row": row, "side": LONGEST_SIDE}
-                    raise InputError(written(f"items.many_{unit}", **fields))
-                counted.add(cell)
-
-    check_total(lambda cell: _decoding_work(cell, folder), MOST_WORK)
-    check_total(stored_bytes, MOST_KEPT)
-    cells = {}
+    work = n_bytes = 0
+    for cell, (row, column) in image_cells.items():
+        try:
+            work += _decoding_work(cell, folder)
+        except ValueError as fault:
+            raise InputError(f"{name}, row {row}: {column}: {fault}") from None
+        if work > MOST_WORK:
+            raise InputError(written("items.many_images", name=name, row=row, side=LONGEST_SIDE))
+    for cell, (row, column) in image_cells.items():
+        try:
+            images[cell] = stored_image(cell, folder)
+        except ValueError as fault:
+            raise InputError(f"{name}, row {row}: {column}: {fault}") from None
+        n_bytes += len(images[cell].data)
+        if n_bytes > MOST_KEPT:
+            raise InputError(written("items.many_bytes", name=name, row=row, side=LONGEST_SIDE))
+    new_columns = {}
     for column in columns:
         alts = frame.get(f"{column}_alt", [""] * len(frame))
-        rows = zip(frame[column].str.strip(), alts, strict=True)
-        cells[column] = [cell and replace(images[cell], alt=alt.strip()).cell for cell, alt in rows]
-    return frame.assign(**cells)
+        new_columns[column] = [
+            replace(images[cell], alt=alt.strip()).cell if cell else ""
+            for cell, alt in zip(frame[column].str.strip(), alts, strict=True)
+        ]
+    return frame.assign(**new_columns)
+
+
+def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Return each different image cell, in their order, with its first row number and column."""
+    first_places: dict[str, tuple[int, str]] = {}
+    for column in columns:
+        for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
+            if cell:
+                first_places.setdefault(cell, (row, column))
+    return first_places
 
 
 @contextmanager
@@ -153,6 +153,7 @@ def stored_image(cell: str, folder: Path) -> Image:
 
     with _open_image(cell, folder) as (picture, _):
         scale = LONGEST_SIDE / max(picture.size)
+        # Decode a JPEG at the lowest resolution that suffices; other formats ignore this.
         picture.draft(None, (ceil(scale * picture.width), ceil(scale * picture.height)))
         mode = "RGBA" if picture.has_transparency_data else "RGB"
         # Resize in place if possible, and rotate last: a copy of a large image takes much memory.
@@ -208,44 +209,50 @@ def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
     return buffer.getvalue()
 
 
+# ---- pairs of opposing prompts ------------------------------------------------------------------
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
-    INCLUSION,
+    table_columns.INCLUSION,
     *LENGTH_COLUMNS,
 )
 """Columns that the table of units adds."""
 RESPONSE_ID = "response_id"
 CRITERIA = (RESPONSE_ID, "criterion", "points")
 """Columns of items that are criteria: the response they belong to, their texts and points."""
-PAIR_ID = re.compile(r"[^\s|]{1,64}")
+PAIR_ID = re.compile(r"[^\s|]{1,64}")  # | separates the parts of a unit's id
 
 
-def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
+def read_pairs(path: Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
     """Read a pairs file; return its columns, `pair_id` first. Columns that the `rubrics` show as
     images are read as images. The file needs `prompt_a` and `prompt_b`; every other column is kept.
     Without a column `pair_id` the ids are p0001, p0002, ... in row order. Raises InputError naming
     the first bad row: an empty prompt, two equal prompts, or a pair that occurs twice.
     """
-    frame = read_table(path)
-    name = Path(path).name
-    needed = ("prompt_a", "prompt_b")
-    require_columns(frame, needed, name, "; a pairs file needs prompt_a and prompt_b")
-    refuse_columns(frame, RESERVED, name)
-    require_rows(frame, name, "pairs")
+    frame, name = _read_rows(path, "pairs", ("prompt_a", "prompt_b"), RESERVED), path.name
     if "pair_id" not in frame:
         frame.insert(0, "pair_id", numbered_ids(len(frame)))
     _check_pairs(frame, name)
-    frame = with_images(frame, images_shown(rubrics, frame), name, Path(path).parent)
+    frame = with_images(frame, images_shown(rubrics, frame), name, path.parent)
     return frame[["pair_id", *(column for column in frame if column != "pair_id")]]
 
 
-def numbered_ids(count: int) -> list[str]:
-    """Return p0001, p0002, ... with as many digits as the last one needs.
-
-    >>> numbered_ids(2)
-    ['p0001', 'p0002']
+def _read_rows(
+    path: Path, noun: str, needed: Sequence[str], reserved: Collection[str] = ()
+) -> pd.DataFrame:
+    """Read a file whose rows have this plural `noun`. Raises InputError where it lacks a needed
+    column, has a reserved one, or has no rows.
     """
+    frame, name = read_table(path), path.name
+    hint = f"; a {noun} file needs {' and '.join(needed)}"
+    table_columns.require_columns(frame, needed, name, hint)
+    table_columns.refuse_columns(frame, reserved, name)
+    table_columns.require_rows(frame, name, noun)
+    return frame
+
+
+def numbered_ids(count: int) -> list[str]:
+    """Return p0001, p0002, ... with as many digits as the last one needs, four at least."""
     width = max(4, len(str(count)))
     return [f"p{n:0{width}d}" for n in range(1, count + 1)]
 
@@ -278,8 +285,8 @@ def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
 
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:
     """Raise InputError for the first row with a bad id, an empty prompt, or a repeated pair."""
-    ids: dict[str, int] = {}
-    pair_rows: dict[tuple[str, str], int] = {}
+    row_of_id: dict[str, int] = {}
+    row_of_prompts: dict[tuple[str, str], int] = {}
     for row, pair_id, prompt_a, prompt_b in zip(
         frame.index + FIRST_ROW, frame["pair_id"], frame["prompt_a"], frame["prompt_b"], strict=True
     ):
@@ -291,35 +298,33 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
                 raise InputError(f"{where}: {column} is empty; fill it in or take the row out")
         if prompt_a == prompt_b:
             raise InputError(f"{where}: prompt_a and prompt_b are the same; a pair needs two sides")
-        if pair_id in ids:
+        if first_row := row_of_id.get(pair_id):
             raise InputError(
-                f"{where}: pair_id {pair_id!r} stands in row {ids[pair_id]} too; give it another"
+                f"{where}: pair_id {pair_id!r} stands in row {first_row} too; give it another"
             )
-        if (prompt_a, prompt_b) in pair_rows:
+        if first_row := row_of_prompts.get((prompt_a, prompt_b)):
             raise InputError(
-                f"{where}: the same pair stands in row {pair_rows[prompt_a, prompt_b]}; "
-                "take one of the two out"
+                f"{where}: the same pair stands in row {first_row}; take one of the two out"
             )
-        ids[pair_id] = pair_rows[prompt_a, prompt_b] = row
+        row_of_id[pair_id] = row_of_prompts[prompt_a, prompt_b] = row
 
 
-# Propositions: statements that prompts ask about, in several wordings and paraphrases, repeatedly.
-# Such a study is kept like one of pairs whose prompts have one side: every prompt is a row, with
-# the proposition as its cluster and its wording, paraphrase and repeat as columns, so that
-# sampling, the annotation page, graders and the analysis need no special case.
-
-CLUSTER = "proposition"
-STATEMENT = "statement"
-VARIANTS = ("wording", "paraphrase", "repeat")
-"""Columns that distinguish the prompts on one proposition."""
-
+# ---- propositions -------------------------------------------------------------------------------
+# Statements that prompts ask about, in several wordings and paraphrases, repeatedly. Such a study
+# is kept like one of pairs whose prompts have one side: every prompt is a row, with the proposition
+# as its cluster and its wording, paraphrase and repeat as columns, so that sampling, the annotation
+# page, graders and the analysis need no special case.
+CLUSTER, STATEMENT = "proposition", "statement"
+"""Columns with the id of the proposition, and with its text as one paraphrase has it."""
+VARIANTS = ("wording", "paraphrase", "repeat")  # columns that tell prompts on one apart
 PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
+"""The wording of a study without a file of wordings: its name and its template."""
 _SLOT = "{statement}"
 
 
 def read_propositions(
-    path: str | Path,
-    wordings: str | Path | None = None,
+    path: Path,
+    wordings: Path | None = None,
     repeats: int = 1,
     *,
     crossed: bool = True,
@@ -338,7 +343,7 @@ def read_propositions(
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
     statements = _read_statements(path)
     images = images_shown(rubrics, statements)
-    statements = with_images(statements, images, Path(path).name, Path(path).parent)
+    statements = with_images(statements, images, path.name, path.parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
     extra_columns = [column for column in statements if column not in ("id", "text", "paraphrase")]
     first_wording, are_further = next(iter(templates)), statements.duplicated("id")
@@ -362,14 +367,10 @@ def read_propositions(
     return frame
 
 
-def _read_statements(path: str | Path) -> pd.DataFrame:
+def _read_statements(path: Path) -> pd.DataFrame:
     """Read a propositions file, with a column `paraphrase`. Raises InputError for a bad row."""
-    frame = read_table(path)
-    name = Path(path).name
-    require_columns(frame, ("id", "text"), name, "; a propositions file needs id and text")
     reserved = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
-    refuse_columns(frame, reserved, name)
-    require_rows(frame, name, "propositions")
+    frame, name = _read_rows(path, "propositions", ("id", "text"), reserved), path.name
     rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)
     for row, proposition, text in rows:
         if not PAIR_ID.fullmatch(proposition):
@@ -389,13 +390,9 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def _read_wordings(path: str | Path) -> dict[str, str]:
+def _read_wordings(path: Path) -> dict[str, str]:
     """Return the templates of a wordings file by name. Raises InputError for a bad row."""
-    frame = read_table(path)
-    name = Path(path).name
-    needed = ("wording", "template")
-    require_columns(frame, needed, name, "; a wordings file needs wording and template")
-    require_rows(frame, name, "wordings")
+    frame, name = _read_rows(path, "wordings", ("wording", "template")), path.name
     templates: dict[str, str] = {}
     rows = zip(frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True)
     for row, wording, template in rows:
@@ -407,35 +404,11 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
     return templates
 
 
-def with_words(
-    units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str] = ()
-) -> pd.DataFrame:
-    """Return the `units` table with the numbers of words of its texts, "" where there is no text.
-    Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
-    pair, and for each `shown` column one with `_words` at its end. `responses` has the columns
-    `pair_id, subject, side, response`. Words are separated by white space.
-    """
-    for column in shown:
-        if column in units and f"{column}_words" not in units:
-            counts = [str(len(text.split()) or "") for text in units[column]]
-            units = units.assign(**{f"{column}_words": counts})
-    response_keys = zip(responses["pair_id"], responses["subject"], responses["side"], strict=True)
-    words = [str(len(text.split())) for text in responses["response"]]
-    count_of = dict(zip(response_keys, words, strict=True))
-    rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
-    added = {"response_words": [count_of.get(row, "") for row in rows]}
-    for side in "ab":
-        keys = ((pair, subject, "" if unit_side else side) for pair, subject, unit_side in rows)
-        added[f"response_{side}_words"] = [count_of.get(key, "") for key in keys]
-    return units.assign(**added)
-
-
+# ---- responses ----------------------------------------------------------------------------------
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
 
-def read_responses(
-    path: str | Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = ()
-) -> pd.DataFrame:
+def read_responses(path: Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = ()) -> pd.DataFrame:
     """Read a responses file as columns `pair_id, side, subject, response`, one row per response;
     responses that the `rubrics` show as images are read as images.
 
@@ -446,8 +419,8 @@ def read_responses(
     prompt, or a pair of which the subject answered only one side.
     """
     frame = read_table(path)
-    name = Path(path).name
-    require_columns(frame, ("subject", "response"), name)
+    name = path.name
+    table_columns.require_columns(frame, ("subject", "response"), name)
     if sides_of(pairs) == ("a",) and "pair_id" in frame and "side" not in frame:
         frame = frame.assign(side="a")
     if not {"pair_id", "side"} <= set(frame) and "prompt" not in frame:
@@ -457,51 +430,53 @@ def read_responses(
     if frame.empty:
         raise InputError(f"{name} holds no responses")
     images = images_shown(rubrics, frame[["response"]])
-    frame = with_images(frame, images, name, Path(path).parent)
-    table = _locate(frame, pairs, name)
+    frame = with_images(frame, images, name, path.parent)
+    table = _located(frame, pairs, name)
     _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
-    return table.drop(columns="row")
+    return table
 
 
-def _locate(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the responses with their pairs, sides and rows, found by pair or prompt."""
-    row_numbers = frame.index + FIRST_ROW
+def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the responses with their `pair_id` and `side`, found by these or by the prompt. The
+    index stays, so that messages can name rows. Raises InputError for the first that is not found.
+    """
+    sides, columns = sides_of(pairs), ["pair_id", "side", "subject", "response"]
     if {"pair_id", "side"} <= set(frame):
-        pair_ids, sides = set(pairs["pair_id"]), sides_of(pairs)
-        for row, pair, side in zip(row_numbers, frame["pair_id"], frame["side"], strict=True):
+        pair_ids, permitted = set(pairs["pair_id"]), " or ".join(sides)
+        keys = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
+        for row, pair, side in keys:
             if pair not in pair_ids:
                 raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
             if side not in sides:
-                raise InputError(
-                    f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
-                )
-        return frame[["pair_id", "side", "subject", "response"]].assign(row=row_numbers)
-    sides_by_prompt: dict[str, list[tuple[str, str]]] = {}
-    for side in sides_of(pairs):
+                raise InputError(f"{name}, row {row}: side is {side!r}; it must be {permitted}")
+        return frame[columns]
+    places: dict[str, list[tuple[str, str]]] = {}  # (pair_id, side) of each prompt
+    for side in sides:
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
-            sides_by_prompt.setdefault(prompt, []).append((pair, side))
+            places.setdefault(prompt, []).append((pair, side))
     n_located: Counter[tuple[str, str]] = Counter()
-    rows = []
+    rows, index = [], []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
-    for row, prompt, subject, response in zip(row_numbers, *cells, strict=True):
-        if not (matches := sides_by_prompt.get(prompt)):
-            short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
+    for number, prompt, subject, response in zip(frame.index, *cells, strict=True):
+        if not (matches := places.get(prompt)):
             raise InputError(
-                f"{name}, row {row}: no pair has the prompt {short!r}; the text must be "
-                "exactly that of the pairs file"
+                f"{name}, row {number + FIRST_ROW}: no pair has the prompt "
+                f"{shortened(prompt, 60)!r}; the text must be exactly that of the pairs file"
             )
-        if len(sides_of(pairs)) == 1:
-            matches = matches[n_located[subject, prompt] % len(matches) :][:1]
+        if len(sides) == 1:  # each repeat of a prompt takes the subject's next response to it
+            # One response too many is the second to the first repeat, which is refused later.
+            matches = [matches[n_located[subject, prompt] % len(matches)]]
             n_located[subject, prompt] += 1
-        rows += [(pair, side, subject, response, row) for pair, side in matches]
-    return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
+        rows += [(pair, side, subject, response) for pair, side in matches]
+        index += [number] * len(matches)
+    return pd.DataFrame(rows, columns=columns, index=index)
 
 
 def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> None:
     """Raise InputError for a bad subject, a repeated response, or a pair with one side."""
     row_of_response: dict[tuple[str, str, str], int] = {}
-    columns = ["subject", "pair_id", "side", "row"]
-    for subject, pair, side, row in table[columns].itertuples(index=False):
+    cells = (table[column] for column in ("subject", "pair_id", "side"))
+    for row, subject, pair, side in zip(table.index + FIRST_ROW, *cells, strict=True):
         if not SUBJECT.fullmatch(subject):
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} must be 1-120 characters, none of them |"
@@ -512,7 +487,9 @@ def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> Non
                 f"{row_of_response[subject, pair, side]} already; keep one response"
             )
         row_of_response[subject, pair, side] = row
-    for (subject, pair, side), row in row_of_response.items() if are_paired else ():
+    if not are_paired:
+        return
+    for (subject, pair, side), row in row_of_response.items():
         other_side = "b" if side == "a" else "a"
         if (subject, pair, other_side) not in row_of_response:
             raise InputError(
@@ -521,8 +498,33 @@ def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> Non
             )
 
 
-MARKDOWN_FROM = 0.5
-"""Share of responses with Markdown from which a new study shows them as Markdown."""
+def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str]) -> pd.DataFrame:
+    """Return the `units` table with the numbers of words of its texts, "" where there is no text.
+    Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
+    pair, and for each `shown` column one with `_words` at its end. `responses` has the columns
+    `pair_id, subject, side, response`. Words are separated by white space.
+    """
+    for column in shown:
+        if column in units and f"{column}_words" not in units:
+            counts = [str(len(text.split()) or "") for text in units[column]]
+            units = units.assign(**{f"{column}_words": counts})
+    cells = (responses[column] for column in ("pair_id", "subject", "side", "response"))
+    words = {  # "0" for an empty response, which is a response all the same
+        (pair, subject, side): str(len(text.split()))
+        for pair, subject, side, text in zip(*cells, strict=True)
+    }
+    rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
+    added = {"response_words": [words.get(row, "") for row in rows]}
+    for side in "ab":  # of pairs, whose own side is ""
+        added[f"response_{side}_words"] = [
+            "" if unit_side else words.get((pair, subject, side), "")
+            for pair, subject, unit_side in rows
+        ]
+    return units.assign(**added)
+
+
+# ---- Markdown in responses ----------------------------------------------------------------------
+MARKDOWN_FROM = 0.5  # share of responses with Markdown from which a new study renders it
 _MAX_CHARACTERS = 50_000  # the rest of a text is not looked at
 
 _MARKDOWN = re.compile(

@@ -1,10 +1,9 @@
 """The stratified sample of pairs that people label: reproducible, and extensible without loss.
 
 First `digest` and `seeded_number`: with them a seed or a key fixes every random choice of a study.
-
-`draw_sample` draws with equal probabilities within strata; `chances_for` and `draw_pairs` draw with
-unequal known ones. A seed is public: anyone who reads study.toml can work out all that it fixes.
-What annotators must not foresee is drawn with a key, which never leaves the store.
+A seed is public: anyone who reads study.toml can work out all that it fixes. What annotators must
+not foresee is drawn with a key, which never leaves the store. Then samples with equal probabilities
+within strata (`draw_sample`), and with unequal known ones (`chances_for`, `draw_pairs`).
 """
 
 from __future__ import annotations
@@ -38,18 +37,19 @@ def seeded_number(seed: int | bytes, below: int, *parts: str) -> int:
     return int(digest(seed, *parts)[:8], 16) % below
 
 
-# The sample. A cell is a combination of values of the stratification columns. The cells' sizes are
-# rounded so that the margin of every column equals its largest-remainder share of the sample. This
-# is controlled rounding (Cox 1987), solved as a small integer programme. A seed fixes the order in
+# ---- the sample with equal probabilities within strata ------------------------------------------
+# A cell is a combination of values of the stratification columns. The cells' sizes are rounded so
+# that the margin of every column equals its largest-remainder share of the sample. This is
+# controlled rounding (Cox 1987), solved as a small integer programme. A seed fixes the order in
 # which a cell's pairs are taken, so that a larger sample with the same seed contains the smaller.
-
 DEFAULT_STRATA = ("template_category", "main_category")
 
-Stratum = tuple[str, ...]
+Stratum = tuple[str, ...]  # a cell: one value of each stratification column
+_MARGIN_PENALTY = 1e3  # cost of a pair too many or too few in a margin, where one in a cell costs 1
 
 
 class Margin(NamedTuple):
-    """The number of pairs (`size`) of one value of a stratification column, and its cells."""
+    """The number of pairs (`size`) of one value of a stratification column; its cells' indices."""
 
     column: int
     cells: list[int]
@@ -94,6 +94,7 @@ def draw_sample(
     n_left = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
         n_left[cell_of[pair]] -= 1
+    # A group is sampled as a whole: the criteria of one response, else one pair.
     group_ids = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
     groups = pairs["pair_id"].groupby(group_ids).agg(list)
     group_of = dict(zip(pairs["pair_id"], group_ids, strict=True))
@@ -142,19 +143,23 @@ def _controlled_rounding(
     from scipy.sparse import lil_array
 
     exact = scale * size * available / available.sum()
-    # Variables: for each cell its size, its excess over and its lack of the exact share; for each
-    # margin its excess and its lack. Equations: the total, one for each cell, one for each margin.
+    # Variables, by index: for each cell its size, its excess over the exact share and its lack of
+    # it; for each margin its excess and its lack.
     n_cells, n_margins = len(available), len(margins)
-    n_variables = 3 * n_cells + 2 * n_margins
+    cell_excess, cell_lack, margin_excess = n_cells, 2 * n_cells, 3 * n_cells  # the first ones
+    margin_lack = margin_excess + n_margins
+    n_variables = margin_lack + n_margins
+    # Equations: the total; for each cell size - excess + lack = share; the same for each margin.
     equations = lil_array((1 + n_cells + n_margins, n_variables))
     equations[0, :n_cells] = 1
     for i in range(n_cells):
-        equations[1 + i, [i, n_cells + i, 2 * n_cells + i]] = scale, -1, 1
+        equations[1 + i, [i, cell_excess + i, cell_lack + i]] = scale, -1, 1
     for j, margin in enumerate(margins):
-        equations[1 + n_cells + j, margin.cells] = 1
-        equations[1 + n_cells + j, [3 * n_cells + j, 3 * n_cells + n_margins + j]] = -1, 1
+        row = 1 + n_cells + j
+        equations[row, margin.cells] = 1
+        equations[row, [margin_excess + j, margin_lack + j]] = -1, 1
     values = np.array([size, *exact, *(margin.size for margin in margins)], dtype=float)
-    penalty = np.array([1e3 / (1 + margin.column) for margin in margins])
+    penalty = np.array([_MARGIN_PENALTY / (1 + margin.column) for margin in margins])
     cost = np.concatenate([np.zeros(n_cells), np.full(2 * n_cells, 1 / scale), penalty, penalty])
     upper = np.concatenate([available, np.full(n_variables - n_cells, math.inf)])
     lower = np.concatenate([fixed, np.zeros(n_variables - n_cells)])
@@ -168,18 +173,17 @@ def _controlled_rounding(
     return None if solution.x is None else np.rint(solution.x[:n_cells]).astype(int)
 
 
-# Sampling with unequal known probabilities, so that every estimate can be weighted. A pair's
-# probability of being in the sample rises with its score; it is never below what earlier draws gave
-# it, so no probability is near 0. Pairs are drawn by the pivotal method (Deville & Tille 1998),
-# which keeps to these probabilities exactly and to their sum within one pair.
-
+# ---- samples with unequal known probabilities ---------------------------------------------------
+# With these, every estimate can be weighted. A pair's probability of being in the sample rises with
+# its score; it is never below what earlier draws gave it, so no probability is near 0. Pairs are
+# drawn by the pivotal method (Deville & Tille 1998), which keeps to these probabilities exactly and
+# to their sum within one pair.
 MAX_RATIO = 2.0
 """Largest ratio of the probabilities of the pairs with the highest and the lowest score. If scores
 are uninformative, the sample's efficiency is at least 4 r / (1 + r)^2 of one picked by chance, r
 being this ratio: eight ninths, where 3 would leave three quarters (Kantorovich's inequality). The
 gain is in benchmarks/results/uncertainty.md."""
-MAX_CHANCE = 0.9
-"""Largest probability of a pair, so that some pairs like it are not picked."""
+MAX_CHANCE = 0.9  # largest probability of a pair, so that some pairs like it are not picked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +256,8 @@ def draw_pairs(chances: Mapping[str, float], rng: np.random.Generator) -> list[s
         if pending is None:
             pending = pair, chances[pair]
             continue
-        (other, other_chance), total = pending, pending[1] + chances[pair]
+        other, other_chance = pending
+        total = other_chance + chances[pair]
         # A duel decides one of the two: it is out if both chances fit into one, else taken.
         if total < 1.0:
             pending = (other if rng.random() * total < other_chance else pair), total

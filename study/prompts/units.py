@@ -119,11 +119,10 @@ def _swap_side(name: str) -> str:
     return "_".join(swapped.get(part, part) for part in name.split("_"))
 
 
-# Questions, for annotators and graders. In `study.desk` a `Task` is a question as one annotator
-# sees it, and a `Claim` the store's record that an annotator was given it.
-
-Key = tuple[str, str]
-"""(unit id, rubric name): the question, for any rater and in any order of sides."""
+# ---- questions, for annotators and graders ------------------------------------------------------
+# In `study.desk` a `Task` is a question as one annotator sees it, and a `Claim` the store's record
+# that an annotator was given it.
+Key = tuple[str, str]  # (unit id, rubric name): the question, for any rater and order of sides
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,7 @@ def variable_of(side: str) -> str:
     return {"": "response", "a": "response_a", "b": "response_b"}.get(side, side)
 
 
-Screen = tuple[Question, ...]
-"""The questions asked at once: one, or all of a unit."""
+Screen = tuple[Question, ...]  # the questions asked at once: one, or all of a unit
 
 
 def rubrics_by_screen(rubrics: Iterable[Rubric], one_screen_per_unit: bool) -> list[list[Rubric]]:

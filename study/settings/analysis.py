@@ -19,11 +19,9 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
-"""Columns of units with the groups for which side a and side b of a pair speak."""
+GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")  # of units: the groups that a and b speak for
 
-SEED = 20231206
-"""Default seed of all resampling, outside of studies."""
+SEED = 20231206  # default seed of all resampling, outside of studies
 
 Scope = Literal["these", "like_these"]
 OrderedWeights = Literal["linear", "quadratic"]
@@ -34,11 +32,7 @@ Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fro
 
 
 class BiasSettings(sections.Section):
-    """Groups and model families for the bias audit.
-
-    >>> BiasSettings(leanings={"left": ["union"], "right": ["employer"]}).sign_of("employer")
-    -1
-    """
+    """Groups and model families for the bias audit."""
 
     leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -195,8 +189,6 @@ def with_changes(
     return sections.changed(settings, changes), sections.changed(decision, changes)
 
 
-# `[quality]`: limits from which a rater is flagged, or their session ends
-
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 
@@ -216,8 +208,7 @@ class QualitySettings(sections.Section):
     attention: int = Field(default=1, ge=0)
 
 
-# Figures that others published, with which a report compares a study's: a TOML file per source
-
+# ---- figures that others published: a TOML file for each source ---------------------------------
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
     "share": (1.0, 0.0, 1.0),
@@ -275,12 +266,7 @@ class PublishedFigure(sections.Section):
 
     @property
     def as_result(self) -> float:
-        """Return the number in the unit of results.csv; of "> 0.99" its bound.
-
-        >>> PublishedFigure(rubric="r", statistic="s", between="people", of="b", value="94",
-        ...                 unit="percent").as_result
-        0.94
-        """
+        """Return the number in the unit of results.csv, 0.94 for 94%; of "> 0.99" its bound."""
         return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]
 
 

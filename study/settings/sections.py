@@ -47,8 +47,7 @@ class Section(BaseModel):
 class Declared(Section):
     """A section that sends environment variables to a host. Without a `_file` a program made it."""
 
-    sends_nothing: ClassVar[frozenset[str]] = frozenset()
-    """Keys that may change without a new confirmation."""
+    sends_nothing: ClassVar[frozenset[str]] = frozenset()  # keys that may change unconfirmed
     _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
@@ -113,11 +112,6 @@ REMOVED = {
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     """Return the section with changed values for those of its fields that are named. Raises
     InputError for a value that is out of range.
-
-    >>> class Pace(Section):
-    ...     minutes: int = 5
-    >>> changed(Pace(), {"minutes": 7}).minutes
-    7
     """
     values = dict(section)
     if not (new_values := {name: changes[name] for name in values if name in changes}):

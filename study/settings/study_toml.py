@@ -1,5 +1,8 @@
 """Settings of a study in `study.toml`: a class for each section, reading, and changes of the file
 that keep its comments. `settings.toml` explains every section and key, so the classes do not.
+
+`StudyConfig` is the whole file. Sections before it: what is sampled and labelled, a rater's
+session, logins by OpenID Connect, servers and prices of models; after it: reading, changes.
 """
 
 import re
@@ -15,48 +18,36 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
+from evenhand.study.settings import sections
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
-from evenhand.study.settings.sections import (
-    Count,
-    Declared,
-    DisplayNames,
-    NotNegative,
-    Positive,
-    PositiveInt,
-    Section,
-    Share,
-    parsed,
-    settings_words,
-)
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from evenhand.study.trust import inside
 
-MOST_RATERS = 1000
-"""Limit of annotators of one unit, so that a typing error is reported at once."""
+MOST_RATERS = 1000  # limit of annotators of one unit, so that a typing error is reported at once
 
 
-class SampleSettings(Section):
-    pairs: PositiveInt
+class SampleSettings(sections.Section):
+    pairs: sections.PositiveInt
     stratify: tuple[str, ...] = DEFAULT_STRATA
 
 
-class RewordingSettings(Section):
+class RewordingSettings(sections.Section):
     rubric: str = Field(min_length=1)
     after: int = Field(ge=0)
     pairs: int = Field(ge=2)
     ended: bool = False
 
 
-class AnnotationSettings(Section):
+class AnnotationSettings(sections.Section):
     rubrics: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS)
-    units_per_rater: Count = 0
-    pairs_per_block: PositiveInt = 10
+    units_per_rater: sections.Count = 0
+    pairs_per_block: sections.PositiveInt = 10
     repeat_share: float = Field(default=0.0, ge=0, le=0.5)
-    repeat_gap: PositiveInt = 20
-    lease_minutes: Positive = 120.0
+    repeat_gap: sections.PositiveInt = 20
+    lease_minutes: sections.Positive = 120.0
     screen: Literal["one", "all"] = "one"
     display: Literal["text", "markdown"] = "text"
     show_controls: bool = True
@@ -66,28 +57,27 @@ class AnnotationSettings(Section):
     languages: tuple[str, ...] = ()
 
 
-# A rater's session. Without its section a step is left out. Texts are plain: they are shown
-# unchanged, and empty lines separate paragraphs.
-
+# ---- a rater's session --------------------------------------------------------------------------
+# Without its section a step is left out. Texts are plain: they are shown unchanged, and empty lines
+# separate paragraphs.
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
-START = ".start"
-"""Name in addresses of the page on which the lead of an empty folder makes the first study."""
+START = ".start"  # name in addresses of the page on which a lead makes the first study
 STUDY_NAME = re.compile(r"\.start|[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Valid names of studies made in the browser, and of studies in addresses."""
 
 
-class SessionSettings(Section):
+class SessionSettings(sections.Section):
     entry: Literal["open", "invite", "account"] = "open"
     content_warning: str = ""
     instructions: str = ""
     login_hours: float = Field(default=12.0, gt=0)
     trusted_proxies: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    idle_minutes: Positive = 5.0
-    pause_minutes: NotNegative = 50.0
-    answers_per_day: Count = 0
-    minutes_per_day: NotNegative = 0.0
+    idle_minutes: sections.Positive = 5.0
+    pause_minutes: sections.NotNegative = 50.0
+    answers_per_day: sections.Count = 0
+    minutes_per_day: sections.NotNegative = 0.0
     time_zone: str = "UTC"
 
     @field_validator("time_zone")
@@ -100,18 +90,18 @@ class SessionSettings(Section):
         return name
 
 
-class ConsentSettings(Section):
+class ConsentSettings(sections.Section):
     text: Sentence
 
 
-class TrainingSettings(Section):
+class TrainingSettings(sections.Section):
     walk_through: bool = True
     file: str = ""
-    pass_mark: Share = 0.0
+    pass_mark: sections.Share = 0.0
     attempts: int = Field(default=2, ge=1)
 
 
-class _ChoiceQuestion(Section):
+class _ChoiceQuestion(sections.Section):
     question: Sentence
     options: tuple[Sentence, ...] = Field(min_length=2)
 
@@ -135,7 +125,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
 
 class BackgroundQuestion(_ChoiceQuestion):
     key: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
-    quotas: tuple[Count, ...] = ()
+    quotas: tuple[sections.Count, ...] = ()
 
     @model_validator(mode="after")
     def _check_quotas(self) -> Self:
@@ -146,11 +136,11 @@ class BackgroundQuestion(_ChoiceQuestion):
         return self
 
 
-_DEFAULT_BACKGROUND = settings_words()["usual_background"]
+_DEFAULT_BACKGROUND = sections.settings_words()["usual_background"]
 USUAL_BACKGROUND = tuple(BackgroundQuestion(**question) for question in _DEFAULT_BACKGROUND)
 
 
-class BackgroundSettings(Section):
+class BackgroundSettings(sections.Section):
     questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
 
     @model_validator(mode="after")
@@ -168,7 +158,7 @@ class BackgroundSettings(Section):
         return tuple(question for question in self.questions if not question.quotas)
 
 
-class AttentionSettings(Section):
+class AttentionSettings(sections.Section):
     file: str
     every: int = Field(default=20, ge=2)
 
@@ -176,7 +166,7 @@ class AttentionSettings(Section):
 _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
 
-class ProlificSettings(Section):
+class ProlificSettings(sections.Section):
     """Settings for participants from Prolific, with a completion code for each end."""
 
     complete: _Code
@@ -185,14 +175,14 @@ class ProlificSettings(Section):
     stopped: _Code | Literal[""] = ""
     returned: _Code | Literal[""] = ""
     nothing_left: _Code | Literal[""] = ""
-    places: Count = 0
+    places: sections.Count = 0
     signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")
     free_again: tuple[
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
     ] = ("returned", "timed_out", "rejected", "screened_out", "no_consent")
 
 
-class PaySettings(Section):
+class PaySettings(sections.Section):
     """Amounts that people are owed; evenhand itself pays nothing."""
 
     complete: float = Field(ge=0)
@@ -202,6 +192,7 @@ class PaySettings(Section):
     stopped: Literal["share", "full"] = "share"
 
 
+# ---- logins by OpenID Connect -------------------------------------------------------------------
 _REFERENCE = re.compile(r"\$\{\w+\}")
 _PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -238,7 +229,7 @@ def _check_person(entry: str) -> str:
 Person = Annotated[str, AfterValidator(_check_person)]
 
 
-class OidcSettings(Declared):
+class OidcSettings(sections.Declared):
     sends_nothing = frozenset({"leads", "experts"})
 
     server_metadata_url: Annotated[str, AfterValidator(_check_encrypted)]
@@ -257,8 +248,7 @@ class OidcSettings(Declared):
         return values
 
 
-# Sections `[providers.NAME]`: servers that graders may use, and what is sent to them
-
+# ---- servers that graders may use, what is sent to them, and prices of models -------------------
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 REFERENCE = re.compile(r"\$\{([^}]*)\}")  # to an environment variable
 
@@ -285,7 +275,7 @@ def fault_of_address(url: str) -> str:
     return ""
 
 
-class ProviderSettings(Declared):
+class ProviderSettings(sections.Declared):
     """A server that graders may name. Secrets are in the environment, never in study.toml."""
 
     base_url: str = ""
@@ -333,7 +323,7 @@ Dollars = Annotated[float, Field(ge=0, le=1e6)]
 _MILLION = 1_000_000
 
 
-class ModelPrices(Section):
+class ModelPrices(sections.Section):
     """Prices of a model, in US dollars for a million tokens."""
 
     input: Dollars
@@ -356,12 +346,13 @@ class ModelPrices(Section):
         return sum(costs, Decimal(0))
 
 
+# ---- the whole file -----------------------------------------------------------------------------
 FILE_NAME = "study.toml"
 Changes = Mapping[str, Mapping[str, Any] | None]
-"""Section -> key -> value."""
+"""New values: section -> key -> value. None removes a key or a section."""
 
 
-class ModelSettings(Section):
+class ModelSettings(sections.Section):
     """Servers and prices of models: sections that a file may provide for a new study."""
 
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
@@ -375,9 +366,9 @@ class ModelSettings(Section):
         return {f"{kind}.{name}": keys for kind, by_name in kinds for name, keys in by_name.items()}
 
 
-class StudyConfig(Section):
+class StudyConfig(sections.Section):
     name: str = Field(min_length=1)
-    seed: Count
+    seed: sections.Count
     synthetic: bool = False
     store: str = "study.db"
     published: str = ""
@@ -397,10 +388,10 @@ class StudyConfig(Section):
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
+    thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    names: DisplayNames = Field(default_factory=dict)
+    names: sections.DisplayNames = Field(default_factory=dict)
 
     @property
     def side(self) -> BackgroundQuestion | None:
@@ -416,7 +407,7 @@ def read_config(folder: Path) -> StudyConfig:
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
-    config = parsed(StudyConfig, path.read_bytes(), path.name, file=path)
+    config = sections.parsed(StudyConfig, path.read_bytes(), path.name, file=path)
     inside(folder, config.published, "published")
     for name, section in (("training", config.training), ("attention", config.attention)):
         inside(folder, section.file if section else "", f"[{name}] file")
@@ -437,7 +428,7 @@ def read_model_settings(path: Path) -> ModelSettings:
     """Read providers and prices from a file. Raises InputError for no file or a bad key."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    return parsed(ModelSettings, path.read_bytes(), path.name, file=path)
+    return sections.parsed(ModelSettings, path.read_bytes(), path.name, file=path)
 
 
 def new_config_text(config: StudyConfig) -> str:
@@ -472,7 +463,7 @@ def change_config(folder: Path, changes: Changes) -> None:
 
 
 def changed_text(text: str, changes: Changes) -> str:
-    """Return the text of study.toml with changed values, validated."""
+    """Return the text of study.toml with changed values. Raises ValidationError for a bad one."""
     text = with_values(text, changes)
     StudyConfig.model_validate(tomllib.loads(text))
     return text
@@ -487,11 +478,11 @@ def with_values(text: str, changes: Changes) -> str:
 
     document = tomlkit.parse(text)
     for section, values in changes.items():
-        table: Any = document
-        path = section.split(".", 1) if section else []
         if values is None:
             document.pop(section, None)
             continue
+        table: Any = document
+        path = section.split(".", 1) if section else []
         for depth, name in enumerate(path, start=1):
             if name not in table:
                 table[name] = tomlkit.table(is_super_table=depth < len(path))
@@ -505,7 +496,8 @@ def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
     import tomlkit
 
     values = tomllib.loads(text)
-    if not (hosts := {key: values[key] for key in ("providers", "oidc") if values.get(key)}):
+    hosts = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
+    if not hosts:
         return text, []
     document = tomlkit.parse(text)
     for key in hosts:
@@ -525,8 +517,8 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
     document = tomlkit.parse(text)
     table: Any = document
-    *sections, name = key.split(".")
-    for part in sections:
+    *path, name = key.split(".")
+    for part in path:
         table = table[part]
     if name not in table:
         is_inline = isinstance(table, tomlkit.items.InlineTable)
@@ -537,8 +529,7 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
         if not len(entries):
             del table[name]
     elif index < len(entries):
-        former = entries[index]
-        _set_values(former, {field: entry.get(field) for field in {**former, **entry}})
+        _replace_values(entries[index], entry)
     else:
         inline = not isinstance(entries, tomlkit.items.AoT)
         new_entry = tomlkit.inline_table() if inline else tomlkit.table()
@@ -550,7 +541,7 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
 
 def _set_values(table: Any, values: Mapping[str, Any]) -> None:
-    """Set keys of a table; a key that has its value already stays as it is written."""
+    """Set keys of a table, or remove them (None); one that has its value stays as it is written."""
     import tomlkit
 
     for key, value in values.items():
@@ -559,12 +550,17 @@ def _set_values(table: Any, values: Mapping[str, Any]) -> None:
         elif isinstance(value, Mapping):
             if key not in table:
                 table[key] = tomlkit.inline_table()
-            _set_values(table[key], {name: value.get(name) for name in {**table[key], **value}})
+            _replace_values(table[key], value)
         elif key not in table or table[key] != value:
             # A TOML text of several lines loses a line's end at its beginning.
             is_multiline = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
             is_multiline = is_multiline and not value.startswith("\n")
             table[key] = tomlkit.string(value, multiline=True) if is_multiline else value
+
+
+def _replace_values(table: Any, values: Mapping[str, Any]) -> None:
+    """Set keys of a table, and remove those that are not among the values."""
+    _set_values(table, {key: values.get(key) for key in {**table, **values}})
 
 
 def in_words(value: object) -> str:

@@ -1,9 +1,9 @@
 """The database of a study: SQLAlchemy Core over SQLite in WAL mode, or PostgreSQL by URL.
 
-`Database` opens one and gives transactions; after it come the engines, the checks of a store's
-address in study.toml, and logs of events. What `write()` commits is on disk. Within a process all
+`Database` opens one and gives transactions. What `write()` commits is on disk. Within a process all
 threads share one SQLite connection under a lock: a connection per thread runs into "database is
-locked" under load. A database of either kind that does not answer raises `StoreAway`.
+locked" under load. A database of either kind that does not answer raises `StoreAway`. Sections
+after the class: servers that hang, engines, addresses in study.toml, logs of events.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ from evenhand.study.tables.files import new_file
 from evenhand.study.trust import check_variable, confirm, inside, is_trusted
 from evenhand.texts import written
 
-PATIENCE = 30.0
-"""Seconds to wait by default for others' work on the store."""
+SCHEMA = "schema"  # the key of the row of `meta` that holds the version of the tables
+
+# Limits of waiting. The patience is how long a call waits for others' work on the store.
+PATIENCE = 30.0  # seconds to wait by default for others' work on the store
 _QUEUE_FACTOR = 3  # multiple of the patience to wait for other threads, each of which may wait
 _HANG_FACTOR = 8  # multiple of a short patience after which the server counts as hanging
-SILENT = 60.0
-"""Seconds within which a server must answer in long work: see `report_answer`."""
+SILENT = 60.0  # seconds within which a server must answer in long work: see `report_answer`
 _IDLE = 10.0  # seconds after which PostgreSQL ends an idle writer: others wait for its lock
 _ALONE_PATIENCE = 2.0  # seconds to wait for exclusive use
-SCHEMA = "schema"
-"""The key of the row of `meta` that holds the version of the tables."""
 _IN_USE = (
     "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
     "this again"
@@ -54,31 +53,12 @@ _LOCKED = (
     "another run has the study to itself, such as `evenhand store`; run this when it has ended"
 )
 _NO_ANSWER = "the store does not answer: {reason}"
-_ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
-_AWAY_CODES = (
-    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_NOTADB,
-)  # fmt: skip
-_AWAY_NAMES = {
-    "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
-    "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
-}  # fmt: skip
-# libpq's connection settings: without them TCP waits long for a host that is gone.
-_CLIENT_LIMITS = {
-    "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
-    "tcp_user_timeout": 15_000,
-}  # fmt: skip
-# The server's settings, so that the locks of a client that is gone are soon free again.
-_SERVER_LIMITS = {
-    "tcp_keepalives_idle": 5, "tcp_keepalives_interval": 3, "tcp_keepalives_count": 2,
-    "tcp_user_timeout": 10_000,
-}  # fmt: skip
 _OTHER_SESSIONS = sa.text(
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE datname = current_database() AND pid <> pg_backend_pid() "
     "AND backend_type = 'client backend'"  # not the server's own background work
 )
+_ADVISORY_LOCK = 0x65766E68  # a number of our own: the lock of the one writer at a time
 _LOCK = sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK))
 _LOCK_BOUNDED = sa.select(
     sa.func.set_config("idle_in_transaction_session_timeout", str(round(_IDLE * 1000)), True),
@@ -89,17 +69,16 @@ _LOCK_BOUNDED = sa.select(
 class Database:
     """A study's tables, and transactions on them."""
 
-    def __init__(
-        self, engine: sa.Engine, patience: float = PATIENCE, silent: float | None = None
-    ) -> None:
+    def __init__(self, engine: sa.Engine, patience: float, silent: float | None = None) -> None:
+        """Wrap an engine. For `patience` and `silent`, in seconds, see `connect`."""
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
-        self._open_write: sa.Connection | None = None  # of the present writer
-        limit = silent  # seconds; None: with the default patience a server may take its time
+        self._open_write: sa.Connection | None = None  # of the thread that holds the lock
+        limit = silent
         if silent is not None:  # long work: each statement that ends is an answer
             sa.event.listen(engine, "after_cursor_execute", lambda *_: self.report_answer())
-        elif patience < PATIENCE:
+        elif patience < PATIENCE:  # with the default patience a server may take its time
             limit = _HANG_FACTOR * patience
         is_server = engine.dialect.name == "postgresql"
         self._watch = _Watch(engine, limit) if is_server and limit is not None else None
@@ -194,16 +173,16 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Open a transaction that sees one state of the data and changes nothing."""
-        with self._turn(), contextlib.ExitStack() as stack:
+        with self._turn():
             if self._open_write is not None:
                 yield self._open_write
                 return
-            connection = stack.enter_context(self.engine.connect())
-            connection = connection.execution_options(evenhand_write=False)
-            if connection.dialect.name == "postgresql":  # else each statement has its own
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield connection
+            with self.engine.connect() as connection:
+                connection = connection.execution_options(evenhand_write=False)
+                if connection.dialect.name == "postgresql":  # else each statement sees another
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                with connection.begin():
+                    yield connection
 
     def rows(self, query: sa.Executable) -> Sequence[Any]:
         """Return the rows of a query."""
@@ -249,7 +228,7 @@ class Database:
 
     def schema_version(self) -> int:
         """Return the schema's version. Raises InputError for no store, or a newer version."""
-        version = ""
+        version = ""  # where the file is no database, or has no table `meta`
         try:
             version = "".join(self.values(sa.select(meta.c.value).where(meta.c.key == SCHEMA)))
         except StoreAway as away:
@@ -258,7 +237,7 @@ class Database:
             if _is_operational(away):
                 raise
         except sa.exc.DatabaseError:
-            pass  # there is no table `meta`
+            pass
         if not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
         if int(version) > int(SCHEMA_VERSION):
@@ -278,7 +257,7 @@ class Database:
             )
         with self.read() as connection:
             columns = sa.inspect(connection).get_multi_columns()
-        names = {table: {column["name"] for column in rows} for (_, table), rows in columns.items()}
+        names = {table: {fact["name"] for fact in facts} for (_, table), facts in columns.items()}
         for table in metadata.tables.values():
             if missing := set(table.columns.keys()) - names.get(table.name, set()):
                 raise InputError(
@@ -292,6 +271,7 @@ def add_secret(connection: sa.Connection) -> None:
     append_once(connection, meta, "key", {"key": "secret", "value": secrets.token_hex(32)})
 
 
+# ---- servers that hang --------------------------------------------------------------------------
 class _Watch:
     """Closes the connections to a server that has not answered for `limit` seconds: the driver
     would wait for as long as the server hangs. Entered for the time of a turn; turns may be nested.
@@ -302,7 +282,7 @@ class _Watch:
         self._limit = limit
         self._last_answers: list[float] = []  # time of the last answer, for each nested turn
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
-        sa.event.listen(engine, "checkout", lambda made, *_: self._connections.add(made))
+        sa.event.listen(engine, "checkout", lambda opened, *_: self._connections.add(opened))
         threading.Thread(target=self._check, daemon=True).start()
 
     def __enter__(self) -> None:
@@ -328,37 +308,27 @@ class _Watch:
                         tcp_socket.shutdown(socket.SHUT_RDWR)
 
 
-def _is_locked(away: StoreAway) -> bool:
-    """Return True if another process has locked the store."""
-    return _is_operational(away) and "lock" in str(away.__cause__)
-
-
-def _is_operational(away: StoreAway) -> bool:
-    """Return True for a driver's operational error, which leaves the store itself intact."""
-    return any(kind.__name__ == "OperationalError" for kind in type(away.__cause__).__mro__)
-
-
-def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
-    """Return the dialect's insert, which has ON CONFLICT."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
-
-
-def append_once(
-    connection: sa.Connection, table: sa.Table, key: str, event: Mapping[str, Any]
-) -> bool:
-    """Append an event within a `write()`; return False if one with this `key` exists."""
-    insert = conflict_free_insert(connection, table).values(dict(event))
-    insert = insert.on_conflict_do_nothing(index_elements=[key]).returning(table.c[key])
-    return connection.execute(insert).first() is not None
-
-
-def renew_statistics(connection: sa.Connection) -> None:
-    """Update PostgreSQL's statistics after many rows were added at once. Until it knows that a
-    table has grown, it reads all of it to find few new rows; SQLite does not need this.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("ANALYZE")
+# ---- engines ------------------------------------------------------------------------------------
+# Errors of drivers that mean that the store is away, by SQLite's codes and by name.
+_AWAY_CODES = (
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+)  # fmt: skip
+_AWAY_NAMES = {
+    "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
+    "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
+}  # fmt: skip
+# libpq's connection settings: without them TCP waits long for a host that is gone.
+_CLIENT_LIMITS = {
+    "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}  # fmt: skip
+# The server's settings, so that the locks of a client that is gone are soon free again.
+_SERVER_LIMITS = {
+    "tcp_keepalives_idle": 5, "tcp_keepalives_interval": 3, "tcp_keepalives_count": 2,
+    "tcp_user_timeout": 10_000,
+}  # fmt: skip
 
 
 def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.Engine:
@@ -369,7 +339,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
         connect_args={"check_same_thread": False},
         hide_parameters=True,  # raters' texts must not be logged
     )
-    sa.event.listen(engine, "handle_error", _as_away)
+    sa.event.listen(engine, "handle_error", _translated)
 
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
@@ -400,16 +370,9 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
         client_limits = {name: _CLIENT_LIMITS[name] for name in unset} if is_psycopg else {}
         options = {"pool_pre_ping": True, "hide_parameters": True}
         engine = sa.create_engine(url, connect_args=client_limits, **options)
-        sa.event.listen(engine, "handle_error", _as_away)
-        if engine.dialect.name == "postgresql":  # limit waits for locks, and for lost clients
-            limits = {"lock_timeout": round(patience * 1000), **_SERVER_LIMITS}
-            commands = "; ".join(f"SET {name} = {value}" for name, value in limits.items())
-
-            @sa.event.listens_for(engine, "connect")
-            def _configure(connection: Any, _record: Any) -> None:
-                connection.execute(commands)
-                connection.commit()
-
+        sa.event.listen(engine, "handle_error", _translated)
+        if engine.dialect.name == "postgresql":
+            _limit_waits(engine, patience)
         with engine.connect():
             return engine
     except StoreAway as error:
@@ -425,8 +388,19 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
         raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None
 
 
-def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
-    """Return a driver's error as `StoreAway`; None for errors that are faults of the program."""
+def _limit_waits(engine: sa.Engine, patience: float) -> None:
+    """Limit on PostgreSQL each wait for a lock, and how long a lost client keeps its locks."""
+    limits = {"lock_timeout": round(patience * 1000), **_SERVER_LIMITS}
+    commands = "; ".join(f"SET {name} = {value}" for name, value in limits.items())
+
+    @sa.event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.execute(commands)
+        connection.commit()
+
+
+def _translated(context: sa.engine.ExceptionContext) -> StoreAway | None:
+    """Return the error to raise instead of a driver's; None where the program is at fault."""
     error = context.original_exception
     if isinstance(error, sqlite3.DatabaseError):
         # The lowest byte is the kind of error (SQLite, "Result and Error Codes").
@@ -436,9 +410,19 @@ def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
     return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0])) if is_away else None
 
 
-# Addresses of databases in study.toml, checked before a driver reads them. A driver's messages show
-# the host; where a password has an @ that is not escaped, that would be the end of the password.
+def _is_locked(away: StoreAway) -> bool:
+    """Return True if another process has locked the store."""
+    return _is_operational(away) and "lock" in str(away.__cause__)
 
+
+def _is_operational(away: StoreAway) -> bool:
+    """Return True for a driver's operational error, which leaves the store itself intact."""
+    return any(kind.__name__ == "OperationalError" for kind in type(away.__cause__).__mro__)
+
+
+# ---- addresses of databases in study.toml -------------------------------------------------------
+# They are checked before a driver reads them. A driver's messages show the host; where a password
+# has an @ that is not escaped, that would be the end of the password.
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _DRIVER = re.compile(r"^postgres(ql)?://")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]*)(:\d{1,5})?")
@@ -465,8 +449,7 @@ def check_url(url: str) -> None:
         raise InputError(_FORM)
 
 
-_PASSWORD_VARIABLES = ("PGPASSWORD", "PGSERVICE")
-"""Environment variables from which libpq takes a password if the address has none."""
+_PASSWORD_VARIABLES = ("PGPASSWORD", "PGSERVICE")  # of libpq, for an address without a password
 _SECRET_PARAMETERS = {"service", "passfile", "sslkey", "gssdelegation"}
 """Parameters of an address that make libpq send secrets from outside the study's folder."""
 
@@ -484,10 +467,11 @@ def check_store(location: str, folder: Path) -> None:
     if is_address:
         login = re.split(r"[/?#]", after_scheme, maxsplit=1)[0].rpartition("@")[0]
         parameters = parse_qs(after_scheme.partition("?")[2])
-        if not login.partition(":")[2] and "password" not in parameters:
+        has_password = login.partition(":")[2] or "password" in parameters
+        if not has_password:
             secrets_sent += [name for name in _PASSWORD_VARIABLES if os.environ.get(name)]
         secrets_sent += sorted(_SECRET_PARAMETERS & parameters.keys())
-    elif not secrets_sent:
+    elif not secrets_sent:  # a file's name; with ${NAME} alone it may be an address
         inside(folder, location, "store")
     for name in secrets_sent:
         check_variable(folder / "study.toml", "store", name, location)
@@ -495,17 +479,11 @@ def check_store(location: str, folder: Path) -> None:
 
 def resolved(location: str) -> str:
     """Return the location with each `${NAME}` replaced from the environment, so that no file has to
-    hold a password. A value within a URL is quoted; a `${NAME}` alone may hold a whole URL.
-
-    Raises InputError where a variable is not set.
-
-    >>> resolved("study.db")
-    'study.db'
-    >>> resolved("postgresql://lead@host/db")
-    'postgresql+psycopg://lead@host/db'
+    hold a password, and with the driver in a PostgreSQL URL. A value within a URL is quoted; a
+    `${NAME}` alone may hold a whole URL. Raises InputError where a variable is not set.
     """
 
-    def value(match: re.Match[str]) -> str:
+    def from_environment(match: re.Match[str]) -> str:
         if (setting := os.environ.get(match[1])) is None:
             raise InputError(
                 f"study.toml: store names the environment variable {match[1]}, which is not set; "
@@ -513,7 +491,7 @@ def resolved(location: str) -> str:
             )
         return setting if match[0] == location else quote(setting, safe="")
 
-    return _DRIVER.sub("postgresql+psycopg://", _VARIABLE.sub(value, location))
+    return _DRIVER.sub("postgresql+psycopg://", _VARIABLE.sub(from_environment, location))
 
 
 def is_url(location: str) -> bool:
@@ -521,9 +499,9 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
-# Logs: tables to which events are only added, each with its time. An `EventLog` reads and writes
-# the events of one kind as instances of a dataclass.
-
+# ---- logs of events -----------------------------------------------------------------------------
+# Tables to which events are only added, each with its time. An `EventLog` reads and writes the
+# events of one kind as instances of a dataclass.
 Event = TypeVar("Event")
 
 
@@ -532,6 +510,29 @@ def append(connection: sa.Connection, table: sa.Table, *events: Mapping[str, Any
     if events:
         rows = [{"created_at": utc_now(), **event} for event in events]
         connection.execute(sa.insert(table), rows)
+
+
+def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
+    """Return the dialect's insert, which has ON CONFLICT."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)
+
+
+def append_once(
+    connection: sa.Connection, table: sa.Table, key: str, event: Mapping[str, Any]
+) -> bool:
+    """Append an event within a `write()`; return False if one with this `key` exists."""
+    insert = conflict_free_insert(connection, table).values(dict(event))
+    insert = insert.on_conflict_do_nothing(index_elements=[key]).returning(table.c[key])
+    return connection.execute(insert).first() is not None
+
+
+def renew_statistics(connection: sa.Connection) -> None:
+    """Update PostgreSQL's statistics after many rows were added at once. Until it knows that a
+    table has grown, it reads all of it to find few new rows; SQLite does not need this.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("ANALYZE")
 
 
 @dataclass(frozen=True)

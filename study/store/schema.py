@@ -5,8 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import JSON, Column, Float, Index, Integer, String, Table, Text
 
-SCHEMA_VERSION = "2"
-"""Version of the tables; it rises with every change of them, and `keeping` upgrades a store."""
+SCHEMA_VERSION = "2"  # rises with every change of the tables; `keeping` upgrades a store
 
 metadata = sa.MetaData()
 

@@ -1,9 +1,9 @@
 """The contents of a study's store: pairs, subjects' responses, raters' ratings, and their totals.
 
 `Store` reads and writes the main tables; its methods that write are durable when they return. The
-functions after it read totals and costs of graders, and what comes with people's labels: details of
-each answer, remarks and flags, page languages, and the events of their sessions, all append-only
-and never part of the `ratings` table.
+functions after it, in sections, read raters' kinds, totals and costs of graders, and what comes
+with people's labels: details of each answer, remarks and flags, page languages, and the events of
+their sessions, all append-only and never part of the `ratings` table.
 """
 
 from __future__ import annotations
@@ -99,9 +99,8 @@ class Store(Database):
         return pairs_sampled, responses_given
 
     def add_responses(self, frame: pd.DataFrame) -> int:
-        """Add `pair_id, side, subject, response` rows; return the number of new ones. The same
-        response again changes nothing. Raises InputError where another response has the same key:
-        labels may rest on it.
+        """Add `pair_id, side, subject, response` rows; return the number of new ones. Raises
+        InputError where a response differs from one that is stored: labels may rest on it.
         """
         with self.write() as connection:
             rows = connection.execute(sa.select(responses))
@@ -136,7 +135,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return for each (pair_id, subject), of some hundreds, the pair's cells and responses."""
+        """Return (pair's cells, responses by side) for each (pair_id, subject), of hundreds."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
@@ -145,9 +144,10 @@ class Store(Database):
         with self.read() as connection:
             cells = {row.pair_id: row.cells for row in connection.execute(pair_query)}
             for row in connection.execute(sa.select(responses).where(*conditions)):
+                # The two conditions also meet pairs and subjects that were not asked for together.
                 if (row.pair_id, row.subject) in texts:
                     texts[row.pair_id, row.subject][row.side] = row.response
-        return {key: (cells[key[0]], responses_by_side) for key, responses_by_side in texts.items()}
+        return {(pair, subject): (cells[pair], sides) for (pair, subject), sides in texts.items()}
 
     # Labels and grades
 
@@ -206,6 +206,7 @@ class Store(Database):
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
         accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
         counts = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
+        # The last row of each key is current: the latest that counts, else the latest.
         frame = frame.assign(counts=counts).sort_values("counts", kind="stable")
         frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
         return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
@@ -243,6 +244,14 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
     return kinds
 
 
+def all_labels_were_assigned(store: Store) -> bool:
+    """Return True if the study's pages asked for every label by a person, so that no label decided
+    which units a person was given. Imported labels have no `shown_hash`.
+    """
+    imported = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
+    return store.values(imported) == [0]
+
+
 TOTALS_COLUMNS = (
     "rater_id", "rubric", "attempts", "units", "labelled", "unscored", "unscored_reasons",
     "low_mass", "without_probabilities", "tokens_input", "tokens_output", "tokens_cached",
@@ -250,14 +259,6 @@ TOTALS_COLUMNS = (
 )  # fmt: skip
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)
-
-
-def all_labels_were_assigned(store: Store) -> bool:
-    """Return True if the study's pages asked for every label by a person, so that no label decided
-    which units a person was given. Imported labels have no `shown_hash`.
-    """
-    imported = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
-    return store.values(imported) == [0]
 
 
 def grade_totals(store: Store) -> pd.DataFrame:
@@ -276,8 +277,10 @@ def grade_totals(store: Store) -> pd.DataFrame:
     returned_model = facts["returned_model"].as_string()
     has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
     has_none = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
-    kinds = ((kind, facts["tokens", kind].as_integer()) for kind in ("input", "output", "cached"))
-    tokens = (sa.func.sum(number).label(f"tokens_{kind}") for kind, number in kinds)
+    tokens = (
+        sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
+        for kind in ("input", "output", "cached")
+    )
     sums = (
         sa.select(
             *_GRADER,
@@ -295,27 +298,31 @@ def grade_totals(store: Store) -> pd.DataFrame:
         .group_by(*_GRADER)
         .order_by(*_GRADER)
     )
-    breakdowns: dict[str, tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[bool]]]] = {
-        "unscored_reasons": (grades.c.unscored_reason, (is_current, ~is_scored)),
-        "models": (returned_model, (returned_model != "",)),
-    }
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sums)]
-        counts: dict[tuple[str, str, str], dict[str, int]] = {}
-        for name, (value, conditions) in breakdowns.items():
-            query = sa.select(*_GRADER, value, sa.func.count()).where(*conditions)
-            for rater, rubric, text, count in connection.execute(query.group_by(*_GRADER, value)):
-                counts.setdefault((name, rater, rubric), {})[text] = count
+        reasons = _counts_of(connection, grades.c.unscored_reason, is_current, ~is_scored)
+        models = _counts_of(connection, returned_model, returned_model != "")
     for row in rows:
-        for name in breakdowns:
-            totals = dict(sorted(counts.get((name, row["rater_id"], row["rubric"]), {}).items()))
-            row[name] = json.dumps(one_name_each(totals) if name == "models" else totals)
+        grader = row["rater_id"], row["rubric"]
+        row["unscored_reasons"] = json.dumps(reasons.get(grader, {}))
+        row["models"] = json.dumps(one_name_each(models.get(grader, {})))
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
     return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])
 
 
-_VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")
+def _counts_of(
+    connection: sa.Connection, value: sa.ColumnElement[str], *where: sa.ColumnElement[bool]
+) -> dict[tuple[str, str], dict[str, int]]:
+    """Return the numbers of grades by value, sorted by it, for each (rater id, rubric)."""
+    query = sa.select(*_GRADER, value, sa.func.count()).where(*where).group_by(*_GRADER, value)
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for rater, rubric, text, count in sorted(connection.execute(query).all()):
+        counts.setdefault((rater, rubric), {})[text] = count
+    return counts
+
+
+_VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")  # at the end of a name
 
 
 def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -332,15 +339,17 @@ def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
     >>> one_name_each({"gpt-5": 2, "openai/gpt-5-2025-08-07": 3, "gpt-4o-mini": 9})
     {'gpt-4o-mini': 9, 'openai/gpt-5-2025-08-07': 5}
     """
-    merged: dict[str, tuple[str, int]] = {}
     short_names = {name: name.rpartition("/")[2].casefold() for name in replies}
+    counts: dict[str, int] = {}  # by short name, of which `shown` has the whole one
+    shown: dict[str, str] = {}
     # Longer names come first, so that versions come before their alias.
     for name in sorted(replies, key=lambda name: -len(short_names[name])):
-        versions = [model for model in merged if _VERSION.sub("", model) == short_names[name]]
-        key = max(versions, key=lambda model: merged[model][1], default=short_names[name])
-        name_shown, count = merged.get(key, (name, 0))
-        merged[key] = name_shown, count + replies[name]
-    return dict(sorted(merged.values(), key=lambda entry: (-entry[1], entry[0])))
+        versions = [model for model in counts if _VERSION.sub("", model) == short_names[name]]
+        model = max(versions, key=lambda version: counts[version], default=short_names[name])
+        counts[model] = counts.get(model, 0) + replies[name]
+        shown.setdefault(model, name)
+    most_first = sorted(counts, key=lambda model: (-counts[model], shown[model]))
+    return {shown[model]: counts[model] for model in most_first}
 
 
 def total_spent(store: Store) -> float:
@@ -354,15 +363,14 @@ def total_spent(store: Store) -> float:
         )
 
 
+# ---- what comes with people's labels ------------------------------------------------------------
 ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display", "evidence")
 REMARKS_COLUMNS = (
     "kind", "unit_id", "rubric", "rater_id", "order", "draw", "confidence", "reason", "text",
     "rubric_hash", "created_at",
 )  # fmt: skip
-WITHDRAWN = "withdrawn"
-"""Kind of event: a rater withdraws their flag."""
-ANSWERED = "answered"
-"""Kind of event: the lead answers the rater who raised a flag."""
+WITHDRAWN = "withdrawn"  # kind of event: a rater withdraws their flag
+ANSWERED = "answered"  # kind of event: the lead answers the rater who raised a flag
 _ENGLISH = ("", "en")
 
 
@@ -386,8 +394,8 @@ def answers_table(store: Store) -> pd.DataFrame:
 def marks_on(
     store: Store, units: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return the words marked as evidence in each rater's present answers, by (rubric, unit id),
-    without hidden repeats. Meant for hundreds of units, not thousands.
+    """Return (rater id, words marked as evidence) in present answers, without hidden repeats, by
+    (rubric, unit id). Meant for hundreds of units, not thousands.
     """
     ids = {unit for _, unit in units}
     query = (
@@ -443,9 +451,9 @@ def languages_of_raters(store: Store) -> dict[str, str]:
     return languages
 
 
-# The log of each rater's session. The rater's present step follows from these events, so that after
-# a reload, on another computer or after a crash they continue where they were.
-
+# ---- the log of each rater's session ------------------------------------------------------------
+# A rater's present step follows from these events, so that after a reload, on another computer or
+# after a crash they continue where they were.
 EventKind = Literal[
     "entered",  # came in: {"way"}
     "welcome_read",  # {"text"}: hash of the text read

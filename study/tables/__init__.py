@@ -1,1 +1,1 @@
-"""The two tables of the contract, as files: reading, checking, writing."""
+"""The tables `ratings` and `units`, and tables as files: reading, checking, writing."""

@@ -1,5 +1,5 @@
-"""Columns of a table: checks that they are there and unique, the names that other files have for
-them, and spellings of names and labels that differ only in form.
+"""Columns of a table: checks that they are there, the names that other tools' files have for them,
+and spellings of names and labels that differ only in form.
 """
 
 from __future__ import annotations
@@ -14,29 +14,22 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.texts import table_of
 
-INCLUSION = "inclusion_probability"
-"""The units column with each unit's probability of being sampled for annotators."""
-MAX_LISTED = 10
-"""Number of names that a message lists."""
-_MAX_QUOTED_CHARACTERS = 40
+INCLUSION = "inclusion_probability"  # units column: probability of being sampled for annotators
+MAX_LISTED = 10  # number of names that a message lists
 
 
-def require_columns(
-    frame: pd.DataFrame, columns: Iterable[str], source: str, hint: str = ""
-) -> None:
+def require_columns(frame: pd.DataFrame, names: Iterable[str], source: str, hint: str = "") -> None:
     """Raise InputError for the first of these columns that is missing; `hint` ends the message."""
-    for column in columns:
-        if column not in frame:
-            raise InputError(f"{source}: the column {column!r} is missing{hint}")
+    for name in names:
+        if name not in frame:
+            raise InputError(f"{source}: the column {name!r} is missing{hint}")
 
 
 def refuse_columns(frame: pd.DataFrame, reserved: Collection[str], source: str) -> None:
     """Raise InputError for the first column whose name is reserved."""
-    for column in map(str, frame.columns):
-        if column in reserved:
-            raise InputError(
-                f"{source}: the column {column!r} means something else here; rename it"
-            )
+    for name in map(str, frame.columns):
+        if name in reserved:
+            raise InputError(f"{source}: the column {name!r} means something else here; rename it")
 
 
 def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
@@ -55,13 +48,12 @@ def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int]
     return row, int((keys == keys.iloc[row]).all(axis=1).to_numpy().argmax())
 
 
-def shortened(text: str) -> str:
-    """Return a cell as messages quote it, at most 40 characters long.
+def shortened(text: str, most: int = 40) -> str:
+    """Return a text as messages quote it, with at most so many characters.
 
     >>> shortened("yes"), len(shortened("x" * 1000))
     ('yes', 40)
     """
-    most = _MAX_QUOTED_CHARACTERS
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
@@ -73,6 +65,7 @@ def listed(names: Iterable[object]) -> str:
     return f"{first} and {n_others} more" if n_others > 0 else first
 
 
+# ---- names of columns in other tools' files -----------------------------------------------------
 SHORT = {
     "unit": "unit_id", "rater": "rater_id", "kind": "rater_kind", "label": "label",
     "cluster": "cluster_id",
@@ -88,7 +81,8 @@ _PEOPLE = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
 _ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
-"""Without names that may mean a kind of item, a part of the data or the number of a draw."""
+"""Names of columns of items, without those that may mean a kind of item, a part of the data or the
+number of a draw."""
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
@@ -205,6 +199,7 @@ _MARKS = str.maketrans(
     | dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u2033\u00ab\u00bb", '"')
 )
+_UNUSUAL = frozenset(map(chr, _MARKS)) - {"`"}  # marks that are not on every keyboard
 _BETWEEN = re.compile(r"(?<=\w)[\s_-]+(?=\w)|_")
 _AT_THE_ENDS = " \t\"'()[].,;:!"
 _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
@@ -262,9 +257,6 @@ def spelled_out(text: str) -> str:
     letters = dict.fromkeys(letter for letter in text if letter in _UNUSUAL)
     numbers = ", ".join(f"U+{ord(letter):04X}" for letter in letters)
     return f"{text!r} (with {numbers})" if numbers else repr(text)
-
-
-_UNUSUAL = frozenset(map(chr, _MARKS)) - {"`"}
 
 
 def commonest(group: Iterable[str], counts: Mapping[str, int]) -> str:

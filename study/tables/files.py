@@ -12,8 +12,7 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 
-FILE, FOLDER = 0o600, 0o700
-"""Modes of files and folders: only the owner can read and write them."""
+FILE, FOLDER = 0o600, 0o700  # modes of files and folders: only the owner can read and write them
 HAS_MODES = hasattr(os, "geteuid")
 
 
@@ -28,9 +27,8 @@ def new_folder(path: Path) -> None:
 
 
 def tighten(folder: Path) -> int:
-    """Remove other users' rights to a folder and to the user's own files in it, and return the
-    number of changes. For root the folder's owner counts as well. `folder` itself may be a link;
-    links in it are not followed.
+    """Remove other users' rights to a folder and to the user's own files in it; for root also to
+    its owner's. Return the number of changes. `folder` may be a link; links in it are not followed.
     """
     folder = folder.resolve()
     if not HAS_MODES:

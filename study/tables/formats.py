@@ -1,10 +1,10 @@
 """Tables as files: CSV, JSON, JSONL and Parquet, every cell as text, within limits.
 
-A label "01" stays "01". The index of a table that was read holds each row's place in the file, so
-that a message can name it: `row_number` counts as a person does, in CSV with the header as row 1,
-elsewhere by lines or records. Sections: limits, whole tables (`read_table`, `write_table`), files
-with a wrong extension, cells that look like formulas, ratings in pieces (`pieces_of`,
-`batches_of`).
+A label "01" stays "01". The index of a table that was read is each row's number less `FIRST_ROW`,
+so that a message can name the row after others were left out. `row_number` counts as a person does:
+in CSV with the header as row 1, elsewhere lines or records from 1. Sections: limits, whole tables
+(`read_table`, `write_table`), files with a wrong extension, cells that look like formulas, ratings
+in pieces (`pieces_of`, `batches_of`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ from evenhand.study.tables.files import atomic_write
 from evenhand.texts import written
 
 # ---- limits -------------------------------------------------------------------------------------
-MOST_COLUMNS = 2_500
-"""Columns of a table: annotators with a column each, and facts about the items."""
-MOST_CELLS = 40_000_000
-"""Cells of a table that is read as a whole, with those that a row of JSON leaves out."""
+MOST_COLUMNS = 2_500  # columns of a table: annotators with a column each, and facts about the items
+MOST_CELLS = 40_000_000  # of a table that is read as a whole, with those that JSON leaves out
 
 
 def check_table(columns: Sized, rows: int, name: str) -> None:
@@ -50,8 +48,7 @@ def check_table(columns: Sized, rows: int, name: str) -> None:
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
 CELL = 32
-MOST_FOOTER = 16 * 1024**2
-"""Bytes of a Parquet file's footer, which grows with columns and row groups and is read whole."""
+MOST_FOOTER = 16 * 1024**2  # bytes of a Parquet file's footer, which is read whole
 _TAIL = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
 _BATCH_ROWS = 16_384
 _PART_BYTES = MOST_DECODED // 8  # texts that are decoded at a time where a table is read in parts
@@ -123,7 +120,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _text_bytes(column: Any) -> int:
-    """Return the bytes of a column's texts, once decoded."""
+    """Return the bytes of a column, with dictionary-encoded texts as if decoded."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     if not _is_text(column.type):
@@ -133,18 +130,14 @@ def _text_bytes(column: Any) -> int:
 
 
 # ---- whole tables -------------------------------------------------------------------------------
-FIRST_ROW = 2
-"""The row number of index 0: the first row below a header."""
+FIRST_ROW = 2  # the row number of index 0: the first row below a header
 _LONGEST_CELL = 2**31 - 1
-MOST_JSON = 256 * 1024**2
-"""Bytes of JSON that are parsed at once."""
+MOST_JSON = 256 * 1024**2  # bytes of JSON that are parsed at once
 _LARGE = 1_000_000  # bytes from which a plain CSV is read by the fast reader
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 """Names of the separators of cells, in the order in which they are tried if there is no comma."""
-HEADLESS = "headless"
-"""The name for `--format` of a table whose first row is data."""
-_FEWEST_ROWS, _MOST_ROWS = 3, 1_000
-"""Rows below the first row that are compared with it to see whether it is data."""
+HEADLESS = "headless"  # the name for `--format` of a table whose first row is data
+_FEWEST_ROWS, _MOST_ROWS = 3, 1_000  # that are compared with the first to see whether it is data
 _QUOTED = 80  # characters of a header that a message quotes
 _LIST = re.compile(r"\s*\[\s*\{")
 _DIGITS = re.compile(r"\d+")
@@ -206,8 +199,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     return frame.to_csv(index=False, lineterminator="\r\n").encode()
 
 
-_EXCEL_CELL, _EXCEL_ROWS = 32_767, 1_048_576
-"""Characters of a cell, and rows, that Excel takes."""
+_EXCEL_CELL, _EXCEL_ROWS = 32_767, 1_048_576  # characters of a cell, and rows, that Excel takes
 
 
 def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
@@ -245,51 +237,55 @@ def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a table as Parquet."""
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
+    return frame.to_parquet(index=False)
 
 
 def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
-    import csv
-
-    large = _read_large_csv(path) if headed else None
-    if large is not None:
-        return large
-    csv.field_size_limit(_LONGEST_CELL)
+    """Read a CSV file. Raises InputError for a bad header, or naming the first broken row."""
+    if headed and (table := _read_large_csv(path)) is not None:
+        return table
     text = _read_utf8(path)
     delimiter = delimiter_of(text.partition("\n")[0])
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    rows: Iterator[tuple[int, list[str]]] = enumerate(reader, start=1)
+    rows = _csv_rows(text, delimiter, path.name)
+    number, header = next(rows, (0, []))
+    if not header:
+        raise InputError(f"{path.name}: its first row is blank; it must name the columns")
+    if headed:
+        _check_header(header, path.name)
+    else:  # the first row is data
+        rows = chain([(number, header)], rows)
+        header = [f"column{position}" for position in range(1, len(header) + 1)]
+    check_table(header, 0, path.name)
     cells_by_index: dict[int, list[str]] = {}
-    number = 0  # of the last row that was read
-    try:
-        number, header = next(rows, (0, []))
-        if not header:
-            raise InputError(f"{path.name}: its first row is blank; it must name the columns")
-        if headed:
-            _check_header(header, path.name)
-        else:
-            rows = chain([(number, header)], rows)
-            header = [f"column{position}" for position in range(1, len(header) + 1)]
-        check_table(header, 0, path.name)
-        for number, cells in rows:
-            if not cells:
-                continue
-            check_table(header, number, path.name)
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{path.name}, row {number}: {len(cells)} cells where the header has "
-                    f"{len(header)}; quote cells that hold {_SEPARATORS[delimiter]} or line breaks"
-                )
-            cells_by_index[number - FIRST_ROW] = cells
-    except csv.Error:  # strict reading stumbles over nothing but quotes
-        raise InputError(
-            f"{path.name}, row {number + 1}: a quoted cell does not end before a comma or the end "
-            "of the row; close the quote, and write a quote inside a quoted cell twice"
-        ) from None
+    for number, cells in rows:
+        if not cells:
+            continue
+        check_table(header, number, path.name)
+        if len(cells) != len(header):
+            raise InputError(
+                f"{path.name}, row {number}: {len(cells)} cells where the header has "
+                f"{len(header)}; quote cells that hold {_SEPARATORS[delimiter]} or line breaks"
+            )
+        cells_by_index[number - FIRST_ROW] = cells
     body, index = list(cells_by_index.values()), list(cells_by_index)
     return pd.DataFrame(body, columns=header, index=index, dtype=str)
+
+
+def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number, from 1, and cells of each row. Raises InputError for an unclosed quote."""
+    import csv
+
+    csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    number = 0  # of the last row that was read
+    try:
+        for number, cells in enumerate(reader, start=1):
+            yield number, cells
+    except csv.Error:  # strict reading stumbles over nothing but quotes
+        raise InputError(
+            f"{name}, row {number + 1}: a quoted cell does not end before a comma or the end "
+            "of the row; close the quote, and write a quote inside a quoted cell twice"
+        ) from None
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
@@ -331,6 +327,7 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     cells looks like the cells below it, and none looks different.
     """
     header, rows = [str(column) for column in table], table.iloc[:_MOST_ROWS]
+    # Tools name columns that have no names by their numbers, from 0 or from 1.
     are_numbers = any(header == [*map(str, range(n, n + len(header)))] for n in (0, 1))
     if len(rows) < _FEWEST_ROWS or are_numbers:
         return
@@ -369,7 +366,8 @@ def _looks_like(header: str, cells: list[str]) -> bool | None:
         return has_same_shape
     if all(map(_NUMBER.fullmatch, filled)):
         return has_same_shape or bool(_NUMBER.fullmatch(header))
-    return False if 2 * len({*filled}) <= len(filled) else None  # few: categories, unlike a header
+    are_categories = 2 * len({*filled}) <= len(filled)  # each occurs twice on average
+    return False if are_categories else None  # the header is none of them
 
 
 def _check_header(header: list[str], name: str) -> None:
@@ -461,10 +459,12 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
         raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
     cells = {column: frame[column].map(cell_text).to_numpy() for column in frame}
-    return pd.DataFrame(cells, index=range(1 - FIRST_ROW, len(frame) + 1 - FIRST_ROW), dtype=str)
+    first_index = 1 - FIRST_ROW  # there is no header: records are counted from 1
+    return pd.DataFrame(cells, index=range(first_index, first_index + len(frame)), dtype=str)
 
 
 def _read_utf8(path: Path) -> str:
+    """Return the text of a file. Raises InputError naming the line that is not UTF-8."""
     content = path.read_bytes()
     if (position := content.find(b"\0")) >= 0:
         line = content.count(b"\n", 0, position) + 1
@@ -489,15 +489,17 @@ def cell_text(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, (tuple, set, frozenset)):
-        value = list(value) if isinstance(value, tuple) else sorted(value, key=str)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=str)
+    is_nested = isinstance(value, (dict, list, tuple))
+    return json.dumps(value, ensure_ascii=False) if is_nested else str(value)
 
 
 # ---- files that are not what their extension says -----------------------------------------------
-_HEAD = 4096
-_LONGEST_LINE = 1024**2
+_HEAD = 4096  # bytes at the beginning of a file by which its kind is recognised
+_LONGEST_LINE = 1024**2  # bytes of a line of JSON that is tried as a record
 AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # that of UTF-8
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
 DELIMITED = (".csv", ".tsv", ".tab", ".txt")
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -514,12 +516,12 @@ def refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(_HEAD)
         file.seek(0)
-        line = file.readline(_LONGEST_LINE)
-        has_more_lines = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
+        first_line = file.readline(_LONGEST_LINE)
+        has_more_lines = first_line.endswith(b"\n") and bool(file.read(_HEAD).strip())
     suffix = path.suffix.casefold()
     if suffix == ".json" and has_more_lines:
         with suppress(ValueError, RecursionError):
-            if isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict):
+            if isinstance(json.loads(first_line.removeprefix(_BYTE_ORDER_MARK)), dict):
                 return  # an object on each line
     if fault := _fault_of(head, suffix):
         raise InputError(f"{path.name}{fault}")
@@ -539,10 +541,10 @@ def _fault_of(head: bytes, suffix: str) -> str:
         return ", line 1: the file is UTF-16; save the file as UTF-8"
     if head.startswith(b"PAR1") and suffix not in (".parquet", ".pq"):
         return " is a Parquet file; give it the extension .parquet"
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if first == b"{" and suffix in (*DELIMITED, ".json"):
+    first_character = head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1]
+    if first_character == b"{" and suffix in (*DELIMITED, ".json"):
         return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
-    if suffix in DELIMITED and first == b"[" and b"{" in head:
+    if suffix in DELIMITED and first_character == b"[" and b"{" in head:
         return " holds one JSON list; give it the extension .json"
     if suffix in (".xlsx", ".xls", ".ods"):
         return f": {SUFFIXES}; {AS_CSV}"
@@ -578,12 +580,10 @@ def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
 # ---- ratings in pieces --------------------------------------------------------------------------
 # Files, folders and object stores, with no more than a batch of rows in memory. Every cell is text
 # and every row has its index, as in `read_table`.
-ROW = "row"
-"""The column with each row's index."""
-PIECE_ROWS = 1_000_000
-"""Approximate number of rows in a piece of a Parquet file."""
-_BATCHED_ROWS = 250_000
-_ROW_BYTES = 50  # of a typical row of text
+ROW = "row"  # the column with each row's index
+PIECE_ROWS = 1_000_000  # approximate number of rows in a piece of a Parquet file
+_BATCHED_ROWS = 250_000  # most rows that are in memory at once
+_ROW_BYTES = 50  # bytes of a typical row of text, by which the rows of a CSV or JSONL are estimated
 _BLOCK = 32 * 2**20  # bytes of a CSV that are read at a time
 _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet", "pq": "Parquet"}
 
@@ -694,7 +694,7 @@ def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) 
 def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
     """Yield the pieces of a Parquet file: row groups of about `PIECE_ROWS` rows together."""
     groups: list[int] = []
-    first, rows = 1 - FIRST_ROW, 0
+    first, rows = 1 - FIRST_ROW, 0  # records are counted from 1
     for group in range(metadata.num_row_groups):
         groups.append(group)
         rows += metadata.row_group(group).num_rows
@@ -704,6 +704,7 @@ def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
 
 
 def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
+    """Return pyarrow's reader of a CSV, for these columns as text or, without names, for all."""
     from pyarrow import csv
 
     return csv.open_csv(
@@ -746,13 +747,14 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTa
     row_bytes = _bytes_of_row(parquet.metadata, piece, names)
     n_rows = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes)))
     groups = list(piece.groups)
-    size = rows = 0
+    size = rows = 0  # bytes and rows of the piece so far
     for batch in parquet.iter_batches(n_rows, row_groups=groups, columns=names, use_threads=False):
-        batch_bytes = sum(map(_text_bytes, batch.columns))
         first = piece.first + rows
+        batch_bytes = sum(map(_text_bytes, batch.columns))
         size += batch_bytes
         rows += len(batch)
         check_part(size, rows, _BATCHED_ROWS, piece.name)
+        # The footer does not bound dictionary-encoded texts: a batch may be larger than planned.
         n_parts = max(1, math.ceil(batch_bytes / _PART_BYTES))
         step = max(1, math.ceil(len(batch) / n_parts))
         for start in range(0, len(batch), step):
@@ -780,7 +782,7 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     is_plain = types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)
-    if not is_plain:
+    if not is_plain:  # convert each different value once
         encoded = column.combine_chunks().dictionary_encode()
         texts = [cell_text(value) for value in encoded.dictionary.to_pylist()]
         column = pa.chunked_array([pa.array(texts, pa.string()).take(encoded.indices)])

@@ -1,5 +1,7 @@
-"""The two tables that all parts exchange, `ratings` and `units`: their columns and rules; then
-times as other tools write them, marks on the words that decided an answer, and grades under attack.
+"""The two tables that all parts exchange, `ratings` and `units`: their columns and rules.
+
+`ratings` has a row for each label or grade, `units` one for each item, with whatever describes it.
+Further sections: times as tools write them, marks on decisive words, and grades under attack.
 """
 
 from __future__ import annotations
@@ -27,16 +29,14 @@ RATINGS_COLUMNS = (
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
-RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""Pattern of valid names of annotators, and of their accounts."""
+RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")  # names of annotators, and of their accounts
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
 """Names of groups and baselines in results."""
 TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), ("met", "not met"))
 """Words for yes and for no, as people and their tools write labels; the usual ones first."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
-_ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
-"""Values of columns that a file lacks, where these are not text."""
+_ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}  # of missing columns, else ""
 
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -117,25 +117,14 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
         if column not in frame:
             kind = None if column in _ABSENT else "str"
             table[column] = pd.Series(_ABSENT.get(column, ""), index=frame.index, dtype=kind)
-            continue
-        cells = frame[column]
-        if column in _NUMBERS:
-            table[column] = _numbers(cells, column, source)
+        elif column in _NUMBERS:
+            table[column] = _numbers(frame[column], column, source)
         elif column == "draw":
-            are_whole = pd.api.types.is_integer_dtype(cells) and bool(cells.notna().all())
-            if not (are_whole and cells.between(0, 999_999_999).all()):
-                cells = texts(cells).replace("", "0")
-                distinct = cells.drop_duplicates()
-                bad = ~distinct.str.fullmatch(r"\d{1,9}")
-                _refuse(bad, distinct, "draw", source, "a whole number from 0")
-            table[column] = cells.astype("int64")
+            table[column] = _draws(frame[column], source)
         elif column == "created_at":
-            times = texts(cells)
-            not_utc = [time for time in times.unique() if not time.endswith("+00:00")]
-            in_utc = {time: stored_instant(time) for time in not_utc}
-            table[column] = times.replace({time: utc for time, utc in in_utc.items() if utc})
+            table[column] = _times_in_utc(frame[column])
         else:
-            table[column] = texts(cells)
+            table[column] = texts(frame[column])
     _check_rows(table, source)
     return table
 
@@ -164,12 +153,31 @@ def _numbers(values: pd.Series, column: str, source: str) -> pd.Series:
     return numbers
 
 
+def _draws(cells: pd.Series, source: str) -> pd.Series:
+    """Return the column `draw` as integers. Raises InputError for the first that is none."""
+    are_whole = pd.api.types.is_integer_dtype(cells) and bool(cells.notna().all())
+    if not (are_whole and cells.between(0, 999_999_999).all()):
+        cells = texts(cells).replace("", "0")
+        distinct = cells.drop_duplicates()
+        bad = ~distinct.str.fullmatch(r"\d{1,9}")
+        _refuse(bad, distinct, "draw", source, "a whole number from 0")
+    return cells.astype("int64")
+
+
+def _times_in_utc(cells: pd.Series) -> pd.Series:
+    """Return a column of times as `stored_instant` has them; what is no time stays as it is."""
+    times = texts(cells)
+    not_utc = [time for time in times.unique() if not time.endswith("+00:00")]
+    in_utc = {time: stored_instant(time) for time in not_utc}
+    return times.replace({time: utc for time, utc in in_utc.items() if utc})
+
+
 def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, rule: str) -> None:
     """Raise InputError for the first bad value, with the rule that values must follow."""
     if bad.any():
         row = int(bad.to_numpy().argmax())
-        place = f"{source}, row {row_number(values, row)}"
-        raise InputError(f"{place}: {column} is {values.iloc[row]!r}; it must be {rule}")
+        where = f"{source}, row {row_number(values, row)}"
+        raise InputError(f"{where}: {column} is {values.iloc[row]!r}; it must be {rule}")
 
 
 def _check_rows(table: pd.DataFrame, source: str) -> None:
@@ -221,7 +229,7 @@ _ISO = re.compile(
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}(\.\d+)?|\d{15,16}|\d{18,19}")
 """Seconds since 1970, or milli-, micro- and nanoseconds, from 1973 on."""
-_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}  # units, by most digits
 _LARGEST_OFFSET = timedelta(hours=26)  # between two time zones
 
 
@@ -237,10 +245,11 @@ def instant_of(text: str) -> datetime | None:
     try:
         if _EPOCH.fullmatch(text):
             whole = text.partition(".")[0]
-            unit = _PER_SECOND[math.ceil((len(whole) - 1) / 3) * 3 + 1]
-            seconds, rest = divmod(int(whole), unit)
+            per_second = next(n for digits, n in _PER_SECOND.items() if len(whole) <= digits)
+            seconds, rest = divmod(int(whole), per_second)
             fraction = float(f"0{text[len(whole) :]}") if "." in text else 0.0
-            past = timedelta(seconds=seconds, microseconds=(rest + fraction) * 1_000_000 / unit)
+            microseconds = (rest + fraction) * 1_000_000 / per_second
+            past = timedelta(seconds=seconds, microseconds=microseconds)
             return datetime.fromtimestamp(0, UTC) + past
         if _DAY.fullmatch(text):
             return datetime.fromisoformat(text)
@@ -269,7 +278,7 @@ def stored_instant(text: str) -> str:
     return utc.isoformat(timespec="microseconds" if utc.microsecond % 1000 else "milliseconds")
 
 
-def is_later(one: str, other: str) -> bool | None:
+def is_later(first_text: str, second_text: str) -> bool | None:
     """Return True if the first text names a later time than the second. None if that is not known:
     one of them is no time, both are the same, or one has no zone and may be before or after.
 
@@ -278,7 +287,7 @@ def is_later(one: str, other: str) -> bool | None:
     >>> is_later("2026-05-01T10:30", "2026-05-01T09:00Z"), is_later("", "2026-05-01")
     (None, None)
     """
-    first, second = instant_of(one), instant_of(other)
+    first, second = instant_of(first_text), instant_of(second_text)
     if first is None or second is None:
         return None
     if (first.tzinfo is None) == (second.tzinfo is None):
@@ -288,8 +297,7 @@ def is_later(one: str, other: str) -> bool | None:
 
 
 # ---- marks on the words that decided an answer --------------------------------------------------
-MOST_MARKS = 50
-"""Largest number of marks in one answer."""
+MOST_MARKS = 50  # largest number of marks in one answer
 
 
 @dataclass(frozen=True, order=True)
@@ -302,8 +310,8 @@ class Mark:
 
 
 def read_marks(value: Any) -> tuple[Mark, ...] | None:
-    """Return the marks from a browser or a table, sorted; None where the value is no list of filled
-    ranges that do not overlap, or has too many.
+    """Return the marks from a browser or a table, a list of objects with the fields of `Mark`,
+    sorted; None where the value is no such list, or has too many, empty or overlapping marks.
     """
     if not isinstance(value, list) or len(value) > MOST_MARKS:
         return None
@@ -311,13 +319,14 @@ def read_marks(value: Any) -> tuple[Mark, ...] | None:
     for mark in value:
         match mark:
             case {"text": str(text), "start": int(start), "end": int(end)} if (
+                # True and False are integers of Python, and no place in a text.
                 len(mark) == 3 and bool not in (type(start), type(end)) and 0 <= start < end
             ):
                 marks.append(Mark(text, start, end))
             case _:
                 return None
     marks.sort()
-    overlap = any(one.text == two.text and two.start < one.end for one, two in pairwise(marks))
+    overlap = any(a.text == b.text and b.start < a.end for a, b in pairwise(marks))
     return None if overlap else tuple(marks)
 
 
@@ -350,7 +359,7 @@ def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tup
     [('It ', ('ann',)), ('is', ('ann', 'ben')), (' so', ('ben',)), ('.', ())]
     """
     marked = list(marked)
-    borders = {0, len(text), *(place for _, mark in marked for place in (mark.start, mark.end))}
+    borders = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
     text_pieces = []
     for start, end in pairwise(sorted(border for border in borders if border <= len(text))):
         raters = (rater for rater, mark in marked if mark.start <= start and end <= mark.end)
@@ -360,10 +369,8 @@ def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tup
 
 # ---- attacks of the injection audit, and grades under attack ------------------------------------
 # A grade under attack is a grader's answer to a text into which an attack was written.
-CLEAN = "clean"
-"""The text without an attack, graded twice to measure how often a grader changes its label."""
-PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"
-"""Harmless texts, one as long as the attacks, one as the long attack."""
+CLEAN = "clean"  # the text without an attack, graded twice: how often does the label change?
+PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"  # harmless texts, as long as the attacks
 ATTACKS: dict[str, str] = {
     "plain_order": PLACEBO,
     "false_authority": PLACEBO,
@@ -380,8 +387,7 @@ ATTACKS: dict[str, str] = {
 they name another (`graders/attacks.toml`)."""
 _SHIPPED_NAMES = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
 _CUSTOM_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
-REPEATS = 2
-"""Times the clean text is graded, each time with as many draws as any other text."""
+REPEATS = 2  # times the clean text is graded, each time with as many draws as any other text
 ATTACKED_COLUMNS = (
     "rubric", "rater_id", "unit_id", "attack", "target", "side", "draw", "label", "probabilities",
 )  # fmt: skip
@@ -408,7 +414,7 @@ def label_of_draws(labels: Iterable[str]) -> str:
 
 
 def attacked_text(attacked: pd.DataFrame) -> pd.DataFrame:
-    """Return the table as it is written to a file, with probabilities as a JSON object or ""."""
+    """Return grades under attack as they are written to a file, probabilities as JSON or ""."""
     as_json = [json.dumps(shares) if shares else "" for shares in attacked["probabilities"]]
     return attacked.assign(probabilities=as_json)[list(ATTACKED_COLUMNS)]
 

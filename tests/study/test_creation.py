@@ -66,9 +66,8 @@ def rate(
     units = study.rubric_units(rubric, scope)
     of_pair = [int(parse_unit_id(unit)[0].removeprefix("p")) for unit in units]
     given = {rater: [odd if n % 2 else even or odd for n in of_pair]}
-    studies.with_labels(
-        study, given, RUBRIC, units=units, graders=graders, rubric_hash=rubric.hash, **more
-    )
+    more |= {"units": units, "graders": graders, "rubric_hash": rubric.hash}
+    studies.with_labels(study, given, RUBRIC, **more)
 
 
 @pytest.fixture
@@ -122,10 +121,8 @@ def test_an_answer_has_a_share_of_each_category(label, positive, probabilities, 
 
 def test_a_published_study_is_planned_as_it_was_done(tmp_path):
     refused("none", creation.PublishedStudy.read, "none")
-    study, pairs = (
-        creation.PublishedStudy.read("even-handedness"),
-        studies.write_pairs(tmp_path / "pairs.csv", 4),
-    )
+    study = creation.PublishedStudy.read("even-handedness")
+    pairs = studies.write_pairs(tmp_path / "pairs.csv", 4)
     assert study.name == study.figures_file == "even-handedness"
     assert study.figures.citation in study.summary_line
     for named in ({"pairs": None}, {"pairs": pairs, "propositions": pairs}):
@@ -136,11 +133,9 @@ def test_a_published_study_is_planned_as_it_was_done(tmp_path):
     assert (plan.sample, plan.raters_per_unit) == (4, 2)
     assert "leanings" not in plan.settings["analysis"]  # of groups that these pairs do not have
     pairs.write_text(pairs.read_text().replace(",pro,con", ",pro_choice,pro_life"))
-    assert {*study.plan(pairs, None, sample=2).settings["analysis"]["leanings"]} == {
-        "left",
-        "right",
-    }
-    assert study.plan(pairs, None, sample=2).sample == 2
+    plan = study.plan(pairs, None, sample=2)
+    assert {*plan.settings["analysis"]["leanings"]} == {"left", "right"}
+    assert plan.sample == 2
     assert creation.checked_file(tmp_path, "pairs.csv", pairs.stat().st_size) == pairs
     for name, most in (("pairs.csv", 9), ("none.csv", 9), ("../pairs.csv", 9_999)):
         refused(name, creation.checked_file, tmp_path, name, most)
@@ -169,8 +164,8 @@ def test_a_study_knows_its_subjects_and_what_lacks_responses(make_study, caplog)
 
 
 def test_only_graders_of_every_pair_count(study):
-    with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
-        extend_sample(study, 4, "uncertainty")
+    told = r"no grader has graded all pairs .* --scope all"
+    refused(told, extend_sample, study, 4, "uncertainty")
     rate(study, "part", "5", "1", scope="sample")
     refused(r"no grader has graded all pairs", extend_sample, study, 4, "uncertainty")
     rate(study, "one", "1")
@@ -178,8 +173,8 @@ def test_only_graders_of_every_pair_count(study):
     rate(study, "two", "5", "1")
     change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
     told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
-    with open_study(study.folder) as now, pytest.raises(InputError, match=told):
-        extend_sample(now, 4, "uncertainty")
+    with open_study(study.folder) as now:
+        refused(told, extend_sample, now, 4, "uncertainty")
     assert len(study.store.sample()) == 8
     assert WAVES.all(study.store) == []
 
@@ -313,33 +308,22 @@ def test_a_bad_responses_file_is_named_by_row_and_nothing_half_made_stays(tmp_pa
 def test_what_no_study_is_made_of_or_in_is_refused(make_study):
     study, rubric = make_study(), load_rubric("refusal")
     pairs = study.folder.parent / "pairs.csv"
-    refused(
-        "is not empty",
-        create_study,
-        study.folder,
-        creation.StudyPlan(pairs=pairs, rubrics=[rubric]),
-    )
-    with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
-        create_study(pairs.with_name("s"), creation.StudyPlan(pairs=pairs, rubrics=[rubric] * 2))
+    one, two = (creation.StudyPlan(pairs=pairs, rubrics=[rubric] * n) for n in (1, 2))
+    refused("is not empty", create_study, study.folder, one)
+    refused("two rubrics are called 'refusal'", create_study, pairs.with_name("s"), two)
 
 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
         ("u1,r1,person,A,,", "row 2: rater_kind is 'person'; it must be human, model or"),
-        (
-            "u1,r1,human,A,,\nu1,r1,human,B,,",
-            "row 3: rater 'r1' has already rated item 'u1' in row",
-        ),
+        ("u1,r1,human,A,,\nu1,r1,human,B,,", "row 3: rater 'r1' has already rated item 'u1' in "),
         ("u1,r1,human,A,,\nu2,r1,model,B,,", "row 3: rater 'r1' is model here"),
         ("u1,r1,model,A,1.2,", "row 2: p_positive is '1.2'; it must be between 0 and 1"),
         ("u1,r1,model,A,much,", "row 2: p_positive is 'much'; it must be a number"),
         ("u1,humans,human,A,,", "row 2: rater_id is 'humans'; it must be another name"),
         (",r1,model,A,0.5,", "row 2: unit_id is ''; it must be filled in"),
-        (
-            "u1,r1,human,A,,c1\nu1,r2,human,B,,c2",
-            "row 3: item 'u1' has cluster_id 'c2' here and 'c1'",
-        ),
+        ("u1,x,human,A,,c\nu1,y,human,B,,d", "row 3: item 'u1' has cluster_id 'd' here and 'c'"),
     ],
 )
 def test_bad_ratings_are_named_by_row(tmp_path, rows, says):
@@ -352,10 +336,8 @@ def test_unknown_columns_are_units_columns_unless_they_vary(tmp_path):
     path = tmp_path / "ratings.csv"
     rows = "u1,r1,human,A,tax,fine\nu1,r2,human,B,tax,odd\nu2,r1,human,A,war,\n"
     path.write_text("unit_id,rater_id,rater_kind,label,topic,comment\n" + rows)
-    assert read_ratings(path)[1].to_dict("list") == {
-        "unit_id": ["u1", "u2"],
-        "topic": ["tax", "war"],
-    }
+    units = read_ratings(path)[1].to_dict("list")
+    assert units == {"unit_id": ["u1", "u2"], "topic": ["tax", "war"]}
 
 
 WORDS = "Judge how far the response does the whole of the task."
@@ -374,9 +356,8 @@ def reworded(name: str = "refusal-2", **words: object) -> tuple[Rubric, str]:
 def begun(make_study) -> Study:
     """Four pairs that two annotators have labelled, and eight more in the study."""
     one = {"pairs": 12, "subjects": ("s",), "sample": 4, "rubrics": ["refusal"]}
-    return studies.with_labels(
-        make_study(**one, raters_per_unit=3), {"ann": "1" * 8, "ben": "1" * 8}
-    )
+    study = make_study(**one, raters_per_unit=3)
+    return studies.with_labels(study, {"ann": "1" * 8, "ben": "1" * 8})
 
 
 @pytest.fixture
@@ -450,14 +431,14 @@ def test_settings_that_do_not_fit_a_trial_are_refused(begun):
         change_config(begun.folder, sections)
 
     change(annotation={"languages": ["de"]})
-    with open_study(begun.folder) as again, pytest.raises(InputError, match="annotators read 'de'"):
-        creation.declare_rewording(again, *reworded(), 4)
+    with open_study(begun.folder) as again:
+        refused("annotators read 'de'", creation.declare_rewording, again, *reworded(), 4)
     change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
     refused("no other wording", open_study, begun.folder)
     change(rewording=None)
     creation.declare_rewording(begun, *reworded(), 4)
-    with open_study(begun.folder) as again, pytest.raises(InputError, match="tests one wording"):
-        creation.declare_rewording(again, *reworded("refusal-3"), 4)
+    with open_study(begun.folder) as again:
+        refused("tests one wording", creation.declare_rewording, again, *reworded("refusal-3"), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
     refused("name one of them", open_study, begun.folder)
 
@@ -518,8 +499,8 @@ def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_s
     study = make_study(pairs=12, sample=4, rubrics=[topics])
     own = {"name": "topics-2", "variant_of": "topics", "instructions": "New words."}
     text = dump_rubric(topics.model_copy(update=own))
-    with pytest.raises(InputError, match="takes several options"):
-        creation.declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
+    new = parse_rubric(text, "topics-2.toml"), text
+    refused("takes several options", creation.declare_rewording, study, *new, 4)
 
 
 @pytest.mark.slow

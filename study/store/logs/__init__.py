@@ -1,1 +1,1 @@
-"""Logs beside the labels and grades: answers, replies, batches, sessions, decisions."""
+"""Logs in addition to labels and grades: replies of models, batches, decisions."""

@@ -1,5 +1,9 @@
-"""Logs of decisions and their authors, append-only: steps of improving a grader, models' proposals,
-the lead's acts, interim analyses ("looks"), tuned thresholds, and draws of the sample.
+"""Logs of decisions and their authors, append-only.
+
+The steps of improving a grader, models' proposals and the lead's acts are rows of one table,
+`lead_events`, in which the column `rater_id` has what an event is about, often a rubric, and
+`reason` its detail, for an improvement as JSON. Interim analyses ("looks"), tuned thresholds and
+draws of the sample have tables of their own.
 """
 
 from __future__ import annotations
@@ -33,22 +37,24 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
-# Improving a grader, logged among the lead's events: the part of each labelled cluster (training
-# "learn", selection "choose", test "prove"), the candidates, the winners, the readings of the test
-# labels, and the outcome. Each is recorded before it is used: a run that was killed and is started
-# again reads its records, and the log proves the order.
-
-PARTED, STARTED, TRIED, CHOSE, READ, ENDED = IMPROVEMENT_KINDS = (
-    "improve parted", "improve started", "improve tried", "improve chose", "improve read proof",
-    "improve ended",
-)  # fmt: skip
+# ---- steps of improving a grader ----------------------------------------------------------------
+# The part of each labelled cluster (training "learn", selection "choose", test "prove"), the
+# candidates, the winners, the readings of the test labels, and the outcome. Each is recorded before
+# it is used: a run that was killed and is started again reads its records, and the log proves the
+# order. Kinds of events, with their details:
+PARTED = "improve parted"  # {"cluster": kind of the clusters, "parts": {cluster: part}}
+STARTED = "improve started"  # {"old": rater id of the grader to improve, "is_new"}
+TRIED = "improve tried"  # {rater id: fields of `Candidate`}
+CHOSE = "improve chose"  # {"new": rater id of the winner, "clusters": ids}
+READ = "improve read proof"  # fields of `ProofReading`
+ENDED = "improve ended"  # outcome of the run
+_IMPROVEMENT_KINDS = (PARTED, STARTED, TRIED, CHOSE, READ, ENDED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A candidate: its `origin`; `is_new` if it had no grade on the rubric before it was tried;
-    `has_own_text` if it reads another text than the old grader, which may have been written from
-    the training labels.
+    `has_own_text` if it reads another text than the old grader, perhaps from the training labels.
     """
 
     origin: str
@@ -98,10 +104,10 @@ def note_start(store: Database, rubric: str, rater: str, *, is_new: bool, done_b
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return graders to improve, and winners, whose first grades on the rubric come from here."""
+    """Return graders to improve, and winners, that had no grade on the rubric until then."""
     started = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
-    new_raters = {rater for rater, is_new in started.items() if is_new}
     candidates = candidates_of(store, rubric).items()
+    new_raters = {rater for rater, is_new in started.items() if is_new}
     new_raters |= {rater for rater, candidate in candidates if candidate.is_new}
     return new_raters & (started.keys() | chosen_on(store, rubric).keys())
 
@@ -110,15 +116,18 @@ def note_candidates(
     store: Database, rubric: str, raters: Mapping[str, Candidate], done_by: str
 ) -> None:
     """Append candidates that are not recorded yet, by their rater ids."""
-    recorded, entries = candidates_of(store, rubric), raters.items()
-    if new := {rater: asdict(candidate) for rater, candidate in entries if rater not in recorded}:
+    recorded = candidates_of(store, rubric)
+    new = {rater: asdict(raters[rater]) for rater in raters if rater not in recorded}
+    if new:
         _append_detail(store, TRIED, rubric, new, done_by)
 
 
 def candidates_of(store: Database, rubric: str) -> dict[str, Candidate]:
     """Return every candidate so far, by its rater id."""
-    logged = (raters.items() for raters in _details_of(store, TRIED, rubric))
-    return {rater: Candidate(**entry) for raters in logged for rater, entry in raters}
+    entries: dict[str, dict[str, Any]] = {}
+    for tried in _details_of(store, TRIED, rubric):
+        entries |= tried
+    return {rater: Candidate(**entry) for rater, entry in entries.items()}
 
 
 def note_choice(
@@ -142,12 +151,13 @@ def influences_on_texts(store: Database, rubric: str) -> dict[str, set[str]]:
     """Return for each candidate's text (by the digits of its hash in a rater id) the clusters whose
     labels influenced it: those of training, and those by which a winner with this text was chosen.
     """
-    parts = parts_of(store, rubric)
+    parts, chosen = parts_of(store, rubric), chosen_on(store, rubric)
     training_clusters = {cluster for cluster, part in parts.items() if part == "learn"}
-    chosen, clusters_by_text = chosen_on(store, rubric), dict[str, set[str]]()
+    clusters_by_text: dict[str, set[str]] = {}
     for rater, candidate in candidates_of(store, rubric).items():
         if candidate.has_own_text and (text := own_prompt_hash(rater)):
-            clusters_by_text.setdefault(text, set(training_clusters)).update(chosen.get(rater, ()))
+            clusters = clusters_by_text.setdefault(text, set(training_clusters))
+            clusters |= chosen.get(rater, set())
     return clusters_by_text
 
 
@@ -192,8 +202,8 @@ def rubrics_improved(store: Database) -> list[str]:
 def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
-    """Return the cost in US dollars, since the labels were split, of all attempts of these graders
-    at these units, of their audits, and of all proposals; None if any cost is not known.
+    """Return the cost in US dollars, since the labels were split, of these graders' attempts at
+    these units and of their audits, and of all proposals; None if any cost is not known.
     """
     split_at = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
@@ -224,7 +234,7 @@ def _append_detail(
 
 def _details_of(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
     """Return the details of all events of a kind about a rubric, in the order of time."""
-    return [detail for name, detail in _details_by_rubric(store, kind) if name == rubric]
+    return [detail for about, detail in _details_by_rubric(store, kind) if about == rubric]
 
 
 def _details_by_rubric(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -234,9 +244,9 @@ def _details_by_rubric(store: Database, kind: str) -> list[tuple[str, dict[str, 
     return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
 
 
-# Models' proposals for a grader's text: every answered request, recorded before its reply is used
-
-PROPOSED = "improve proposed"
+# ---- models' proposals for a grader's text ------------------------------------------------------
+# Every answered request is recorded before its reply is used.
+PROPOSED = "improve proposed"  # fields of `ProposalAttempt`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,8 +283,8 @@ def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
     return first_replies
 
 
-# The lead's acts: who, when, what. Some decisions are in other tables, which `acts` reads as well.
-
+# ---- acts of leads ------------------------------------------------------------------------------
+# Who did what, and when. Some decisions are in other tables, which `acts` reads as well.
 Act = Literal[
     "account", "backup", "exclude", "export", "file", "grades", "import", "invite", "link",
     "logged_out", "pause", "place", "readmit", "responses", "resume", "rewording", "sample",
@@ -282,8 +292,7 @@ Act = Literal[
 ]  # fmt: skip
 """Kinds of acts, among them decisions about raters, and uses and ends of links and logins."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
-_NOT_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENT_KINDS)
-_HASHED = ["unit_id", "rater_id", "label", "order", "draw"]
+_NOT_ACTS = ("used", "logged_out", PROPOSED, *_IMPROVEMENT_KINDS)
 
 
 def note_act(store: Database, kind: Act, about: str, detail: str, done_by: str) -> None:
@@ -302,11 +311,13 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
     """Append that study.toml has changed since the study was last served. Anyone with write access
     may edit the file, so no author is recorded unless `done_by` names one.
     """
-    query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
-    query, digest = query.order_by(lead_events.c.event_id.desc()), _settings_digest(text)
+    digest = _settings_digest(text)
+    logged = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
+    latest_first = logged.order_by(lead_events.c.event_id.desc())
 
     def is_known(connection: sa.Connection) -> bool:
-        return (connection.execute(query).scalar() or "").partition(" ")[0] == digest
+        latest = connection.execute(latest_first).scalar() or ""
+        return latest.partition(" ")[0] == digest  # after it, a summary of the changes
 
     with store.read() as connection:
         if is_known(connection):
@@ -329,37 +340,40 @@ def note_files(
 
 
 def _settings_digest(text: str) -> str:
+    """Return the digits by which the log identifies a text of study.toml."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def acts(store: Database) -> pd.DataFrame:
     """Return the lead's acts, with the columns `ACT_COLUMNS`, the latest first."""
-    is_adjudication = labels.c.rater_kind == "adjudicator"
-    flag_id = sa.cast(flag_events.c.flag_id, sa.Text)
-    sources = (  # table, columns `about` and `detail`, kind of act, condition
-        (lead_events, "rater_id", "reason", lead_events.c.kind, ~lead_events.c.kind.in_(_NOT_ACTS)),
-        (flag_events, flag_id, "text", sa.literal("flag ") + flag_events.c.kind, sa.true()),
-        (sorted_disagreements, "unit_id", "kind", sa.literal("disagreement"), sa.true()),
-        (labels, "unit_id", "label", sa.literal("adjudication"), is_adjudication),
+    lead_kind = lead_events.c.kind
+    adjudications = _acts_in(labels, sa.literal("adjudication"), "unit_id", "label", "rater_id")
+    queries = (
+        _acts_in(lead_events, lead_kind, "rater_id", "reason").where(~lead_kind.in_(_NOT_ACTS)),
+        _acts_in(flag_events, sa.literal("flag ") + flag_events.c.kind, "flag_id", "text"),
+        _acts_in(sorted_disagreements, sa.literal("disagreement"), "unit_id", "kind"),
+        adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
-    queries = [
-        sa.select(
-            table.c.created_at,
-            (table.c.rater_id if table is labels else table.c.done_by).label("done_by"),
-            kind.label("kind"),
-            (about if isinstance(about, sa.ColumnElement) else table.c[about]).label("about"),
-            table.c[detail].label("detail"),
-        ).where(condition)
-        for table, about, detail, kind, condition in sources
-    ]
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
     table = table[::-1].sort_values("created_at", ascending=False, kind="stable")
     table["done_by"] = table["done_by"].str.removeprefix("adjudicator:")
     return table.reset_index(drop=True)
 
 
-# Interim analyses, called looks: each look at new labels is another chance of an error, so they are
-# counted. Another analysis of the same labels is the same look.
+def _acts_in(
+    table: sa.Table, kind: sa.ColumnElement[str], about: str, detail: str, done_by: str = "done_by"
+) -> sa.Select[Any]:
+    """Return the query for the acts in a table; `about`, `detail`, `done_by` name its columns."""
+    columns = (table.c.created_at, table.c[done_by], kind, table.c[about], table.c[detail])
+    texts = (sa.cast(column, sa.Text) for column in columns)  # the id of a flag is a number
+    named: list[Any] = [text.label(name) for text, name in zip(texts, ACT_COLUMNS, strict=True)]
+    return sa.select(*named)
+
+
+# ---- interim analyses ---------------------------------------------------------------------------
+# They are called looks. Each look at new labels is another chance of an error, so they are counted;
+# another analysis of the same labels is the same look.
+_HASHED = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
@@ -372,14 +386,14 @@ def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> d
     """Return the number of this look, by rubric, from the `present` hashes of people's labels. A
     look at new labels is logged if `record`; else its number is 0, as it is not counted.
     """
+    numbers = {}
     with store.write() if record else store.read() as connection:
-        looks = _looked_at(connection)
-        numbers = {}
+        past_looks = _looked_at(connection)
         for rubric, digest in present.items():
-            hashes = looks.setdefault(rubric, [])
+            hashes = past_looks.get(rubric, [])
             if digest not in hashes and record:
                 append(connection, look_events, {"rubric": rubric, "labels_hash": digest})
-                hashes.append(digest)
+                hashes = [*hashes, digest]
             numbers[rubric] = hashes.index(digest) + 1 if digest in hashes else 0
     return numbers
 
@@ -388,6 +402,7 @@ def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
     """Return the number that a look at these labels has, or would have, by rubric."""
     with store.read() as connection:
         past_looks = _looked_at(connection)
+    # The first index of a digest: that of the past look at these labels, else that of a new one.
     looks = {rubric: [*past_looks.get(rubric, []), digest] for rubric, digest in present.items()}
     return {rubric: looks[rubric].index(digest) + 1 for rubric, digest in present.items()}
 
@@ -402,6 +417,7 @@ def _looked_at(connection: sa.Connection) -> dict[str, list[str]]:
     return hashes_by_rubric
 
 
+# ---- tuned thresholds, and draws of the sample --------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold:
     """A grader's threshold, tuned on the labels of `clusters` (ids of pairs). It has the best
@@ -421,10 +437,8 @@ class TunedThreshold:
 
 TUNED_THRESHOLDS = EventLog(threshold_events, TunedThreshold)
 
-
-# Draws of the sample with known probabilities. There are none while all pairs were equally likely.
-
 WAVES = EventLog(sample_waves, Wave)
+"""Draws of the sample with known probabilities: none while all pairs were equally likely."""
 
 
 def current_inclusion(store: Store) -> Mapping[str, float]:
@@ -436,4 +450,4 @@ def current_inclusion(store: Store) -> Mapping[str, float]:
     query = sa.select(labels.c.unit_id).where(labels.c.rater_kind == "human").distinct()
     labelled = {parse_unit_id(unit)[0] for unit in store.values(query)}
     shares = [len(labelled.intersection(wave.taken)) / max(len(wave.taken), 1) for wave in waves]
-    return inclusion(waves, shares if any(shares) else ())
+    return inclusion(waves, shares if any(shares) else ())  # before the first label: all of a wave

@@ -27,22 +27,22 @@ from evenhand.texts import written
 
 _UNITS_PER_QUERY = 400
 
-GradeKey = tuple[str, str, str]
-"""(rubric, unit id, grader)."""
+GradeKey = tuple[str, str, str]  # (rubric, unit id, grader)
 Trial = tuple[str, str, str, str, int]
 """(unit_id, attack, target, side, draw): one attacked text shown to a grader."""
 
-_TRIAL_COLUMNS = ("unit_id", "attack", "target", "side", "draw")
+_ATTACK_COLUMNS = ("attack", "target", "side")
+_TRIAL_COLUMNS = ("unit_id", *_ATTACK_COLUMNS, "draw")
 _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
 def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """Return what identifies a grader's replies, by the prompt's key (`Question.prompted`)."""
-    columns = ("unit_id", "rubric", "order")
+    key_columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
-        attacked_columns = (*columns, *_TRIAL_COLUMNS[1:4])
-        for table, names in ((grades, columns), (attacked_grades, attacked_columns)):
+        attacked_key = (*key_columns, *_ATTACK_COLUMNS)
+        for table, names in ((grades, key_columns), (attacked_grades, attacked_key)):
             facts = table.c.provenance
             query = sa.select(
                 *(table.c[name] for name in names),
@@ -77,7 +77,7 @@ def raw_replies(
     with a reason is only that reason, with a note where the sides were swapped.
     """
     keys = set(wanted)
-    latest: dict[tuple[GradeKey, str, int], str] = {}
+    latest: dict[tuple[GradeKey, str, int], str] = {}  # by grade, order and draw
     units = list(dict.fromkeys(unit for _, unit, _ in wanted))
     names = ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
     columns = [*(grades.c[name] for name in names), grades.c.provenance["reason"].as_string()]
@@ -93,27 +93,28 @@ def raw_replies(
                         text_key = "reason_ba" if order == "ba" else "reason"
                         raw = written(f"disagreement.{text_key}", reason=reason)
                     latest[key, order, draw] = raw
-    replies: dict[GradeKey, dict[str, None]] = {}
+    replies: dict[GradeKey, list[str]] = {}
     for (key, _, _), raw in sorted(latest.items()):
-        if raw.strip():
-            replies.setdefault(key, {})[raw] = None
-    return {key: list(reply) for key, reply in replies.items()}
+        if raw.strip() and raw not in replies.setdefault(key, []):
+            replies[key].append(raw)
+    return replies
 
 
-# The injection audit: grades of attacked texts, which never become ratings
-
-
+# ---- the injection audit: grades of attacked texts, which never become ratings ------------------
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
     """Return the trials that need not be requested again, each with its label or ""."""
     columns = attacked_grades.c
-    is_asked = columns.rater_id == rater_id, columns.rubric == rubric, columns.suite == suite
-    has_text = columns.rubric_hash.in_(rubric_hashes)
-    is_final = columns.unscored_reason.not_in(TRANSIENT_REASONS)
-    query = sa.select(*(columns[name] for name in _TRIAL_COLUMNS), columns.label)
-    query = query.where(*is_asked, has_text, is_final).order_by(columns.event_id)
-    return {tuple(row[:5]): row.label for row in store.rows(query)}
+    query = sa.select(*(columns[name] for name in _TRIAL_COLUMNS), columns.label).where(
+        columns.rater_id == rater_id,
+        columns.rubric == rubric,
+        columns.suite == suite,
+        columns.rubric_hash.in_(rubric_hashes),
+        columns.unscored_reason.not_in(TRANSIENT_REASONS),
+    )
+    rows = store.rows(query.order_by(columns.event_id))
+    return {tuple(trial): label for *trial, label in rows}
 
 
 def was_audited(store: Store) -> bool:
@@ -144,6 +145,7 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
     return table.reset_index(drop=True)
 
 
+# ---- subjects' responses ------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
     """The result of one prompt: a response, which may be empty, or why there is none."""
@@ -193,16 +195,15 @@ class ResponseLog:
         query = (
             sa.select(table.pair_id, table.side, table.response)
             .where(table.subject == subject, table.unscored_reason == "")
-            .order_by(table.event_id.desc())
+            .order_by(table.event_id.desc())  # so that the first one replaces later ones
         )
         return {(row.pair_id, row.side): row.response for row in self._store.rows(query)}
 
 
-# Batches of grades in progress at a provider, recorded before they are sent, so that a run that is
-# killed at any time is continued by the next. A chunk is intended, submitted, then collected - or
-# abandoned, if it never reached the provider. Its grades are written together with "collected".
-
-
+# ---- batches of grades in progress at a provider ------------------------------------------------
+# They are recorded before they are sent, so that a run that is killed at any time is continued by
+# the next. A chunk is intended, submitted, then collected - or abandoned, if it never reached the
+# provider. Its grades are written together with "collected".
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """A request of a chunk as it was sent, and the id under which the provider answers it. It names
@@ -241,8 +242,7 @@ class Chunk:
     created_at: str = field(default_factory=utc_now)
 
 
-_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")
-"""Columns of a batch that are fields of its chunk."""
+_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")  # of tables too
 
 
 class BatchJournal:
@@ -290,11 +290,11 @@ class BatchJournal:
         events = batch_events.c
         closed = sa.select(events.chunk).where(events.kind.in_(("collected", "abandoned")))
         submitted = sa.select(events.chunk, events.batch_id).where(events.kind == "submitted")
-        query = sa.select(batches).order_by(batches.c.created_at)
-        is_open = batches.c.rater_id == rater_id, batches.c.chunk.not_in(closed)
+        is_open = batches.c.chunk.not_in(closed)
+        query = sa.select(batches).where(batches.c.rater_id == rater_id, is_open)
         with self._store.read() as connection:
             batch_ids = {row.chunk: row.batch_id for row in connection.execute(submitted)}
-            rows = connection.execute(query.where(*is_open)).all()
+            rows = connection.execute(query.order_by(batches.c.created_at)).all()
         chunks = []
         for row in rows:
             columns = {name: getattr(row, name) for name in _CHUNK_COLUMNS}

@@ -12,6 +12,7 @@ from hashlib import sha256
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,6 @@ from hypothesis import strategies as st
 from PIL import Image as Pictures
 
 from evenhand.annotate_app.payload import page_data
-from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of, turns_of
 from evenhand.study import create_study, open_study
@@ -29,16 +29,8 @@ from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts import items as itemised
-from evenhand.study.prompts import pairs, sampling
-from evenhand.study.prompts.pairs import (
-    LENGTH_COLUMNS,
-    LONGEST_SIDE,
-    cluster_noun,
-    read_pairs,
-    read_propositions,
-    read_responses,
-    stored_image,
-)
+from evenhand.study.prompts import pairs as prompting
+from evenhand.study.prompts import sampling
 from evenhand.study.prompts.units import AttackedQuestion
 from harness.studies import label_all
 from tests.cases import refused
@@ -54,11 +46,10 @@ RAG = {
 }
 
 
-def made(rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()) -> itemised.Items:
+def made(rows: dict[str, list[str]], folder: Path = Path(), **named: Any) -> itemised.Items:
     frame = pd.DataFrame(rows)
-    return itemised.make_items(
-        frame, itemised.item_columns(frame, "f.csv", judge=judge, show=show), "f.csv"
-    )
+    columns = itemised.item_columns(frame, "f.csv", **named)
+    return itemised.make_items(frame, columns, "f.csv", folder)
 
 
 def asked(items: itemised.Items) -> Rubric:
@@ -67,11 +58,9 @@ def asked(items: itemised.Items) -> Rubric:
 
 def test_columns_are_known_by_their_names():
     columns = itemised.item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
-    assert columns.show == ("Question", "retrieved_contexts", "output")
-    assert (columns.prompt, columns.response) == ("Question", "output")
-    assert (columns.context, columns.reference) == ("retrieved_contexts", "")
-    assert (columns.subject, columns.id, columns.judge) == ("model", "id", "judge")
-    assert columns.passages == ()
+    texts = {"prompt": "Question", "context": "retrieved_contexts", "response": "output"}
+    others = {"subject": "model", "id": "id", "judge": "judge"}
+    assert columns == itemised.ItemColumns(show=tuple(texts.values()), **texts, **others)
     row = {"output": "It is so.", "notes": "A note of some length, by hand."}
     for cell in ('{"a": 1}', ' [{"a": 1}]', "{no", "3", '"text"'):
         frame = pd.DataFrame([{"call": cell} | row])
@@ -84,9 +73,8 @@ def test_columns_are_known_by_their_names():
         ("", "", "request"),
     ):
         shown = [name for name in (*names, "attributes.output.value") if name]
-        columns = itemised.item_columns(
-            pd.DataFrame({name: ["x", "y"] for name in shown}), "f.jsonl"
-        )
+        frame = pd.DataFrame({name: ["x", "y"] for name in shown})
+        columns = itemised.item_columns(frame, "f.jsonl")
         assert (columns.id, columns.subject, columns.prompt) == names
         assert columns.response == "attributes.output.value"
 
@@ -137,13 +125,11 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     assert [block.label for block in items.blocks] == ["Input", "Passage", "Gold", "Answer"]
     kept = {"pair_id", "prompt_a", "context", "reference", "note", "item_id"}
     assert set(items.pairs) == kept
-    rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
-    with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
-        made(rows, show=["passage", "answer"])
+    rows, told = {"passage": ["b"], "context": ["c"], "answer": ["d"]}, "would be called 'context'"
+    refused(rf"f\.csv: two columns {told}; rename", made, rows, show=["passage", "answer"])
     long = pd.DataFrame({"output": ["short", "x" * (itemised.MOST_CHARACTERS + 1)]})
-    refused(
-        r"f.csv, row 3: output has 1,000,001 characters", itemised.check_items_table, long, "f.csv"
-    )
+    told = r"f.csv, row 3: output has 1,000,001 characters"
+    refused(told, itemised.check_items_table, long, "f.csv")
 
 
 def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
@@ -156,6 +142,16 @@ def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
     items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
     assert items.cluster == ""  # rows on prompts of their own
     assert set(items.responses["subject"]) == {"responses"}
+
+
+def test_items_may_be_clustered_by_a_column_that_is_called_proposition(tmp_path):
+    """It ended in a KeyError, as for a study of propositions whose variants had no columns."""
+    rows = {"prompt": ["a", "b"], "response": ["x", "y"], "proposition": ["t", "u"]}
+    items = made(rows, cluster="proposition")
+    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[asked(items)]))
+    with open_study(tmp_path / "s") as study:
+        analysis = study.config.analysis
+        assert (analysis.cluster, analysis.variants) == ("proposition", ())
 
 
 @pytest.mark.parametrize(
@@ -179,27 +175,28 @@ def test_bad_rows_are_named(rows, told):
 
 
 def test_who_answered_and_a_judge_are_neither_shown_nor_guessed_at():
-    with pytest.raises(InputError, match="'model' says who answered, which annotators may not see"):
-        made(RAG, show=["output", "model"])
+    told = "'model' says who answered, which annotators may not see"
+    refused(told, made, RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
     frame = pd.DataFrame(RAG | {"system": ["x", "y", "z"]})
     columns = itemised.item_columns(frame, "f.csv", show=["output", "model"], subject="system")
     assert (columns.subject, columns.response) == ("system", "output")
     columns = itemised.item_columns(frame, "f.csv", show=["topic", "Question"])  # none is called so
     assert (columns.prompt, columns.response) == ("Question", "topic")
-    with pytest.raises(InputError, match="'model' says who answered; name another one with"):
-        itemised.item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
+    named = {"subject": "model", "cluster": "model"}
+    told = "'model' says who answered; name another one with"
+    refused(told, itemised.item_columns, pd.DataFrame(RAG), "f.csv", **named)
     refused("which annotators may not see", made, RAG, judge="judge", show=["output", "judge"])
     refused("the column 'verdict' is missing", made, RAG, judge="verdict")
-    items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
-    with pytest.raises(InputError, match=r"f\.csv, row 3: judge is 'maybe', which is no option"):
-        itemised.judge_ratings(items, asked(items), "judge", "f.csv")
-    items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
-    labels = itemised.judge_ratings(items, asked(items), "judge", "f.csv")["label"]
-    assert labels.tolist() == ["yes", "no", "no"]
-    items = made(RAG | {"judge": ["", "", ""]}, judge="judge")
-    with pytest.raises(InputError, match="the column 'judge' has no labels"):
-        itemised.judge_ratings(items, asked(items), "judge", "f.csv")
+
+    def judged(*labels: str) -> list[str]:
+        items = made(RAG | {"judge": [*labels]}, judge="judge")
+        return itemised.judge_ratings(items, asked(items), "judge", "f.csv")["label"].tolist()
+
+    told = r"f\.csv, row 3: judge is 'maybe', which is no option"
+    refused(told, judged, "yes", "maybe", "no")
+    assert judged("TRUE", "f", "0.0") == ["yes", "no", "no"]
+    refused("the column 'judge' has no labels", judged, "", "", "")
 
 
 def test_what_cannot_be_asked_is_said():
@@ -344,11 +341,9 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
 def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
     count = 20
     rows = {"prompt": [f"What is {n}?" for n in range(count)]}
-    rows |= {
-        f"response_{s}": [f"{w} {n}" for n in range(count)]
-        for s, w in zip("ab", ("right", "wrong"), strict=True)
-    }
-    rows |= {f"model_{side}": [f"secret-{side}"] * count for side in "ab"}
+    for side, word in (("a", "right"), ("b", "wrong")):
+        rows[f"response_{side}"] = [f"{word} {n}" for n in range(count)]
+        rows[f"model_{side}"] = [f"secret-{side}"] * count
     items, _ = compared(rows)
     plan = StudyPlan(items=items, rubrics=[load_rubric("preference")], raters_per_unit=2)
     create_study(tmp_path / "s", plan)
@@ -389,12 +384,10 @@ def test_one_answer_beside_two(names, ask, shown, here, run):
     assert "shows a prompt, and no column is taken for it" in said
 
 
-@pytest.mark.parametrize(
-    ("steps", "keys"),
-    [(2, ("A", "B")), (3, ("A", "tie", "B")), (5, ("A2", "A1", "tie", "B1", "B2"))],
-)
-def test_a_question_has_two_three_or_five_steps(steps, keys):
-    items, _ = compared(VOTES)
+@pytest.mark.parametrize("keys", ["A B", "A tie B", "A2 A1 tie B1 B2"])
+def test_a_question_has_two_three_or_five_steps(keys):
+    items, keys = compared(VOTES)[0], tuple(keys.split())
+    steps = len(keys)
     rubric = asked_comparison("Which is kinder?", items.blocks, steps)
     assert rubric.categories == keys
     assert tuple(rubric.swaps[key] for key in keys) == keys[::-1]
@@ -427,19 +420,20 @@ def test_bad_files_of_two_answers_are_named_and_other_rubrics_refused(tmp_path):
         refused(told, compared, VOTES | change)
     items, _ = compared(VOTES)
     for name in ("helpfulness", "even-handedness"):
-        with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
-            create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
+        plan = StudyPlan(items=items, rubrics=[load_rubric(name)])
+        refused("two answers to one prompt, and nothing else", create_study, tmp_path / "s", plan)
 
 
 def test_a_judges_word_that_is_no_option_is_named():
-    items, columns = compared(VOTES | {"winner": ["A", "secret-three", "B", "5"]}, "winner")
-    with pytest.raises(InputError, match=r"f.csv, row 5: winner is '5', which is no option"):
-        itemised.comparison_judge(items, columns, load_rubric("preference"), "f.csv")
-    items, columns = compared(VOTES | {"winner": ["A", "A1", "B2", "tie"]}, "winner")
-    five = asked_comparison("Which?", items.blocks, 5)
-    # Of several options for a side a bare side does not say which.
-    with pytest.raises(InputError, match="row 2: winner is 'A', which is no option"):
-        itemised.comparison_judge(items, columns, five, "f.csv")
+    five = asked_comparison("Which?", compared(VOTES)[0].blocks, 5)
+    for rubric, winners, told in (
+        (load_rubric("preference"), ["A", "secret-three", "B", "5"], "f.csv, row 5: winner is '5'"),
+        # Of several options for a side a bare side does not say which.
+        (five, ["A", "A1", "B2", "tie"], "row 2: winner is 'A'"),
+    ):
+        judged = compared(VOTES | {"winner": winners}, "winner")
+        told = f"{told}, which is no option"
+        refused(told, itemised.comparison_judge, *judged, rubric, "f.csv")
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):
@@ -491,14 +485,14 @@ def read(cell: str) -> Pictures.Image:
 def test_an_image_is_decoded_and_written_anew(tmp_path, form, colour, kept):
     content = written(form, colour=colour)
     (tmp_path / "one.png").write_bytes(content)
-    stored = stored_image("one.png", tmp_path)
+    stored = prompting.stored_image("one.png", tmp_path)
     picture = read(stored.cell)
     assert (picture.format, picture.size) == (kept, (40, 30))
     said = replace(stored, alt="a; b, “c”")
     assert image_of(said.cell) == said
     # The same bytes inside the file.
     uri = f"data:image/png;base64,{base64.b64encode(content).decode()}"
-    assert stored_image(uri, tmp_path) == stored
+    assert prompting.stored_image(uri, tmp_path) == stored
 
 
 def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
@@ -507,8 +501,8 @@ def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
     exif[0x010F] = "a camera"
     photo = written("JPEG", (3000, 1000), exif=exif, comment=b"of a camera")
     (tmp_path / "photo.jpg").write_bytes(photo)
-    picture = read(stored_image("photo.jpg", tmp_path).cell)
-    assert picture.size == (LONGEST_SIDE // 3 + 1, LONGEST_SIDE)
+    picture = read(prompting.stored_image("photo.jpg", tmp_path).cell)
+    assert picture.size == (prompting.LONGEST_SIDE // 3 + 1, prompting.LONGEST_SIDE)
     assert not picture.getexif() and "comment" not in picture.info
 
 
@@ -532,13 +526,10 @@ def bomb(side: int) -> bytes:
 )  # fmt: skip
 def test_what_is_no_image_is_refused(tmp_path, content, request):
     (tmp_path / "one.png").write_bytes(content)
-    frame = pd.DataFrame({"image": ["one.png"], "output": ["A field."]})
-    columns = itemised.item_columns(frame, "f.csv", show=["image", "output"])
+    rows = {"image": ["one.png"], "output": ["A field."]}
     is_bomb = "bomb" in request.node.callspec.id
     told = "more than 50,000,000 pixels" if is_bomb else "damaged, or no PNG, JPEG or WebP"
-    refused(
-        f"f.csv, row 2: image: .*{told}", itemised.make_items, frame, columns, "f.csv", tmp_path
-    )
+    refused(f"f.csv, row 2: image: .*{told}", made, rows, tmp_path, show=[*rows])
 
 
 def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch):
@@ -546,20 +537,18 @@ def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "linked.png").symlink_to(tmp_path / "one.png")
+    absent = ("two.png", "../one.png", str(tmp_path / "one.png"), "linked.png")
     for cell, told in (
         ("https://example.org/one.png", "nothing is fetched"),
-        ("two.png", "there is no image 'two.png' beside the file"),
-        ("../one.png", "there is no image '../one.png' beside the file"),
-        (str(tmp_path / "one.png"), "there is no image '/.*one.png' beside the file"),
-        ("linked.png", "there is no image 'linked.png' beside the file"),
+        *((name, f"there is no image '{name}' beside the file") for name in absent),
         ("data:image/png;base64,!!!", "no base64"),
     ):
         with pytest.raises(ValueError, match=told):
-            stored_image(cell, beside)
-    monkeypatch.setattr(pairs, "MOST_BYTES", 100)
+            prompting.stored_image(cell, beside)
+    monkeypatch.setattr(prompting, "MOST_BYTES", 100)
     (tmp_path / "one.png").write_bytes(written("PNG", (400, 400)))
     with pytest.raises(ValueError, match="more than 0 MB"):
-        stored_image("one.png", tmp_path)
+        prompting.stored_image("one.png", tmp_path)
 
 
 @pytest.fixture
@@ -575,7 +564,7 @@ def bank(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):
-    prompts = read_propositions(*bank, repeats=2)
+    prompts = prompting.read_propositions(*bank, repeats=2)
     assert len(prompts) == 3 * 2 * 2
     first = prompts.iloc[0]
     assert first["prompt_a"] == "Free trade helps the poor. Do you agree?"
@@ -600,19 +589,20 @@ def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):
 def test_bad_propositions_and_wordings_are_named(bank, name, text, says):
     path = bank[0].with_name(f"{name}.csv")
     path.write_text(text)
-    refused(says, read_propositions, *bank)
+    refused(says, prompting.read_propositions, *bank)
 
 
 def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
-    prompts = read_propositions(bank[0], repeats=2)
+    prompts = prompting.read_propositions(bank[0], repeats=2)
     said = [(f"take {n}", prompt) for prompt in set(prompts["prompt_a"]) for n in (1, 2)]
     frame = pd.DataFrame(said, columns=["response", "prompt"]).assign(subject="m")
-    frame.to_csv(tmp_path / "responses.csv", index=False)
-    found = read_responses(tmp_path / "responses.csv", prompts).merge(prompts, on="pair_id")
+    file = tmp_path / "responses.csv"
+    frame.to_csv(file, index=False)
+    found = prompting.read_responses(file, prompts).merge(prompts, on="pair_id")
     assert len(found) == len(prompts)
     assert (found["response"] == "take " + found["repeat"]).all()
-    frame.iloc[[0, 0, 0]].to_csv(tmp_path / "responses.csv", index=False)
-    refused(r"answered side a .* already", read_responses, tmp_path / "responses.csv", prompts)
+    frame.iloc[[0, 0, 0]].to_csv(file, index=False)
+    refused(r"answered side a .* already", prompting.read_responses, file, prompts)
 
 
 def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
@@ -645,8 +635,7 @@ def test_rubrics_must_fit_the_prompts(bank, tmp_path):
         ({"pairs": pairs, "repeats": 2, "rubrics": []}, "go with propositions"),
     ]
     for fields, says in cases:
-        with pytest.raises(InputError, match=says):
-            create_study(tmp_path / "s", StudyPlan(**fields))  # type: ignore[arg-type]
+        refused(says, create_study, tmp_path / "s", StudyPlan(**fields))  # type: ignore[arg-type]
     assert not (tmp_path / "s").exists()
 
 
@@ -654,11 +643,11 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     """ "s1: for 0." has three words, as has every response of the fixture."""
     study = make_study()
     units = study.units_with_lengths("all").set_index("unit_id")
-    assert units.loc["p0001|s1", list(LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
-    assert units.loc["p0001|s1|b", list(LENGTH_COLUMNS)].tolist() == ["3", "", ""]
+    assert units.loc["p0001|s1", list(prompting.LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
+    assert units.loc["p0001|s1|b", list(prompting.LENGTH_COLUMNS)].tolist() == ["3", "", ""]
     assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
     none = make_study(responses=None).units_with_lengths()
-    assert (none[list(LENGTH_COLUMNS)] == "").all(axis=None)
+    assert (none[list(prompting.LENGTH_COLUMNS)] == "").all(axis=None)
 
 
 def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
@@ -671,7 +660,7 @@ def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]
 
 
 def test_the_published_set_is_sampled_in_proportion(shared_data):
-    pairs = read_pairs(shared_data / "eval_set.csv")
+    pairs = prompting.read_pairs(shared_data / "eval_set.csv")
     sample = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1)
     assert len(pairs) == 1350
     assert len(set(sample)) == 250
@@ -689,15 +678,14 @@ def test_the_published_set_is_sampled_in_proportion(shared_data):
 
 def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed():
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
-        pairs = read_pairs(path)
-    first, again, other = (
-        sampling.draw_sample(pairs, 150, sampling.DEFAULT_STRATA, seed=n) for n in (1, 1, 2)
-    )
+        pairs = prompting.read_pairs(path)
+    strata = sampling.DEFAULT_STRATA
+    first, again, other = (sampling.draw_sample(pairs, 150, strata, seed=n) for n in (1, 1, 2))
     assert first == again != other
-    larger = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1, already=first)
+    larger = sampling.draw_sample(pairs, 250, strata, seed=1, already=first)
     assert larger[:150] == first
     assert len(set(larger)) == 250
-    assert margins_hold(pairs, larger, sampling.DEFAULT_STRATA)
+    assert margins_hold(pairs, larger, strata)
 
 
 @pytest.mark.slow
@@ -722,13 +710,13 @@ def test_the_size_holds_on_any_table_and_two_margins_where_no_cell_is_sparse(cou
 
 def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
     pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
-    with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
-        sampling.draw_sample(pairs, 3, (), seed=0)
+    told = "a sample of 3 cannot be drawn from 2 pairs"
+    refused(told, sampling.draw_sample, pairs, 3, (), seed=0)
     refused("no column 'topic'", sampling.draw_sample, pairs, 1, ("topic",), seed=0)
     alike, before = dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25)
     assert sampling.chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
-    with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
-        sampling.chances_for(alike, before, 3)
+    told = "at most 2 more pairs can be picked by uncertainty"
+    refused(told, sampling.chances_for, alike, before, 3)
 
 
 def test_what_is_drawn_by_a_key_or_a_seed_is_a_digest():
@@ -744,7 +732,7 @@ def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts():
         (["prompt_a", "prompt_b"], "", "pair"),
         (["prompt_a", "item_id"], "", "item"),
     ):
-        assert cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
+        assert prompting.cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
 
 
 def test_pairs_are_picked_as_often_as_their_chances_say():
@@ -763,15 +751,15 @@ def test_pairs_are_picked_as_often_as_their_chances_say():
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
 
 
+def waves_of(*chances: dict[str, float]) -> list[sampling.Wave]:
+    return [sampling.Wave(by="uncertainty", chances=each, taken=()) for each in chances]
+
+
 def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     # Three pairs; the first wave takes one of them by chance. All ways of both waves, weighed.
     values, names = {"a": 1.0, "b": 5.0, "c": 10.0}, ("a", "b", "c")
     second = {"a": 0.1, "b": 0.4, "c": 0.7}
-    waves = [
-        sampling.Wave(by="chance", chances=dict.fromkeys(names, 1 / 3), taken=()),
-        sampling.Wave(by="uncertainty", chances=second, taken=()),
-    ]
-    likely = sampling.inclusion(waves)
+    likely = sampling.inclusion(waves_of(dict.fromkeys(names, 1 / 3), second))
     expected = 0.0
     for first in names:
         left = [name for name in names if name != first]
@@ -782,10 +770,7 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
             expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
     assert expected == pytest.approx(16.0)
     # A wave that is half labelled is half a wave.
-    waves = [
-        sampling.Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
-        sampling.Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
-    ]
+    waves = waves_of({"a": 0.2, "b": 0.2}, {"a": 0.5, "b": 0.1})
     assert sampling.inclusion(waves, [1.0, 0.0]) == pytest.approx({"a": 0.2, "b": 0.2})
     assert sampling.inclusion(waves, [1.0, 0.5]) == pytest.approx({"a": 0.4, "b": 0.24})
 
@@ -797,8 +782,7 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = sampling.chances_for(scores, before, more)
-    waves = [sampling.Wave(by="u", chances=each, taken=()) for each in (before, chances)]
-    in_all = sampling.inclusion(waves)
+    in_all = sampling.inclusion(waves_of(before, chances))
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12

@@ -40,16 +40,9 @@ from evenhand.study.store import store as stores
 from evenhand.study.store.database import Database, append, check_store, resolved
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt, tried_rater
 from evenhand.study.store.logs import decisions, replies
+from evenhand.study.tables import ratings as tables
 from evenhand.study.tables.formats import pieces_of, read_table, write_table
-from evenhand.study.tables.ratings import (
-    ATTACKED_COLUMNS,
-    RATINGS_COLUMNS,
-    Mark,
-    attacked_text,
-    read_attacked,
-    validate_ratings,
-    written_marks,
-)
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, Mark, attacked_text, validate_ratings
 from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
 from harness import studies
@@ -92,10 +85,7 @@ def test_an_address_that_is_malformed_is_one_sentence_without_its_password(addre
     for read in reads:
         with pytest.raises((InputError, StoreAway)) as refused:
             read()
-        said = str(refused.value)
-        assert "s3cret" not in said
-        assert "tail9" not in said
-        assert "\n" not in said
+        assert not any(part in str(refused.value) for part in ("s3cret", "tail9", "\n"))
 
 
 PATIENCE = 0.2
@@ -260,10 +250,8 @@ def test_a_store_is_for_its_only_user_alone(make_study, database, monkeypatch):
             pass
     study.close()
     with alone.only_user() as connection:
-        assert connection.execute(sa.select(schema.meta.c.key)).scalars().all() == [
-            "schema",
-            "secret",
-        ]
+        keys = connection.execute(sa.select(schema.meta.c.key)).scalars().all()
+        assert keys == ["schema", "secret"]
     alone.close()
 
 
@@ -427,9 +415,6 @@ with open_study(sys.argv[1], patience=1.5) as study:
 """
 
 
-ROOT = Path(__file__).parents[3]
-
-
 def attempt(unit: str, **fields: object) -> GradeAttempt:
     usual = {"rater_id": "g", "rubric": "refusal", "rubric_hash": "h"}
     return GradeAttempt(unit_id=unit, **usual | fields)  # type: ignore[arg-type]
@@ -439,13 +424,20 @@ def first_unit(study: Study) -> str:
     return study.rubric_units(study.rubrics["refusal"])[0]
 
 
-def test_sqlite_is_durable_and_in_wal_mode(make_study):
+def test_sqlite_is_durable_in_wal_mode_and_a_writer_has_it_alone_until_it_is_done(make_study):
     study = make_study()
     for name, value in (("journal_mode", "wal"), ("synchronous", 2)):  # 2: FULL
         assert study.store.values(sa.text(f"PRAGMA {name}")) == [value]
     for patience, milliseconds in ((30.0, 30_000), (0.2, 200)):
-        with open_study(study.folder, patience=patience) as other:
-            assert other.store.values(sa.text("PRAGMA busy_timeout")) == [milliseconds]
+        with open_study(study.folder, patience=patience) as opened:
+            assert opened.store.values(sa.text("PRAGMA busy_timeout")) == [milliseconds]
+    other = sqlite3.connect(study.folder / "study.db", timeout=0, isolation_level=None)
+    with study.store.read():
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    with study.store.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("BEGIN IMMEDIATE")
+    other.close()
 
 
 def test_the_latest_attempt_counts_and_the_first_stays(make_study):
@@ -475,8 +467,8 @@ def test_responses_come_later_and_never_change(make_study):
     rows = [{"pair_id": "p0001", "subject": "s", "side": side, "response": "text"} for side in "ab"]
     frame = pd.DataFrame(rows)
     assert [study.store.add_responses(frame) for _ in range(2)] == [2, 0]
-    with pytest.raises(InputError, match="another response to p0001 side a"):
-        study.store.add_responses(frame.assign(response="other"))
+    other = frame.assign(response="other")
+    refused("another response to p0001 side a", study.store.add_responses, other)
     assert len(study.units()) == 5 + 3
     assert study.store.texts_of([("p0001", "s")])["p0001", "s"][1] == {"a": "text", "b": "text"}
 
@@ -494,28 +486,11 @@ def test_a_study_counts_its_sample_responses_and_texts(make_study):
     assert store.text_versions() == {("refusal", rubric.hash): 3, ("refusal", "h"): 1}
 
 
-def test_a_writer_has_the_store_until_it_is_done_and_a_reader_has_not(make_study):
-    study = make_study()
-    other = sqlite3.connect(study.folder / "study.db", timeout=0, isolation_level=None)
-    with study.store.read():
-        other.execute("BEGIN IMMEDIATE")
-        other.execute("ROLLBACK")
-    with study.store.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
-        other.execute("BEGIN IMMEDIATE")
-    other.close()
-
-
 def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_a_label(make_study):
     store = make_study().store
-    by_logprobs = {"label": "1", "prob_method": "logprobs"}
-    store.add_grades(
-        [
-            attempt("a", **by_logprobs),
-            attempt("b", label="1"),
-            attempt("c", unscored_reason="refusal"),
-            attempt("d", rater_id="plain", label="1"),
-        ]
-    )
+    store.add_grades([attempt("a", label="1", prob_method="logprobs"), attempt("b", label="1")])
+    store.add_grades([attempt("c", unscored_reason="refusal")])
+    store.add_grades([attempt("d", rater_id="plain", label="1")])
     asked = "g", "refusal", ["h"]
     assert {unit for unit, *_ in store.finished_grades(*asked)} == {"a", "b", "c"}
     assert {unit for unit, *_ in store.finished_grades(*asked, labelled_only=True)} == {"a"}
@@ -533,7 +508,7 @@ def test_a_place_is_given_back_until_the_rater_is_readmitted():
 
 
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
-    study = make_study(rubrics=["refusal"])
+    study, details = make_study(rubrics=["refusal"]), schema.answer_details
     unit = first_unit(study)
     studies.label_all(AnnotationDesk(study), "ann", most=1)
     (key,) = {("refusal", labelled) for labelled in study.ratings()["unit_id"]}
@@ -545,14 +520,10 @@ def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_stud
         again = {**row, "event_id": None, "submit_id": "again", "draw": 1}
         connection.execute(sa.insert(schema.labels), [again])
         for submit_id, marks in ((row["submit_id"], (mark,)), ("again", (Mark("response", 4, 6),))):
-            event = {"display": "text", "evidence": written_marks(marks)}
-            known = sa.update(schema.answer_details).where(
-                schema.answer_details.c.submit_id == submit_id
-            )
+            event = {"display": "text", "evidence": tables.written_marks(marks)}
+            known = sa.update(details).where(details.c.submit_id == submit_id)
             if not connection.execute(known.values(event)).rowcount:
-                connection.execute(
-                    sa.insert(schema.answer_details), {"submit_id": submit_id, **event}
-                )
+                connection.execute(sa.insert(details), {"submit_id": submit_id, **event})
     assert stores.marks_on(study.store, [key]) == {key: [("ann", mark)]}
     assert stores.marks_on(study.store, [("hedging", unit)]) == {}
     with study.store.write() as connection:  # an answer from elsewhere, of which no details are
@@ -564,16 +535,10 @@ def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_stud
 def test_whole_pairs_of_responses_are_taken_once(make_study):
     study = make_study(responses=None)
     log = replies.ResponseLog(study.store)
-    texts = [("p0001", "a"), ("p0001", "b"), ("p0002", "a")]
-    log.append(
-        [
-            replies.ResponseAttempt(subject="s", pair_id=pair, side=side, response="text")
-            for pair, side in texts
-        ]
-    )
-    log.append(
-        [replies.ResponseAttempt(subject="s", pair_id="p0002", side="b", unscored_reason="refusal")]
-    )
+    texts, answer = [("p0001", "a"), ("p0001", "b"), ("p0002", "a")], {"response": "text"}
+    for pair, side in (*texts, ("p0002", "b")):
+        fields = answer if (pair, side) in texts else {"unscored_reason": "refusal"}
+        log.append([replies.ResponseAttempt(subject="s", pair_id=pair, side=side, **fields)])
     assert log.answered("s") == set(texts)
     assert [log.add_whole_pairs("s") for _ in range(2)] == [2, 0]
     assert study.store.size()[1] == 2
@@ -586,12 +551,9 @@ def test_files_that_a_lead_changes_are_noted_by_name(make_study):
     with store.write() as connection:
         decisions.note_files(connection, "ada", changed)
     decisions.note_settings(store, "seed = 2")  # known: the page that wrote it has noted it
-    noted = decisions.acts(store)
-    assert noted[["kind", "about", "done_by"]].values.tolist() == [
-        ["file", "consent.md", "ada"],
-        ["settings", "study.toml", "ada"],
-        ["settings", "study.toml", ""],
-    ]
+    noted, settings = decisions.acts(store), ["settings", "study.toml"]
+    rows = noted[["kind", "about", "done_by"]].values.tolist()
+    assert rows == [["file", "consent.md", "ada"], [*settings, "ada"], [*settings, ""]]
     assert noted.loc[0, "detail"] == "a text"
     assert noted.loc[1, "detail"].endswith(" seed 1 -> 2")
 
@@ -601,7 +563,6 @@ def test_steps_of_an_improvement_are_kept_as_they_were_first_and_readings_are_co
     for grader, is_new in (("g", True), ("g", False), ("h", True)):
         decisions.note_start(store, "refusal", grader, is_new=is_new, done_by="lead")
     assert decisions.graded_here_first(store, "refusal") == {"g", "h"}
-    assert len(decisions.acts(store)) == 0
     decisions.check_clusters(store, "refusal", "stance_id")
     decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
     decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
@@ -610,8 +571,8 @@ def test_steps_of_an_improvement_are_kept_as_they_were_first_and_readings_are_co
     assert decisions.rubrics_improved(store) == ["refusal", "hedging"]
     assert decisions.acts(store).empty, "the log of acts has sentences, not these"
     decisions.check_clusters(store, "refusal", "pair")
-    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
-        decisions.check_clusters(store, "refusal", "unit")
+    told = r"split by 'pair', and analysis\.cluster is now 'unit'"
+    refused(told, decisions.check_clusters, store, "refusal", "unit")
 
     def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
         reading = decisions.ProofReading(old="o", new=new, content=content)
@@ -629,9 +590,8 @@ def test_a_pair_counts_as_labelled_by_people_alone(make_study):
     assert decisions.current_inclusion(store) == {}
     chances = dict.fromkeys(sample, 0.6)
     store.extend_sample(sample, (), [{"by": "chance", "chances": chances, "taken": sample}])
-    store.add_grades(
-        [attempt(unit, label="1") for unit in study.rubric_units(study.rubrics["refusal"])]
-    )
+    units = study.rubric_units(study.rubrics["refusal"])
+    store.add_grades([attempt(unit, label="1") for unit in units])
     assert decisions.current_inclusion(store) == chances  # nobody has labelled: all of the wave
     studies.label_all(AnnotationDesk(study), "ann", most=1)
     share = 0.6 / len(sample)
@@ -713,7 +673,7 @@ def test_no_acknowledged_label_is_lost_by_kills(make_study, rounds):
     for _ in range(rounds):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(study.folder)],
-            cwd=ROOT, stdout=subprocess.PIPE, text=True,
+            cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         acknowledged.add(process.stdout.readline().split()[0])
         time.sleep(random.random() * 0.1)
@@ -782,12 +742,9 @@ def test_attempts_add_up(make_study, database):
             dated("u", 6, rater="i", label="1"),
         ]
     )
-    totals = stores.grade_totals(store).set_index("rater_id")
-    assert (
-        ("rater_id", *totals)
-        == stores.TOTALS_COLUMNS
-        == tuple(stores.grade_totals(make_study().store))
-    )
+    totals, none = stores.grade_totals(store), stores.grade_totals(make_study().store)
+    assert tuple(totals) == stores.TOTALS_COLUMNS == tuple(none)
+    totals = totals.set_index("rater_id")
     first = totals.loc["g"].to_dict()
     assert set(json.loads(first.pop("models"))) == {"m-1", "m-2"}
     assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
@@ -914,24 +871,19 @@ def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_le
     parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
     decisions.note_parts(store, "refusal", parts, "pair", "lead")
     text, other = "m#prompt-01234567", "m#prompt-abcdefab"
-    tried, older = (
-        decisions.Candidate(origin=each, is_new=True, has_own_text=True) for each in "ab"
-    )
+    tried = decisions.Candidate(origin="a", is_new=True, has_own_text=True)
     plain = decisions.Candidate(origin="another", is_new=True, has_own_text=False)
-    decisions.note_candidates(store, "refusal", {text: tried, "model": plain, other: tried}, "lead")
-    decisions.note_candidates(
-        store, "refusal", {text: older}, "lead"
-    )  # each is kept as it was first
+    # Each is kept as it was first.
+    for new in ({text: tried, "model": plain, other: tried}, {text: replace(tried, origin="b")}):
+        decisions.note_candidates(store, "refusal", new, "lead")
     assert decisions.candidates_of(store, "refusal") == {text: tried, "model": plain, other: tried}
     assert decisions.chosen_on(store, "refusal") == {}, "who was tried only was not chosen"
     for _ in range(2):
         decisions.note_choice(store, "refusal", text, ["p2"], "lead")
     decisions.note_choice(store, "refusal", "model", ["p2", "p3"], "lead")
     assert decisions.chosen_on(store, "refusal") == {text: {"p2"}, "model": {"p2", "p3"}}
-    assert decisions.influences_on_texts(store, "refusal") == {
-        "01234567": {"p1", "p2"},
-        "abcdefab": {"p1"},
-    }
+    influences = {"01234567": {"p1", "p2"}, "abcdefab": {"p1"}}
+    assert decisions.influences_on_texts(store, "refusal") == influences
     for outcome, price in (("not_shown", 1.0), ("not_shown", 2.0), ("better", None)):
         end = {"outcome": outcome, "low": None, "price": price}
         decisions.note_end(store, "refusal", end, "lead")
@@ -953,12 +905,10 @@ def test_the_latest_reply_to_each_order_and_draw_stands_once(make_study):
     given += [reply("another grader's", rater_id="h"), reply("another's", unit_id="p0002|s1")]
     study.store.add_grades(given)
     accepted = {ABOUT[0]: ("now",)}
-    assert replies.raw_replies(study.store, [ABOUT], accepted) == {ABOUT: ["second", "turned"]}
     assert replies.raw_replies(study.store, [("refusal", UNIT, "g")], accepted) == {}
-    many = [(ABOUT[0], f"p{n}|s1", "g") for n in range(900)]
-    assert replies.raw_replies(study.store, [*many, ABOUT], accepted) == {
-        ABOUT: ["second", "turned"]
-    }
+    for more in ([], [(ABOUT[0], f"p{n}|s1", "g") for n in range(900)]):
+        found = replies.raw_replies(study.store, [*more, ABOUT], accepted)
+        assert found == {ABOUT: ["second", "turned"]}
 
 
 GIVEN = {"rater_id": "g", "rubric": ABOUT[0], "unit_id": UNIT, "rubric_hash": "now", "label": "C"}
@@ -967,21 +917,17 @@ ATTACK = {"attack": "flattery", "target": "A", "side": "a", "suite": "1"}
 
 def test_replies_are_known_by_their_prompt_under_attack_too(make_study):
     study = make_study(pairs=1)
-    facts = {"reply_id": "r1", "created": 5, "choice": 2}
+    facts, given = {"reply_id": "r1", "created": 5, "choice": 2}, GIVEN | {"order": "ab"}
     lost = {"label": "", "unscored_reason": "request_failed"}
-    study.store.add_grades(
-        [
-            GradeAttempt(**GIVEN, order="ab", provenance=facts),
-            AttackedGrade(**GIVEN, **ATTACK, order="ab", provenance={"reply_id": "r2"}),
-            AttackedGrade(**GIVEN | lost, **ATTACK, order="ab", provenance={"reply_id": "r3"}),
-            GradeAttempt(**GIVEN | {"rater_id": "h"}, order="ab", provenance=facts),
-        ]
-    )
-    clean = (UNIT, ABOUT[0], "ab")
-    assert replies.reply_identities(study.store, "g") == {
-        clean: [facts],
-        (*clean, "flattery", "A", "a"): [{"reply_id": "r2", "created": None, "choice": None}],
-    }
+    for rater in "gh":
+        grade = GradeAttempt(**given | {"rater_id": rater}, provenance=facts)
+        study.store.add_grades([grade])
+    for fields, reply_id in (({}, "r2"), (lost, "r3")):
+        grade = AttackedGrade(**given | fields, **ATTACK, provenance={"reply_id": reply_id})
+        study.store.add_grades([grade])
+    clean, attacked = (UNIT, ABOUT[0], "ab"), {"reply_id": "r2", "created": None, "choice": None}
+    found = replies.reply_identities(study.store, "g")
+    assert found == {clean: [facts], (*clean, "flattery", "A", "a"): [attacked]}
 
 
 @pytest.mark.parametrize("attacked", [False, True])
@@ -1039,8 +985,8 @@ def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix):
     study.store.add_grades([attacked(study), attacked(study, attack="clean", probabilities=stated)])
     table = replies.attacked_table(study.store, study.accepted_hashes())
     write_table(attacked_text(table), file)
-    read = read_attacked(file)
-    pd.testing.assert_frame_equal(read, table[list(ATTACKED_COLUMNS)], check_dtype=False)
+    read, columns = tables.read_attacked(file), list(tables.ATTACKED_COLUMNS)
+    pd.testing.assert_frame_equal(read, table[columns], check_dtype=False)
 
 
 def test_a_file_that_is_none_is_refused(make_study, tmp_path):
@@ -1051,21 +997,18 @@ def test_a_file_that_is_none_is_refused(make_study, tmp_path):
     cells = [("attack", "none of ours"), ("draw", "-1")]
     for column, cell in (*cells, *(("probabilities", each) for each in wrong)):
         write_table(written.assign(**{column: cell}), file)
-        refused(r"attacked\.csv, row 2: attack, draw or prob", read_attacked, file)
+        refused(r"attacked\.csv, row 2: attack, draw or prob", tables.read_attacked, file)
         write_table(written.drop(columns=column), file)
-        refused(f"no column '{column}'", read_attacked, file)
+        refused(f"no column '{column}'", tables.read_attacked, file)
 
 
 def test_a_batch_is_under_way_from_when_it_is_intended_until_its_grades_are_there(make_study):
     store = make_study().store
     asked = replies.BatchRequest("c1", "refusal", "h", "u", "ab", 0, more=[], trial=[])
     journal = replies.BatchJournal(store)
-    first = replies.Chunk(chunk="one", rater_id="g", base_url="https://x", requests=(asked,))
-    for chunk in (
-        first,
-        replies.Chunk(chunk="two", rater_id="g", base_url="https://x", requests=()),
-    ):
-        journal.intend(chunk)
+    for chunk, requests in (("one", (asked,)), ("two", ())):
+        about = {"rater_id": "g", "base_url": "https://x"}
+        journal.intend(replies.Chunk(chunk=chunk, requests=requests, **about))
     assert [each.batch_id for each in journal.under_way("g")] == ["", ""]
     journal.submitted("one", "b7")
     named, other = journal.under_way("g")
@@ -1096,14 +1039,12 @@ def test_the_price_of_an_improvement_is_that_of_all_attempts_since_it_began(make
 def test_proposals_count_into_the_price_and_the_first_reply_to_each_stands(make_study):
     store = make_study().store
     about = {"rubric": "refusal", "proposer": "m", "system": "s", "user": "u"}
+    failed, refused = ({"unscored_reason": reason} for reason in ("request_failed", "refusal"))
+    results = (("1", 0.5, failed), ("1", 0.25, {"reply": "first"}))
+    results += (("1", 0.125, {"reply": "second"}), ("2", 1.0, refused))
     given = [
         decisions.ProposalAttempt(**about, request=request, provenance={"cost_usd": cost}, **more)
-        for request, cost, more in (
-            ("1", 0.5, {"unscored_reason": "request_failed"}),
-            ("1", 0.25, {"reply": "first"}),
-            ("1", 0.125, {"reply": "second"}),
-            ("2", 1.0, {"unscored_reason": "refusal"}),
-        )
+        for request, cost, more in results
     ]
     decisions.note_proposals(store, given)
     assert decisions.proposals_of(store, "refusal") == {"1": given[1], "2": given[3]}
@@ -1147,18 +1088,15 @@ def test_what_comes_with_labels_is_read_back(make_study):
     assert studies.send(desk, "ann", replace(answer, language="en"), flag) == ["stored"] * 2
     store.add_grades([attempt("u", label="1")])
     with store.read() as connection:
-        assert {who: stores.rater_kind(connection, who) for who in ("ann", "g", "x")} == kinds | {
-            "x": ""
-        }
+        for who, kind in (kinds | {"x": ""}).items():
+            assert stores.rater_kind(connection, who) == kind
         assert stores.rater_kinds(connection) == kinds
     assert stores.all_labels_were_assigned(store)
     assert stores.with_shown(store, study.ratings()).equals(study.ratings())  # in English alone
     assert stores.languages_of_raters(store) == {"ann": "en"}
     said = stores.remarks_table(store)
-    assert said[["kind", "confidence", "text"]].fillna(0).to_numpy().tolist() == [
-        ["answer", 3, "It is"],
-        ["flag", 0, "odd"],
-    ]
+    rows = said[["kind", "confidence", "text"]].fillna(0).to_numpy().tolist()
+    assert rows == [["answer", 3, "It is"], ["flag", 0, "odd"]]
     assert stores.standing(said).equals(said)
     with store.write() as connection:
         for number, kind in ((2, "answered"), (1, "closed"), (2, "withdrawn")):
@@ -1169,10 +1107,8 @@ def test_what_comes_with_labels_is_read_back(make_study):
     assert not stores.all_labels_were_assigned(store)
     studies.mark_words(study, "ben", Mark("response", 0, 3))
     found = stores.answers_table(store)
-    assert found[["rater_id", "label", "display"]].to_numpy().tolist() == [
-        ["ann", "2", ""],
-        ["ben", "1", "text"],
-    ]
+    rows = found[["rater_id", "label", "display"]].to_numpy().tolist()
+    assert rows == [["ann", "2", ""], ["ben", "1", "text"]]
     evidence = [{"text": "response", "start": 0, "end": 3}]
     assert found["evidence"].map(json.loads).tolist() == [[], evidence]
     with store.write() as connection:
@@ -1218,15 +1154,11 @@ def test_texts_are_those_asked_for_and_pairs_stand_as_in_the_file(make_study):
     assert store.responses()["response"].tolist()[:2] == [*texts["p0001", "s1"][1].values()]
     found = store.pairs()
     assert found["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
-    places = found.set_index("pair_id")["sample_position"].dropna().to_dict()
-    assert {pair: int(place) for pair, place in places.items()} == {
-        pair: place for place, pair in enumerate(store.sample())
-    }
-    assert len(places) == 2
-    assert store.answered().to_numpy().tolist() == [
-        [pair, subject, side]
-        for pair, subject, side in product(found["pair_id"], ("s1", "s2"), "ab")
-    ]
+    positions = found.set_index("pair_id")["sample_position"].dropna().sort_values()
+    assert positions.tolist() == [0, 1]
+    assert positions.index.tolist() == store.sample()
+    keys = [[*key] for key in product(found["pair_id"], ("s1", "s2"), "ab")]
+    assert store.answered().to_numpy().tolist() == keys
 
 
 def test_a_reason_is_told_of_either_order_and_an_audit_is_known_of(make_study):
