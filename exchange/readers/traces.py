@@ -2,7 +2,9 @@
 MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
 item; its context is the documents that steps below it retrieved, its subject their model.
 
-`Span` and `add_traces` are shared; each tool then has a section, and `READERS` is at the end.
+`Span` and `add_traces` are shared; each tool then has a section with functions that recognise its
+files (`_is_...`), read their ratings (`_read_...`) and read their items (`..._items`). `READERS` is
+at the end.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
 from evenhand.exchange.readers.source import (
@@ -42,6 +44,7 @@ _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps whose output is no answer."""
 _STEP = ("id", "trace", "parent", "kind", "model", "cluster")
+"""Fields of a `Span` that are names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,8 @@ class Span:
     """One step of a trace: `given` and `made` are its input and output, `documents` those
     retrieved, if not in its output. `unit` is its id in the file's ratings and `item_id` that of
     the tool, where they are not its `id`, and `ids` are columns for export back to the tool. An
-    `inner` step is no item.
+    `inner` step is no item. `cluster` is the id of what belongs together, such as a session, and
+    `about` are other facts.
     """
 
     id: str
@@ -104,7 +108,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         traces[span.trace].append(span)
     for steps in traces.values():
         ids = {span.id for span in steps}
-        below: dict[str, list[Span]] = defaultdict(list)
+        below: dict[str, list[Span]] = defaultdict(list)  # by the id of their parent, "" if none
         for span in steps:
             below[span.parent if span.parent in ids else ""].append(span)
         answers = ([span for span in level if span.is_answer] for level in _levels("", below))
@@ -124,11 +128,13 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
     """Yield the spans below one, level by level, in the order of the file within each level."""
-    names, seen = [top], {top} - {""}  # a span may have no id
-    while level := [span for name in names for span in below.get(name, ()) if span.id not in seen]:
+    parents, seen = [top], {top} - {""}  # a span may have no id
+    while level := [
+        span for parent in parents for span in below.get(parent, ()) if span.id not in seen
+    ]:
         yield level
-        names = list(dict.fromkeys(span.id for span in level))
-        seen |= set(names)
+        parents = list(dict.fromkeys(span.id for span in level))
+        seen |= set(parents)
 
 
 def _add_steps(
@@ -140,9 +146,9 @@ def _add_steps(
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
-    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`).
-    Columns that a writer of evenhand stored in its metadata, and then these `columns`, take
-    precedence.
+    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`). What
+    a writer of evenhand stored in the tool's metadata takes precedence, and over it a `unit`, a
+    `value` and other columns that are given here.
     """
     form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
     origin = name_at(record, [form["origin"]])
@@ -162,6 +168,7 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # Scores as its API (v2, v3) gives them, and as it exports them to files.
+
 _LANGFUSE = TOOLS["langfuse"]
 
 
@@ -178,7 +185,8 @@ def _is_langfuse(source: Source) -> bool:
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
     """Read annotations as people's labels and evaluations as models'; the API's may be either."""
-    for score in _langfuse_parts(source.records())[0]:
+    scores, _ = _langfuse_parts(source.records())
+    for score in scores:
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
@@ -187,22 +195,25 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
         if isinstance(subject := score.get("subject"), dict):
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, word = score.get("value"), score.get("string_value")
-        truth = _LANGFUSE["truth"].get(str(value).lower(), word)
+        label = word or value
+        if form == "BOOLEAN":
+            label = _LANGFUSE["truth"].get(str(value).lower(), word)
         unit = "/".join(filter(None, map(text_of, ids)))
-        label = truth if form == "BOOLEAN" else word or value
         _add_feedback(rows, score, "langfuse", unit, value=label)
 
 
 def _langfuse_items(rows: ItemRows, source: Source) -> None:
     """Read a trace or its uppermost observations as items; those of one session are a cluster."""
     spans: dict[str, Span] = {}
-    for record, parent, ids in _langfuse_parts(source.records())[1]:
+    _, steps = _langfuse_parts(source.records())
+    for step in steps:
         # The page exports a score as a list of one.
         no_facts = _LANGFUSE["no_facts"]
-        about = {name: unwrap(value) for name, value in record.items() if name not in no_facts}
-        about |= fields_in(from_json(record.get("metadata")))
-        fields = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
-        span = Span.of(record, "langfuse", about=about, parent=parent, **fields)
+        about = {name: unwrap(fact) for name, fact in step.record.items() if name not in no_facts}
+        about |= fields_in(from_json(step.record.get("metadata")))
+        ids: Record = {"ids": step.ids, "unit": "/".join(step.ids.values())}
+        ids |= {"trace": step.ids["trace_id"], "parent": step.parent}
+        span = Span.of(step.record, "langfuse", about=about, **ids)
         spans.setdefault(f"{span.trace}/{span.id}", span)
     add_traces(rows, spans.values())
 
@@ -213,8 +224,16 @@ def _is_step(record: Record, kind: str) -> bool:
     return {*form["all"]} <= names and not names.isdisjoint(form["any"])
 
 
-def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Record, str, Record]]]:
-    """Return scores, and steps with the id of their parent and their ids, in snake case."""
+class _LangfuseStep(NamedTuple):
+    """A trace or an observation, the id of its parent ("" for a trace), and its ids by column."""
+
+    record: Record
+    parent: str
+    ids: dict[str, str]
+
+
+def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_LangfuseStep]]:
+    """Return the scores and the steps in a file, with their fields in snake case."""
     scores, steps = [], []
     for record in records:
         inner = [record]
@@ -226,7 +245,7 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Rec
             below: list[Record] = []
             if _is_step(value, "trace"):
                 trace = text_of(value["id"])
-                steps.append((value, "", {"trace_id": trace}))
+                steps.append(_LangfuseStep(value, "", {"trace_id": trace}))
                 below = objects(value.get("observations"))
             elif _is_step(value, "observation"):
                 trace, below = text_of(value["trace_id"]), [value]
@@ -235,12 +254,15 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Rec
             scores += map(snake_case, objects(value.get("scores")))
             for step in map(snake_case, below):
                 ids = {"trace_id": trace, "observation_id": text_of(step.get("id"))}
-                steps.append((step, text_of(step.get("parent_observation_id")) or trace, ids))
+                parent = text_of(step.get("parent_observation_id")) or trace
+                steps.append(_LangfuseStep(step, parent, ids))
     return scores, steps
 
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
+
+
 def _read_langsmith(rows: Rows, source: Source) -> None:
     """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():
@@ -248,7 +270,7 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
 
 
 def _key_values(run: Record) -> Record:
-    """Return the values of feedback keys that were given once, as facts about a run."""
+    """Return the field `about` of a run's span: the values of feedback that was given once."""
     feedback = fields_in(from_json(run.get("feedback_stats")))
     facts = {
         name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
@@ -261,6 +283,7 @@ def _key_values(run: Record) -> Record:
 # ---- Opik ---------------------------------------------------------------------------------------
 # Traces and spans with feedback scores, as `search_traces` gives them and as `opik export` writes
 # each to a file.
+
 _OPIK = TOOLS["opik"]
 
 
@@ -312,6 +335,7 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
 
 # ---- W&B Weave ----------------------------------------------------------------------------------
 # Calls with their feedback (`get_calls(include_feedback=True)`, `to_dict`), and feedback by itself.
+
 _WEAVE = TOOLS["weave"]
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
@@ -356,6 +380,7 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
 # ---- MLflow -------------------------------------------------------------------------------------
 # Traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table of the
 # latter as JSON, CSV or Parquet.
+
 _MLFLOW = TOOLS["mlflow"]
 _IDS = {*_MLFLOW["ids"]}
 
@@ -387,6 +412,7 @@ def _read_mlflow(rows: Rows, source: Source) -> None:
 
 
 def _has_mlflow_items(source: Source) -> bool:
+    """Return True for traces: of `Trace.to_dict`, or of the table, with their request."""
     columns = source.columns
     first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
     return any(
@@ -467,6 +493,7 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
 # Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them,
 # an object for each span; and Phoenix's annotations of spans, alone or with the spans.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
+
 _PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
 _PAGES = ("data", "spans")
@@ -513,13 +540,14 @@ def _is_span(record: Record) -> bool:
 def _phoenix_span(record: Record) -> Span:
     """Return a record as a span, with evaluations by a model or code as facts about it."""
     facts = fields_in(from_json(record.get("attributes")))
-    facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
+    prefixed = [name for name in record if name.startswith(_PREFIX)]
+    facts |= {name.removeprefix(_PREFIX): record[name] for name in prefixed}
     given, made = _value(facts, "input"), _value(facts, "output")
     asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
     retrieved = _numbered(value_at(facts, "retrieval.documents"))
     trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
-    columns, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
-    names = [name for name in record if name not in columns and not name.startswith(frames)]
+    columns, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
+    names = [name for name in record if name not in columns and not name.startswith(prefixes)]
     others = {name: record[name] for name in names}
     return Span(
         id=span,
@@ -538,7 +566,9 @@ def _phoenix_span(record: Record) -> Span:
 
 
 def _numbered(value: object) -> list[Record]:
-    """Return the objects of a list, also of one whose parts have keys that begin with numbers."""
+    """Return the objects of a list, or of the form that OpenInference gives one: an object with
+    keys such as "0.message.role", or with the number of each part as a key.
+    """
     value = from_json(value)
     if not isinstance(value, dict):
         return objects(value)
