@@ -1,9 +1,10 @@
 """Data between server and panel, as plain data that can be JSON.
 
 The panel gets opaque task ids, the texts, the rubrics' words, the progress and, where the rater
-looks back, their earlier answers. It gets nothing that an annotator must not know: no unit id, no
-subject, no order, no other rater's label. It sends answers, flags, and the wish to look at an
-earlier item. Its code is one file, which is put together here as well.
+looks back, their earlier answers (`page_data`). It gets nothing that an annotator must not know: no
+unit id, no subject, no order, no other rater's label. It sends answers, flags, and the wish to look
+at an earlier item (`read_...`). What it already has is not sent again (`lightened`). Its code is
+one file, which is put together here as well.
 """
 
 import hashlib
@@ -34,20 +35,20 @@ from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
 from evenhand.texts import written
 
-_LONGEST_ID = 128
-_LONGEST_LABEL = 1000
-"""A set of options is all their keys."""
+_LONGEST_ID = 128  # characters, as the following
+_LONGEST_LABEL = 1000  # a set of options is all their keys
 _LONGEST_TEXT = 4000
 _LAST_START = 1_000_000  # place at which the list of earlier answers may begin
 _LONGEST_SECONDS = 24 * 3600.0  # a longer time at an item is stored as this one
 _IMPOSSIBLE_SECONDS = 1e12  # a number from here on, which may be too large for a float, is no time
-_MOST_AT_ONCE = 100
-"""Answers in a message at most. The panel sends those without a receipt again."""
+_MOST_AT_ONCE = 100  # answers in a message at most. The panel sends those without a receipt again.
 
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
 NO_RECEIPTS: Mapping[str, str] = {}
 _FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
-"""Texts of a rubric that was made of a mere question: they say nothing to a reader."""
+"""Texts of a rubric that was made of a mere question on the command line, which readers need not
+see.
+"""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ def page_data(
     read_config: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Return the data of all that the panel shows; `receipts` are statuses of submits by id."""
+    """Return the data of all that the panel shows; `receipts` are statuses of submits by id. The
+    keys are the panel's (`panel.js` and its parts).
+    """
     study = desk.study
     wish, looked_at = (look.wish, look.task_id) if look else ("next", "")
     looks_back = wish == "task" or (wish == "list" and looked_at)
@@ -138,6 +141,9 @@ def page_data(
     }
 
 
+# ---- what the panel sends ----
+
+
 def read_sent(sent: Any) -> list[Submission]:
     """Return the answers and flags in what a browser sent. Anything else is left out."""
     return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
@@ -161,6 +167,7 @@ def unread_ids(sent: Any) -> list[str]:
 
 
 def _entries(sent: Any) -> list[Any]:
+    """Return what may be the answers and flags in what a browser sent, each yet to be checked."""
     entries = sent.get("answers") if isinstance(sent, Mapping) else None
     return entries[:_MOST_AT_ONCE] if isinstance(entries, list) else []
 
@@ -174,8 +181,8 @@ def read_navigation(sent: Any) -> Navigation | None:
             "task_id": str(task),
         } if _are_ids([nonce, task or nonce]):
             start = sent.get("start") if wish == "list" else 0
-            is_place = isinstance(start, int) and 0 <= start <= _LAST_START
-            return Navigation(nonce, wish, task, int(start) if is_place else 0)
+            is_valid = isinstance(start, int) and 0 <= start <= _LAST_START
+            return Navigation(nonce, wish, task, int(start) if is_valid else 0)
     return None
 
 
@@ -228,6 +235,7 @@ def _entry(entry: Any) -> Submission | None:
 
 
 def _are_ids(texts: Iterable[str]) -> bool:
+    """Return True if all texts may be ids, or keys: not empty, short, and without control signs."""
     return all(0 < len(text) <= _LONGEST_ID and text.isprintable() for text in texts)
 
 
@@ -237,8 +245,13 @@ def _note(text: str) -> str:
     return valid.replace("\0", "")
 
 
+# ---- an item, its questions and its texts, for the panel ----
+
+
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
-    """Return an item for the panel: its questions, and each text that one of them needs."""
+    """Return an item for the panel: its questions, and each text that one of them needs. `display`
+    is the study's way to show responses, "text" or "markdown".
+    """
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].stored_answer
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
@@ -299,12 +312,14 @@ def own_words(text: str) -> str:
 
 
 def _given(task: Task) -> dict[str, str] | None:
+    """Return the answer that the rater gave before: an option, or a reason to skip the question."""
     if task.stored_answer is None:
         return None
     return {"option": task.stored_answer.option_key, "skip": task.stored_answer.skip_reason}
 
 
 def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
+    """Return a row of the list of earlier answers."""
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
@@ -354,6 +369,7 @@ def _declared_kind(block: TextBlock) -> str:
 
 
 def _is_markdown(block: TextBlock, display: str) -> bool:
+    """Return True if a rubric declares a text to be Markdown, or the study shows responses so."""
     declared = _declared_kind(block)
     return (declared or display) == "markdown" and (bool(declared) or block.kind == "response")
 
@@ -396,37 +412,41 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
+# ---- data without what the browser has ----
+#
 # Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
 # With each answer it lists the names of those it has, which are not sent again. The server
 # remembers nothing of it: a page drawn anew gets all parts.
 
 _DIGITS = 16
 _MOST_NAMES = 64
-_PARTS_OF_THE_PAGE = ("words", "asks", "controls")
+_PAGE_PARTS = ("words", "asks", "controls")
 _SHEETS = ("sheet", "ahead")
-_OF_THE_UNIT = ("task", "given", "evidence")
+_ITEM_FIELDS = ("task", "given", "evidence")
 """Fields of a question that belong to the present item; the others are its rubric's."""
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the page's data with its parts by name; "kept" has those that are not `known`."""
+    """Return the page's data with the name of each part in its place, and under "kept" the parts
+    whose names are not `known` to the browser, by name.
+    """
     parts: dict[str, Any] = {}
 
     def name_of(part: Any) -> str:
-        digits = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
-        parts[digits[:_DIGITS]] = part
-        return digits[:_DIGITS]
+        name = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+        parts[name] = part
+        return name
 
-    def lighter(sheet: dict[str, Any]) -> dict[str, Any]:
+    def lightened_sheet(sheet: dict[str, Any]) -> dict[str, Any]:
         questions = []
         for question in sheet["questions"]:
-            of_unit = {key: question[key] for key in _OF_THE_UNIT if key in question}
-            rubric = {key: question[key] for key in question.keys() - of_unit.keys()}
-            questions.append({**of_unit, "rubric": name_of(rubric)})
+            item_fields = {key: question[key] for key in _ITEM_FIELDS if key in question}
+            rubric = {key: question[key] for key in question.keys() - item_fields.keys()}
+            questions.append({**item_fields, "rubric": name_of(rubric)})
         return {**sheet, "questions": questions, "blocks": list(map(name_of, sheet["blocks"]))}
 
-    light = {**data, **{key: name_of(data[key]) for key in _PARTS_OF_THE_PAGE}}
-    light |= {key: lighter(data[key]) for key in _SHEETS if data[key]}
+    light = {**data, **{key: name_of(data[key]) for key in _PAGE_PARTS}}
+    light |= {key: lightened_sheet(data[key]) for key in _SHEETS if data[key]}
     light["kept"] = {name: part for name, part in parts.items() if name not in known}
     return light
 
@@ -434,11 +454,12 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 def read_known(sent: Any) -> frozenset[str]:
     """Return the names of the parts that the browser lists as kept; none if it is no such list."""
     names = sent.get("has") if isinstance(sent, Mapping) else None
-    if not isinstance(names, list):
-        return frozenset()
-    return frozenset(n for n in names[:_MOST_NAMES] if isinstance(n, str) and len(n) == _DIGITS)
+    listed = names[:_MOST_NAMES] if isinstance(names, list) else ()
+    return frozenset(name for name in listed if isinstance(name, str) and len(name) == _DIGITS)
 
 
+# ---- the panel's code ----
+#
 # The panel's code, style and markup are one file, a JavaScript module that a browser fetches once
 # and keeps. Streamlit sends a component's inline code with every item; so the only inline code is
 # the line that fetches this file.

@@ -37,10 +37,8 @@ from evenhand.texts import written
 
 Result = TypeVar("Result")
 
-_RESERVED = ("health", "static")
-"""Paths of the app's health, and of Streamlit's files behind nginx."""
-_MOST_THREADS = 8
-"""Threads for one study's store."""
+_RESERVED = ("health", "static")  # paths of the app's health, and of Streamlit's files behind nginx
+_MOST_THREADS = 8  # threads for one study's store
 
 _log = logging.getLogger(__name__)
 
@@ -230,8 +228,7 @@ def _settings(site: Site | None) -> SessionSettings:
 # ---- a served study, as its files are now -------------------------------------------------------
 
 _STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
-_MOST_RECENT = 4
-"""Earlier states of the files that a process remembers."""
+_MOST_RECENT = 4  # earlier states of the files that a process remembers
 _Stamp = tuple[tuple[str, int, int, int], ...]
 
 

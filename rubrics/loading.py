@@ -1,4 +1,5 @@
-"""Rubrics from files, from the command line, and with a user's own words for graders.
+"""Rubrics from files, from the command line, and with a user's own words for graders: a part each,
+and the last has two, for words within the rubric's frame and for a whole prompt.
 
 A file is TOML with one rubric, in which unknown fields are refused. The command line gives a
 question with its options or a scale. A user's own words for graders come from a file too: a whole
@@ -69,6 +70,7 @@ def named_rubrics() -> dict[str, str]:
 
 
 def _texts_in(folder: Traversable) -> dict[str, str]:
+    """Return the texts of the TOML files in a folder, sorted by name."""
     texts = {
         entry.name.removesuffix(".toml"): entry.read_text("utf-8")
         for entry in folder.iterdir()
@@ -178,6 +180,7 @@ def dump_rubric(rubric: Rubric) -> str:
 
 
 def _toml_item(value: Any) -> Any:
+    """Return a value for a TOML file, in which a text of several lines is written in lines."""
     import tomlkit
 
     if isinstance(value, str) and "\n" in value:
@@ -195,6 +198,7 @@ def _exact_toml_string(text: str) -> Any:
 
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
+
 MOST_POINTS = 11
 """Points of a scale that are options; raters type the number on a longer scale."""
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
@@ -204,6 +208,7 @@ _PREFERENCES = {
     **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
     **{"B": "b", "B1": "b_little", "B2": "b_much"},
 }
+"""Endings of the names of the texts `items.prefers_...` by the options' keys."""
 _SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}
 
 

@@ -22,10 +22,7 @@ from typing import Any, NamedTuple
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
-# ---- forms: patterns by name ----
-
-_PART = re.compile(r"\{([A-Za-z_]+)\}")
-"""The name of another form within a form."""
+_PART = re.compile(r"\{([A-Za-z_]+)\}")  # the name of another form within a form
 
 
 def _joined(table: Any) -> Any:
@@ -73,40 +70,36 @@ class Forms(dict[str, re.Pattern[str]]):
 
 
 _MASKED = "\ue000"  # replaces each character of a quotation
-_COMMON = Forms()
-"""Forms that are the same whatever the options are."""
+_COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]
 
 # ---- the parser of one option ----
+# The groups of the forms; one that took no part in a match is None.
 #
-# The forms with named groups; a group that took no part in a match is None.
+#   form              groups
+#   field_closed      first, word, sep, value ("pass: yes", "fail [x]"); the value is the one that
+#                     matched of yes, no, done (✅, [x]) and open (❌, [ ])
+#   field_open        first, word, sep, rest: "Pass: no errors", "fail - see above"
+#   marked_open       word: "❌ fail"
+#   named_first       name, key, answer: "Good (3)"
+#   alone             key, answer, name, thus: an expression that is all of a line
+#   answer_*          key, in most of them answer, name, own and thus: explicit answers in prose
+#   opening, closing  key, answer; in an opening name and mark, the punctuation behind it
+#   any_key           key: wherever it stands
+#   two_sides         without names, the keys of two sides: "both A and B"
+#   option_name       name, if of several words, or one_word
+#   list_announced    list: "Labels: a, b"
 #
-#   form                 groups
-#   field_closed         first, word, sep, value ("pass: yes", "fail [x]"); what the value is, by
-#                        the one of these that matched: yes, no, done (✅, [x]), open (❌, [ ])
-#   field_open           first, word, sep, rest: "Pass: no errors", "fail - see above"
-#   marked_open          word: "❌ fail"
-#   named_first          name, key, answer: "Good (3)"
-#   alone                key, answer, name, thus: an expression that is all of a line
-#   answer_*             key, in most of them answer, name, own and thus: explicit answers in prose
-#   opening, closing     key, answer; in an opening name and mark, the punctuation behind it
-#   any_key              key: wherever it stands
-#   two_sides            without names, the keys of two sides: "both A and B"
-#   option_name          name, if of several words, or one_word
-#   list_announced       list: "Labels: a, b"
-#
-#   first, word, sep     the start of the line or object before an option, the option's key or name
-#                        as the name of a field, and what separates it from the value
-#   key, answer          an option's key, and the key with what belongs to it: "4" and "4/5"
-#   name                 an option's name behind its key, which may be another option's
-#   own, thus            words that make an answer the rater's own: "I choose", "therefore"
+#   first, word, sep  the start of the line before a field, the option's key or name that names the
+#                     field, and what separates it from the value
+#   key, answer       an option's key, and the key with what belongs to it: "4" and "4/5"
+#   name              an option's name behind its key, which may be another option's
+#   own, thus         words that make an answer the rater's own: "I choose", "therefore"
 
 
 @dataclass(slots=True)
 class _FieldsRead:
-    """A reply's `text` without the fields that options name, and the keys that these fields affirm
-    and deny; unclear if a field may mean either.
-    """
+    """A reply's `text` without its fields, and the keys that these affirm and deny, if clearly."""
 
     text: str
     affirmed: set[str] = field(default_factory=set)
@@ -183,10 +176,8 @@ class RubricParser:
         return self._forms["named_first"].sub(key_first, text)
 
     # ---- options as names of fields: "Pass: yes", "fail [x]" ----
-    #
-    # Each reader of a form notes in `fields` what the field says, and returns the text that takes
-    # the field's place: nothing, the option where the field gives it as the answer, or the field
-    # as it is where it is none.
+    # A reader of such a form adds what the field says to `fields`, and returns the text for its
+    # place: nothing, the option where it is the answer, or all of it where it is no field.
 
     def _read_fields(self, text: str) -> _FieldsRead:
         """Read the options that are names of fields, and take these fields out of the text."""
@@ -229,18 +220,14 @@ class RubricParser:
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a cross before it ("marked_open"): "❌ fail" affirms it, "❌ pass"
-        decides nothing.
-        """
+        """Read an option after a cross: "❌ fail" is affirmed, and "❌ pass" decides nothing."""
         if self._is_negative(match["word"]):
             return match["word"]
         fields.is_unclear = True
         return ""
 
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with other words after it ("field_open"): a reason, which leaves it the
-        answer, or a text that decides nothing.
-        """
+        """Read an option with a reason or other words after it ("field_open")."""
         is_word = match["word"].casefold() in self._field_words
         is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
         if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
@@ -256,8 +243,8 @@ class RubricParser:
         return any(folded.endswith(other) for other in self._field_words if other != folded)
 
     def _is_reason(self, match: re.Match[str]) -> bool:
-        """Return True if the rest of a field ("field_open") leaves its option an answer, as in
-        "Pass: no errors"; False if it may deny the option ("Pass: not met") or name another one.
+        """Return True if the rest of a field leaves its option an answer, as in "Pass: no errors";
+        False if it may deny the option ("Pass: not met") or name another one.
         """
         word, rest = match["word"], match["rest"].strip()
         if rest.strip(" .()[]\"'").casefold() in self._key_by_word:  # "Pass: (pass)"
@@ -341,9 +328,7 @@ class RubricParser:
     # ---- prose ----
 
     def _label_in_prose(self, text: str) -> str | None:
-        """Return the one option that a text gives, explicitly or, if it gives none so, as its first
-        or last words.
-        """
+        """Return the one option that a text gives explicitly, else as its first or last words."""
         text = self._without_quantities(text)
         answers = list(self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, text)))
         explicit = [answer for answer in answers if answer.is_explicit]
@@ -447,8 +432,8 @@ class RubricParser:
         return may_ascribe and bool(_COMMON["SAID"].search(lead))
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
-        """Return True if a reply that begins with a key ("opening") answers by it, rather than
-        counts or lists something: "4. Because ...", but not "4. The first ...".
+        """Return True if a reply that begins with a key ("opening") answers by it, not counts or
+        lists: "4. Because ...", but not "4. The first ...".
         """
         key, mark = self._key(match), match["mark"].strip()
         rest = match.string[match.end("mark") :]
@@ -521,9 +506,7 @@ class RubricParser:
         return bool(self._forms["leads"].search(before[-80:]))
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
-        """Return True if another option's key ("any_key") is only the name of a side ("text A"), a
-        count ("3 errors") or a place ("step 3").
-        """
+        """Return True if another option's key is only a side ("text A"), a count or a place."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
         if _COMMON["list_between"].fullmatch(text[answer_end:start]):
@@ -616,9 +599,6 @@ class RubricParser:
         return self._option(value) is not None
 
 
-# ---- the parser of several options ----
-
-
 class SeveralParser(RubricParser):
     """Parser of the options that an answer names, of which any number may apply. It must be a list
     and nothing else, or announced as the answer on the last line.
@@ -643,8 +623,7 @@ class SeveralParser(RubricParser):
                 for name, value in json_object.fields
                 if any(map(self._is_answer_field, (name, name.strip().removesuffix("s"))))
             ]
-            is_answer_alone = len(values) == 1 and not outside.strip()
-            return self._set_label(values[0]) if is_answer_alone else None
+            return self._set_label(values[0]) if len(values) == 1 and not outside.strip() else None
         if label := self._set_label(plain):
             return label
         last_line = plain.splitlines()[-1].strip() if plain else ""
@@ -751,11 +730,8 @@ class _Pairs(dict[str, Any]):
         self.pairs = pairs
 
 
-# ---- words before an answer, and making of patterns ----
-
-
 def _is_object_attributed(before: str) -> bool:
-    """Return True if the sentence that leads to a JSON object supposes or ascribes its answer."""
+    """Return True if the sentence before a JSON object supposes or ascribes its answer."""
     before = before.rstrip()
     lead = "" if before.endswith((".", "!", "?", "。")) else _COMMON["sentence"].split(before)[-1]
     return bool(_COMMON["SAID"].search(lead) or _COMMON["SUPPOSED"].search(lead))

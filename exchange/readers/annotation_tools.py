@@ -2,8 +2,7 @@
 between two models' answers, and of datasets of Hugging Face.
 
 Each kind of file has a section of functions that recognise it (`_is_...`), add its ratings to
-`Rows` (`_read_...`), and add its items to `ItemRows` (`..._items`); `READERS`, at the end, has them
-by name.
+`Rows` (`_read_...`) and its items to `ItemRows` (`..._items`). `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ from evenhand.texts import written
 # ---- Argilla ------------------------------------------------------------------------------------
 # Records as `Dataset.records.to_json` and `Dataset.to_disk` write them.
 
-_UNNAMED_AGENT = "suggestion"
-"""The rater of suggestions whose agent has no name."""
+_UNNAMED_AGENT = "suggestion"  # the rater of suggestions whose agent has no name
 _RECORDS = "records.json"
 
 
@@ -314,9 +312,7 @@ def _is_dotted(header: Sequence[str]) -> bool:
 
 
 def _text_and_question_columns(records: Sequence[src.Record]) -> tuple[list[str], list[str]]:
-    """Return the columns of texts, which are the same for all users of an instance, and those of
-    questions: short, and neither the same for an instance nor for a user.
-    """
+    """Return columns that are constant by instance, and short ones constant by neither."""
     names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
 
     def is_constant(name: str, key: str) -> bool:
@@ -395,11 +391,9 @@ def _label(name: str, value: object) -> object:
 
 # ---- Prodigy ------------------------------------------------------------------------------------
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
-
-
 def _read_prodigy(rows: Rows, source: src.Source) -> None:
-    """Read a choice's option as the label; or the answer, accept or reject, as the label on a task
-    with one label, which is then the rubric. Spans are no labels of an item.
+    """Read a choice's option as the label; of a task with a label of its own, which is then the
+    rubric, the answer: accept or reject. Spans are no labels of an item.
     """
     for record in source.records():
         if (answer := src.text_of(record.get("answer"))) not in ("accept", "reject"):
@@ -535,11 +529,10 @@ def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> It
     an item, the question its cluster. Raises InputError where the votes have no answers.
     """
     for comparison in _comparisons(records):
-        question_and_turn = comparison.unit.rsplit("/", 2)[0]
+        turn, cluster = comparison.unit.rsplit("/", 2)[0], comparison.unit.partition("/")[0]
         for model, answer in comparison.answers.items():
             texts = {"prompt": comparison.question, "response": answer}
-            unit = f"{question_and_turn}/{model}"
-            rows.add(unit, texts, subject=model, cluster=comparison.cluster)
+            rows.add(f"{turn}/{model}", texts, subject=model, cluster=cluster)
     return _compared_items(rows, written("exchange.pair_votes_items"), source)
 
 
@@ -559,7 +552,7 @@ def pairs(source: src.Source) -> ItemTable | None:
         (model_a, answer_a), (model_b, answer_b) = pair.answers.items()
         texts = {"question": pair.question, "answer_a": answer_a, "answer_b": answer_b}
         models = {"model_a": model_a, "model_b": model_b}
-        rows.add(pair.unit, texts, cluster=pair.cluster, about=models)
+        rows.add(pair.unit, texts, cluster=pair.unit.partition("/")[0], about=models)
     return _compared_items(rows, written("exchange.pair_votes_pairs"), source)
 
 
@@ -580,11 +573,6 @@ class _Comparison(NamedTuple):
     unit: str
     question: str
     answers: dict[str, src.Text]
-
-    @property
-    def cluster(self) -> str:
-        """The id of the question, which comparisons of other models and turns share."""
-        return self.unit.partition("/")[0]
 
 
 def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
@@ -614,9 +602,7 @@ def _question(vote: src.Record) -> tuple[str, str]:
 
 
 def _add_vote(rows: Rows, vote: src.Record) -> None:
-    """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors. Its
-    order is "ba" if the model that is second in alphabetical order was shown first.
-    """
+    """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
     winner = src.text_of(vote.get("winner"))
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
     one, two = sorted((first, second))
@@ -631,7 +617,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
-    order = "ab" if first == one else "ba"
+    order = "ab" if first == one else "ba"  # a is the first in alphabetical order
     rater, time = _voter(vote) or _UNNAMED_VOTER, vote.get("tstamp") or vote.get("timestamp")
     is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
     kind = "human" if is_person else plain_kind(rater)
@@ -651,8 +637,7 @@ def _voter(vote: src.Record) -> str:
 # file of votes between two models.
 
 _SUFFIXES = (".arrow", ".parquet")
-_EVENHAND_RATINGS = "ratings.parquet"
-"""The file of ratings in a folder that evenhand wrote."""
+_EVENHAND_RATINGS = "ratings.parquet"  # the file of ratings in a folder that evenhand wrote
 _ARROW_FILE, _ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 """First bytes of the two formats of Arrow."""
 

@@ -180,8 +180,7 @@ def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cell
 _GOLD, _MODEL = "gold", "model"
 """The raters, as a file does not name the model."""
 _MOST_OPTIONS = 20
-_JUDGE = re.compile(r"judge|llm|gpt", re.I)
-"""Names of metrics that a model gives."""
+_JUDGE = re.compile(r"judge|llm|gpt", re.I)  # names of metrics that a model gives
 
 
 class _Choice(NamedTuple):
@@ -369,8 +368,6 @@ def _results(source: Source) -> list[Record]:
 
 # ---- DeepEval -----------------------------------------------------------------------------------
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
-
-
 def _cases(source: Source) -> list[Record]:
     """Return the test cases of a file, each with its metrics."""
     document: Any = source.document
@@ -417,8 +414,6 @@ def _metrics(case: Record) -> list[Record]:
 
 # ---- Braintrust ---------------------------------------------------------------------------------
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
-
-
 def _is_braintrust(source: Source) -> bool:
     first = next(iter(_braintrust_rows([source.first])), {})
     return first.keys() >= {*TOOLS["braintrust"]["ratings"]}

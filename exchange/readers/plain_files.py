@@ -2,8 +2,8 @@
 read; JSON logs of chat completions; and JSON data in a few general shapes.
 
 Each kind has a section of functions that recognise it (`_is_...`), read its ratings (`_read_...`)
-and read its items (`..._items`). The general shapes have two more sections, which find the list of
-items in a file, and the answers in an item. `READERS` is at the end.
+and its items (`..._items`). For the general shapes two more sections find the list of items in a
+file, and the answers in an item. `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -41,10 +41,8 @@ from evenhand.texts import written
 
 _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; unpacked they take several times as much memory."""
-_ROW_BYTES = 100
-"""Bytes of memory that a row takes besides its cells."""
-_MOST_NAMED = 3
-"""Cells that a message names."""
+_ROW_BYTES = 100  # bytes of memory that a row takes besides its cells
+_MOST_NAMED = 3  # cells that a message names
 _TIMES_COLUMN = re.compile(
     r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I
 )
@@ -52,9 +50,7 @@ _TIMES_COLUMN = re.compile(
 
 
 class _Row(NamedTuple):
-    """A row of a sheet: its number from 1, its cells as texts, and the indices of those that are
-    dates or times in the workbook.
-    """
+    """A row of a sheet: its number from 1, its cells as texts, and the indices of the dates."""
 
     number: int
     cells: list[str]
@@ -101,9 +97,7 @@ def _excel_items(_: ItemRows, source: src.Source) -> ItemTable:
 
 
 def _sheets(source: src.Source) -> list[_Sheet]:
-    """Return the sheets with cells, the one to read first. Raises InputError if there is none, or
-    if it is not clear which to read and `source` names none.
-    """
+    """Return the sheets with cells, the one to read first. Raises InputError if none is clear."""
     book = _book(source)
     filled = []
     for worksheet in book.worksheets:
@@ -118,9 +112,7 @@ def _sheets(source: src.Source) -> list[_Sheet]:
     if not filled:
         raise InputError(f"{source.name}: no sheet holds a cell")
     # A table is a row of two or more names with rows below it.
-    tables = [
-        sheet for sheet in filled if sheet.rows[1:] and sum(map(bool, sheet.rows[0].cells)) > 1
-    ]
+    tables = [s for s in filled if s.rows[1:] and sum(map(bool, s.rows[0].cells)) > 1]
     if len(tables or filled) > 1:
         titles = ", ".join(sheet.title for sheet in tables or filled)
         raise InputError(
@@ -140,9 +132,7 @@ def _book(source: src.Source, *, formulas: bool = False) -> Any:
 
 
 def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
-    """Raise InputError where cells are formulas and the workbook holds no value of any, as programs
-    write it that cannot calculate.
-    """
+    """Raise InputError where cells are formulas and the workbook stores no value of any."""
     worksheets = _book(source, formulas=True).worksheets
     worksheet = next(other for other in worksheets if str(other.title) == sheet.title)
     worksheet.reset_dimensions()
@@ -317,13 +307,11 @@ def _reply(record: src.Record) -> src.Record | None:
 # with their answers by item. Answers are a list of objects that name the rater, an object of labels
 # by rater or by question, or a list of labels. Anything else is refused with the path of its key.
 
-_SAMPLED = 50
-"""Items that are looked at to recognise a file."""
+_SAMPLED = 50  # items that are looked at to recognise a file
 _DEEPEST_WRAPPER = 4
 _DEEPEST_KEY, _QUOTED = 12, 60
 """Keys below one another in an item, and characters of them in a message."""
-_FEW_LABELS = 20
-"""Different answers at most that are labels, and not texts."""
+_FEW_LABELS = 20  # different answers at most that are labels, and not texts
 _JSON = src.TOOLS["json"]
 _PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
 _RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["who"], _JSON["what"], _JSON["when"]
@@ -440,12 +428,8 @@ def _notes(where: str) -> list[str]:
 
 
 # ---- the list of items --------------------------------------------------------------------------
-
-
 def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
-    """Return words for the place of the items in a file, and the items. Raises InputError if the
-    file has no list of items, or several.
-    """
+    """Return words for the items' place in a file, and the items. Raises InputError if unclear."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
         return "one list", source.records()
     return _items_below(source.document, source.name, "")
@@ -492,9 +476,7 @@ def _may_hold_items(value: object) -> bool:
 
 
 def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Record]:
-    """Return items with annotations from answers by rater and item: {"ann": {"item1": "yes"}};
-    [] if these are no answers.
-    """
+    """Return items with annotations from {RATER: {ITEM: ANSWER}}; [] if these are no answers."""
     ids = dict.fromkeys(item for by_item in answers_by_rater.values() for item in by_item)
     answers = [answer for by_item in answers_by_rater.values() for answer in by_item.values()]
     if len(answers) <= len(ids) or len(ids) <= 2 * len(answers_by_rater):
@@ -511,8 +493,8 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
-    """Return the objects of several lists, each with the name of its list in the first column: as
-    the annotator, if the lists share items, or else as the part of the data.
+    """Return the objects of several lists, each with the name of its list as the annotator, if the
+    lists share items, or else as a part.
     """
     merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
@@ -560,8 +542,6 @@ def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
 
 
 # ---- the answers in an item ---------------------------------------------------------------------
-
-
 def _answer_keys(record: src.Record) -> list[str]:
     """Return the keys of an item below which there are answers; none for a row of one rater."""
     if any(_rater_name(record.get(name)) for name in _CERTAIN_RATER_KEYS):

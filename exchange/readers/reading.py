@@ -1,6 +1,6 @@
 """Reading a file of ratings (`read_export`) or items (`read_items`) in its format: the one that is
 named, or the first that recognises the content. A judge is a model whose labels are in a file of
-items; they can become a column of these (`judge`).
+items.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,7 @@ from evenhand.exchange.readers.source import TOOLS, Source
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
-_MOST_NAMED = 8
-"""Judges that a note names."""
+_MOST_NAMED = 8  # judges that a note names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,10 @@
-"""A file or folder from a user, and what readers take from it. Four parts: the file itself
-(`Source`), read once and within bounds whatever it holds; the values of JSON in it; ZIP archives,
-whose declared sizes are not trusted (`Archive`); and the texts that raters read, such as prompt and
-response, in a tool's record of an answer (`texts_of`).
+"""A file or folder from a user, and what readers take from it. Four parts: the file (`Source`),
+read once and within bounds whatever it holds; values of JSON; ZIP archives, whose declared sizes
+are not trusted; and the texts that raters read, such as prompt and response, in a tool's record of
+an answer (`texts_of`).
 
-Objects of JSON are `Record`s, in which numbers keep their digits (`Numeral`). Two functions follow
-a path in them: `get_in` takes keys, and `value_at` a text such as "source.id", for keys that may
-have dots themselves.
+In objects of JSON (`Record`) numbers keep their digits (`Numeral`). A path in them is several keys
+(`get_in`), or a text such as "source.id", as keys may have dots themselves (`value_at`).
 """
 
 from __future__ import annotations
@@ -67,9 +66,6 @@ class _FirstValue(NamedTuple):
 class Source:
     """A path and its content, read when it is first used; only `records` raises an error. With
     `several` an answer may be a list of labels; `sheet` names the one to read of a workbook.
-
-    A reader recognises a file by `archive`, `document`, `first` or `columns`, and then reads its
-    `records`.
     """
 
     def __init__(self, path: Path, *, several: bool = False, sheet: str = "") -> None:
@@ -117,9 +113,7 @@ class Source:
         return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
-        """Return the JSON value on the first of several lines, without reading the whole file; None
-        if the file is one line, or its first line no whole value.
-        """
+        """Return the JSON value on the first of several lines, all that is read; else None."""
         with self.path.open("rb") as file:
             line = file.readline(_LONGEST_LINE)
             if not (line.endswith(b"\n") and file.read(_HEAD).strip()):
@@ -207,9 +201,7 @@ _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @contextmanager
 def readable(subject: str, advice: str = "") -> Iterator[None]:
-    """Turn a library's error on a damaged file into InputError: the sentence from `subject`, which
-    cannot be read, to `advice`.
-    """
+    """Raise InputError for a library's error: that `subject` cannot be read, with the advice."""
     try:
         yield
     except InputError:
@@ -237,9 +229,7 @@ def parse_json(content: bytes, name: str) -> object:
 
 
 def from_json(value: object) -> object:
-    """Return the value of a text that is JSON, as some tools store values in a cell; any other
-    value as it is.
-    """
+    """Return the value of a text that is JSON, as some tools store it; other values as they are."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
     try:
@@ -333,8 +323,7 @@ def number_as_text(value: Any) -> Any:
 
 _MOST_MEMBERS = 200_000
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
-"""Methods of compression by their numbers in the format of ZIP; Python's `zipfile` lacks the last,
-with which Inspect packs its logs."""
+"""Methods of compression in ZIP; Python's `zipfile` lacks the last, with which Inspect packs."""
 _ENCRYPTED = 0x1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """The header of a member: its signature, and the lengths of its name and its extra field."""
@@ -405,10 +394,8 @@ _OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
 """Keys of a provider's reply next to its text, such as usage, and those that only replies have."""
 _SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
 """Types of a message's parts that are text, and those that only the model saw."""
-_DEEPEST = 8
-"""Layers of wrapping that are looked through."""
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""Characters that no text of a study can hold."""
+_DEEPEST = 8  # layers of wrapping that are looked through
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # characters that no text of a study can hold
 
 
 def texts_of(
@@ -508,9 +495,7 @@ def documents(value: object) -> str:
 
 
 def messages_in(value: object) -> list[Record] | None:
-    """Return the messages that a value is, one or a list of them, in one form for all libraries;
-    None if it is anything else.
-    """
+    """Return a message, or a list of them, in one form for all libraries; None for other values."""
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list) or not value:
@@ -527,9 +512,7 @@ def as_messages(text: Text, role: str = "user") -> list[Record]:
 
 
 def _message(value: object) -> Record | None:
-    """Return a message as OpenAI writes it: role, content, and perhaps name and calls of tools;
-    None if the value is no message.
-    """
+    """Return a message as OpenAI writes it, with role, content and perhaps name and tool_calls."""
     if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
         path = value.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
         class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
@@ -611,7 +594,6 @@ def _reply_in(value: object) -> object:
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
-    # OpenAI's responses.
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
         return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT]
     # Chat completions, LangChain and Cohere, Google, and the models of Amazon Bedrock.

@@ -2,9 +2,8 @@
 MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
 item; its context is the documents that steps below it retrieved, its subject their model.
 
-`Span` and `add_traces` are shared; each tool then has a section with functions that recognise its
-files (`_is_...`), read their ratings (`_read_...`) and read their items (`..._items`). `READERS` is
-at the end.
+`Span` and `add_traces` are shared; each tool then has a section of functions that recognise its
+files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ from evenhand.texts import written
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps whose output is no answer."""
-_STEP = ("id", "trace", "parent", "kind", "model", "cluster")
-"""Fields of a `Span` that are names."""
+_STEP = ("id", "trace", "parent", "kind", "model", "cluster")  # fields of a `Span` that are names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +127,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
     """Yield the spans below one, level by level, in the order of the file within each level."""
     parents, seen = [top], {top} - {""}  # a span may have no id
-    while level := [
-        span for parent in parents for span in below.get(parent, ()) if span.id not in seen
-    ]:
+    while level := [s for parent in parents for s in below.get(parent, ()) if s.id not in seen]:
         yield level
         parents = list(dict.fromkeys(span.id for span in level))
         seen |= set(parents)
@@ -261,8 +257,6 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
-
-
 def _read_langsmith(rows: Rows, source: Source) -> None:
     """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():
@@ -391,7 +385,7 @@ def _is_mlflow(source: Source) -> bool:
     if {"assessment_name", "source"} <= source.first.keys():
         return True
     first = unpaged([source.first], ["traces"])
-    return bool(first) and any(
+    return any(
         isinstance(get_in(value, "assessments"), list)
         for trace in first
         for value in (trace.get("info"), trace)
