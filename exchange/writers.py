@@ -1,7 +1,8 @@
 """Writers of ratings in the formats of other tools: each turns a `Material` into files (`Output`).
 
-First come functions that writers share, then a section for each tool. `FORMATS`, near the end, has
-the writers by name, and `save` writes their files.
+First come functions that writers share, then a section for each tool. Tools that take JSON lines
+have a function that makes one of a rating and its unit (`_lines`). `FORMATS`, near the end, has the
+writers by name, and `save` writes their files.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,16 +23,12 @@ from xml.sax.saxutils import quoteattr
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
+from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
 from evenhand.study.tables.ratings import instant_of
 from evenhand.texts import written
 
-TEXTS = {
-    "prompt": "Prompt", "response": "Response", "prompt_a": "Prompt A", "response_a": "Response A",
-    "prompt_b": "Prompt B", "response_b": "Response B",
-}  # fmt: skip
-"""Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED_COLUMNS = ("draw", "order")
 _METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
 _ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
@@ -50,9 +48,9 @@ class Material:
 
     `ratings` is the table of this name, validated. `combined` has the same columns, with one row
     for each rater, unit and rubric: repeated draws and both orders are combined as in the analysis.
-    `units` has a row for each `unit_id`, with the `TEXTS` if they are known, and perhaps the tool's
-    own ids of the unit, such as `trace_id` or `item_id`. `scales` are by rubric. `notes` are the
-    assumptions made about a file.
+    `units` has a row for each `unit_id`, with the rated texts (`TEXT_VARIABLES`) if they are known,
+    and perhaps the tool's own ids of the unit, such as `trace_id` or `item_id`. `scales` are by
+    rubric. `notes` are the assumptions made about a file.
     """
 
     name: str
@@ -155,10 +153,10 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     """
     # A response unit also carries the prompts of its pair.
     is_pair = "response" not in cells
-    names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
+    names = [name for name in TEXT_VARIABLES if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])
-    return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in names)
+    return "\n\n".join(f"{TEXT_VARIABLES[name]}\n\n{cells[name]}" for name in names)
 
 
 def utc_time(created_at: str) -> str:
@@ -173,10 +171,33 @@ def utc_time(created_at: str) -> str:
     return time.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
+def _rows_by_unit(
+    material: Material, rows: pd.DataFrame
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the filled cells of each unit with its rows of these ratings, sorted by `unit_id`."""
+    units = unit_rows(material.units)
+    for unit, unit_ratings in rows.groupby("unit_id", sort=True):
+        yield units.get(str(unit), {"unit_id": unit}), unit_ratings
+
+
+def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of models' labels, and notes on the others. Raises InputError without any."""
+    rows = material.combined
+    models = rows["rater_kind"] == "model"
+    if not models.any():
+        raise InputError(f"{tool} is given what models said, and there are no grades yet")
+    n_others = int((~models).sum())
+    people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
+    grades, unscored = labelled_rows(rows[models])
+    lost = lost_note(material, tool, ("unscored_reason",))
+    return grades, [*combined_note(material), *people, *unscored, *lost]
+
+
 # ---- Argilla ------------------------------------------------------------------------------------
 # https://docs.argilla.io/latest/how_to_guides/import_export/
+
 TEXT = "text"
-_ARGILLA_SETTINGS = files("evenhand.exchange").joinpath("argilla.json")
+"""The field with the rated text in Argilla and Label Studio."""
 
 
 def argilla(material: Material) -> Output:
@@ -193,46 +214,43 @@ def argilla(material: Material) -> Output:
             + ", ".join(raters)
         )
     grades, left_out = _grades(material, "Argilla")
-    records = []
-    for unit, rows in _rows_by_unit(material, grades):
-        suggestions = {
-            rubric_name(row["rubric"]): {
-                "value": row["label"],
-                "score": json.loads(row["probabilities"] or "{}").get(row["label"]),
-                "agent": row["rater_id"],
-            }
-            for row in rows.to_dict("records")
-        }
-        texts, metadata = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
-        record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": metadata}
-        records.append({**record, "suggestions": suggestions, "responses": {}, "vectors": {}})
-    settings = json.loads(_ARGILLA_SETTINGS.read_text("utf-8"))
-    for rubric in sorted(grades["rubric"].unique()):
-        labels, kind = material.scales[rubric].labels, "label_selection"
-        options = [{"value": key, "text": name} for key, name in labels.items()]
-        question = {
-            "name": rubric_name(rubric),
-            "title": material.scales[rubric].title,
-            "required": True,
-            "type": kind,
-            "settings": {"type": kind, "options": options, "visible_options": None},
-        }
-        settings["questions"].append(question)
-    files = {
+    settings = json.loads(files("evenhand.exchange").joinpath("argilla.json").read_text("utf-8"))
+    rubrics = sorted(grades["rubric"].unique())
+    settings["questions"] += [_argilla_question(name, material.scales[name]) for name in rubrics]
+    values = {
         ".argilla/dataset.json": {"name": material.name},
         ".argilla/settings.json": settings,
-        "records.json": records,
+        "records.json": [_argilla_record(*rated) for rated in _rows_by_unit(material, grades)],
     }
-    contents = {name: json.dumps(content, ensure_ascii=False) for name, content in files.items()}
+    contents = {name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}
     return Output({name: text.encode() for name, text in contents.items()}, len(grades), left_out)
 
 
-def _rows_by_unit(
-    material: Material, rows: pd.DataFrame
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    units = unit_rows(material.units)
-    for unit, unit_ratings in rows.groupby("unit_id", sort=True):
-        yield units.get(str(unit), {"unit_id": unit}), unit_ratings
+def _argilla_record(unit: dict[str, Any], rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the record of a unit, with a suggestion for each of its rows."""
+    suggestions = {
+        rubric_name(row["rubric"]): {
+            "value": row["label"],
+            "score": json.loads(row["probabilities"] or "{}").get(row["label"]),
+            "agent": row["rater_id"],
+        }
+        for row in rows.to_dict("records")
+    }
+    texts, metadata = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
+    record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": metadata}
+    return {**record, "suggestions": suggestions, "responses": {}, "vectors": {}}
+
+
+def _argilla_question(rubric: str, scale: Scale) -> dict[str, Any]:
+    """Return the settings of the label question for a rubric."""
+    options = [{"value": key, "text": name} for key, name in scale.labels.items()]
+    return {
+        "name": rubric_name(rubric),
+        "title": scale.title,
+        "required": True,
+        "type": "label_selection",
+        "settings": {"type": "label_selection", "options": options, "visible_options": None},
+    }
 
 
 # ---- Label Studio -------------------------------------------------------------------------------
@@ -270,20 +288,8 @@ def label_studio(material: Material) -> Output:
     return Output(files, count, left_out)
 
 
-def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of models' labels, and notes on the others. Raises InputError without any."""
-    rows = material.combined
-    models = rows["rater_kind"] == "model"
-    if not models.any():
-        raise InputError(f"{tool} is given what models said, and there are no grades yet")
-    n_others = int((~models).sum())
-    people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
-    grades, unscored = labelled_rows(rows[models])
-    lost = lost_note(material, tool, ("unscored_reason",))
-    return grades, [*combined_note(material), *people, *unscored, *lost]
-
-
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the predictions of each grader on a unit, from their rows."""
     predictions = []
     for rater, labels in rows.groupby("rater_id", sort=True):
         first_row = labels.iloc[0]
@@ -304,9 +310,6 @@ def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
 # https://huggingface.co/docs/hub/datasets-cards
-_TABLES = ("ratings", "units")
-
-
 def hugging_face(material: Material) -> Output:
     """Make a dataset of both tables in full, as Parquet files with a `README.md`."""
     files = {
@@ -319,46 +322,35 @@ def hugging_face(material: Material) -> Output:
 
 def _card(material: Material) -> str:
     """Return the dataset card, with JSON texts and lists in its YAML header."""
+    import jinja2
+
+    def flat(text: str) -> str:
+        """Return a text on one line, without backticks, which would end its field."""
+        return " ".join(text.replace("`", "'").split())
+
     ratings = material.ratings
     people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     models = sorted(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     units = ratings["unit_id"].nunique()
     counts = {"ratings": len(ratings), "units": units, "people": people, "models": len(models)}
-    rubrics = []
-    for rubric, scale in sorted(material.scales.items()):
-        labels = ", ".join(f"`{_flat(key)}` {_flat(name)}" for key, name in scale.labels.items())
-        rubrics.append(f"- **{_flat(scale.title)}** (`{_flat(rubric)}`): {labels}")
-    tags = ["evenhand", *(["synthetic"] if material.synthetic else [])]
-    head = [
-        "---",
-        f"pretty_name: {json.dumps(material.name, ensure_ascii=False)}",
-        f"tags: {json.dumps(tags)}",
-        "configs:",
-        *(f"- {{config_name: {name}, data_files: {name}.parquet}}" for name in _TABLES),
-        "---",
-    ]
-    body = [
-        f"# {_flat(material.name)}",
-        written("writers.card", **counts),
-        *([written("writers.card_synthetic")] if material.synthetic else []),
-        "## Rubrics",
-        "\n".join(rubrics),
-        *(["## Models", "\n".join(f"- `{_flat(model)}`" for model in models)] if models else []),
-        "## Tables",
-        written("writers.card_ratings"),
-        written("writers.card_units"),
-        written("writers.card_made"),
-    ]
-    return "\n".join(head) + "\n\n" + "\n\n".join(body) + "\n"
-
-
-def _flat(text: str) -> str:
-    """Return a text on one line, without backticks, which would end its field."""
-    return " ".join(text.replace("`", "'").split())
+    return jinja2.Template(
+        files("evenhand.exchange").joinpath("card.md.j2").read_text("utf-8"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    ).render(
+        material=material,
+        models=models,
+        scales=sorted(material.scales.items()),
+        summary=written("writers.card", **counts),
+        flat=flat,
+        json=partial(json.dumps, ensure_ascii=False),
+        written=written,
+    )
 
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # https://inspect.aisi.org.uk/reference/inspect_ai.scorer.html
+
 _INSPECT_FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 
@@ -408,6 +400,7 @@ def _lines(
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
+
 _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": "sessionId"}
 """Langfuse's fields with the id of the scored object, by the units' columns. Without any of these
 columns, the trace is scored whose id is `tool_id`.
@@ -470,6 +463,7 @@ def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 
 # ---- MLflow -------------------------------------------------------------------------------------
 # https://mlflow.org/docs/latest/genai/assessments/feedback/
+
 _MLFLOW_FACTS = (
     "rater_kind", "p_positive", "probabilities", "prob_method", "draw", "order", "seconds",
     "rubric_hash",
@@ -502,6 +496,7 @@ def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, An
 
 
 # ---- R and spreadsheets -------------------------------------------------------------------------
+
 MISSING = "NA"
 _ORDER_OF_KINDS = ("human", "adjudicator", "model")
 
@@ -517,7 +512,7 @@ def wide(material: Material) -> Output:
     keys = ["unit_id", "rubric"] if rows["rubric"].nunique() > 1 else ["unit_id"]
     kinds = rows.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"].to_dict()
     raters = sorted(map(str, kinds), key=lambda rater: (_ORDER_OF_KINDS.index(kinds[rater]), rater))
-    units = material.units.drop(columns=[name for name in TEXTS if name in material.units])
+    units = material.units.drop(columns=[*TEXT_VARIABLES], errors="ignore")
     if repeated := [name for name in (*units.columns, "rubric") if name in raters]:
         raise InputError(f"a rater and a column of the units are both called {repeated[0]!r}")
     table = rows.pivot(index=keys, columns="rater_id", values="label")[raters].reset_index()
