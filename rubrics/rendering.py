@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from evenhand.rubrics.options import Block, LabelKind, Option, listed_texts
+from evenhand.texts import table_of
 
 # ---- conversations ------------------------------------------------------------------------------
 
@@ -314,20 +315,10 @@ TEXT_VARIABLES = {
 ANSWERS = ("response_a", "response_b")
 """The sides of a comparison; a block for `response` says how both are shown."""
 
-# Tokens of chat templates, by shape and not by a list of models: names in capitals, with an
-# underscore or a colon, between bars, triangles or tildes. A server that applies a template to the
-# text obeys them; the bounds keep the search fast on any text.
 _CHAT_TOKEN = re.compile(
-    r"<[|｜][^\s<>|｜]{1,60}[|｜]?>|<[^\s<>|｜/]{1,60}[|｜]>"  # <|im_start|>, <｜User｜>, <|turn>
-    r"|\[[|｜][^\s\[\]|｜]{1,60}[|｜]\]|\{[|｜][^\s{}|｜]{1,60}[|｜]\}"  # [|system|]
-    r"|◁[^\s◁▷]{1,60}▷|</?[A-Za-z0-9]{1,30}[_:▁][A-Za-z0-9_:▁.-]{0,40}>"  # <seed:bos>
-    r"|</?_[A-Za-z0-9_]{1,40}>|</?[A-Z][A-Z0-9]{1,30}>|<unused\d{1,4}>"  # <_user>, <BOS>
-    r"|<0x[0-9A-Fa-f]{2}>|<(?:function|tool)=[^\s<>]{1,60}>"
-    r"|</?(?:bos|eos|pad|unk|sep|cls|mask|s|eot|eom|eop|eod|think|thinking|reasoning|answer|tool|"
-    r"tools|image|video|audio|system|user|assistant|bot|human)>"
-    r"|<</?SYS>>|\[/?(?:[A-Z][A-Z0-9_]{2,40}|gMASK|sMASK)\]"  # [THINK], [/INST]
-    r"|\]~(?=[!a-z])|[\[\]]!?[a-z]{1,10}~(?=[\[\]])"  # ]~b], ]!d~[, [e~[
+    "|".join(table_of("evenhand.rubrics", "templates/chat_tokens.toml")["tokens"])
 )
+"""Tokens of chat templates, which a server that applies one to the text obeys."""
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 

@@ -9,9 +9,8 @@ files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READ
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -131,14 +130,6 @@ def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
         yield level
         parents = list(dict.fromkeys(span.id for span in level))
         seen |= set(parents)
-
-
-def _add_steps(
-    tool: str, fields: Callable[[Record], Record], rows: ItemRows, source: Source
-) -> None:
-    """Add the items of a file of steps; `fields` gives those of a record's span that differ."""
-    records = source.records(source.columns)
-    add_traces(rows, [Span.of(record, tool, **fields(record)) for record in records])
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
@@ -263,15 +254,20 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
         _add_feedback(rows, feedback, "langsmith")
 
 
-def _key_values(run: Record) -> Record:
-    """Return the field `about` of a run's span: the values of feedback that was given once."""
+def _langsmith_items(rows: ItemRows, source: Source) -> None:
+    """Read a run as a step, with the values of feedback that was given once as facts about it."""
+    runs = source.records(source.columns)
+    add_traces(rows, [Span.of(run, "langsmith", about=_given_once(run)) for run in runs])
+
+
+def _given_once(run: Record) -> Record:
+    """Return the values of feedback that was given once on a run, by its key."""
     feedback = fields_in(from_json(run.get("feedback_stats")))
-    facts = {
+    return {
         name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
         for name, stats in feedback.items()
         if text_of(get_in(stats, "n")) == "1"
     }
-    return {"about": facts}
 
 
 # ---- Opik ---------------------------------------------------------------------------------------
@@ -360,6 +356,15 @@ def _read_weave(rows: Rows, source: Source) -> None:
             rubric = kind.removeprefix(_ANNOTATION)
             rater_kind = "human" if kind.startswith(_ANNOTATION) else ""
             rows.add(unit, person, rater_kind, get_in(payload, "value"), rubric, created_at=when)
+
+
+def _weave_items(rows: ItemRows, source: Source) -> None:
+    """Read a call as a step; the first model whose usage is counted in it is its model."""
+    spans = []
+    for call in source.records(source.columns):
+        models = fields_in(get_in(call, "summary", "usage"))
+        spans.append(Span.of(call, "weave", model=next(iter(models), "")))
+    add_traces(rows, spans)
 
 
 def _feedback(records: list[Record]) -> Iterator[Record]:
@@ -619,18 +624,14 @@ READERS = {
     "langsmith": Reader(
         has_fields("langsmith"),
         _read_langsmith,
-        partial(_add_steps, "langsmith", _key_values),
+        _langsmith_items,
         has_fields("langsmith", "items", in_tables=True),
     ),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
     "weave": Reader(
         lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
         _read_weave,
-        partial(
-            _add_steps,
-            "weave",
-            lambda call: {"model": next(iter(fields_in(get_in(call, "summary", "usage"))), "")},
-        ),
+        _weave_items,
         has_fields("weave", "items"),
     ),
     "mlflow": Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items),
