@@ -45,9 +45,7 @@ def label_above(label: str) -> str:
 
 
 def lang_attribute(code: str | None) -> str:
-    """Return the attribute that names a text's language by its code, which is "" if the language is
-    unknown; no attribute for None, the page's own language.
-    """
+    """Return the attribute for a language's code, "" if unknown; none for None, the page's own."""
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
@@ -99,9 +97,7 @@ def show_complaint(complaint: str) -> None:
 
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """Return a text of the study's lead as `block` does, its Markdown drawn; links open in a new
-    window. `lang` is the code of its language, if that is not the page's.
-    """
+    """Return a text of the study's lead, its Markdown drawn; links open in a new window."""
     nodes = markdown_nodes(text, links=True, under=1)
     reader = languages.language(lang) if lang in languages.known_languages() else languages.ENGLISH
     inside = _html(nodes, reader) if nodes else html.escape(text)
@@ -138,9 +134,7 @@ def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) ->
 
 
 def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
-    """Return texts in columns as on the raters' page, from pairs of side and HTML; "" is what both
-    sides share.
-    """
+    """Return HTML in columns as on the raters' page, by side; "" is what both sides share."""
     columns: dict[str, str] = {}
     for side, part in parts:
         columns[side] = columns.get(side, "") + part

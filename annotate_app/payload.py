@@ -89,9 +89,7 @@ def page_data(
     read_config: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Return the data of all that the panel shows; `receipts` are statuses of submits by id. The
-    keys are the panel's (`panel.js` and its parts).
-    """
+    """Return the data of all that the panel shows; `receipts` are statuses of submits by id."""
     study = desk.study
     wish, looked_at = (look.wish, look.task_id) if look else ("next", "")
     looks_back = wish == "task" or (wish == "list" and looked_at)
@@ -249,9 +247,7 @@ def _note(text: str) -> str:
 
 
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
-    """Return an item for the panel: its questions, and each text that one of them needs. `display`
-    is the study's way to show responses, "text" or "markdown".
-    """
+    """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].stored_answer
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
@@ -427,9 +423,7 @@ _ITEM_FIELDS = ("task", "given", "evidence")
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the page's data with the name of each part in its place, and under "kept" the parts
-    whose names are not `known` to the browser, by name.
-    """
+    """Return the data with names in place of parts; "kept" has the parts that are not `known`."""
     parts: dict[str, Any] = {}
 
     def name_of(part: Any) -> str:

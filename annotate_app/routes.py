@@ -103,9 +103,7 @@ class LogLimit(logging.Filter):
         return True
 
     def _records_left(self, address: str) -> int:
-        """Count a record, and return how many more, with it, may be logged in this minute: 0 for
-        the first that may not, and a negative number for those after it, which are not counted.
-        """
+        """Count a record; return how many are left with it, 0 for the first that is left out."""
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
@@ -174,9 +172,7 @@ class RequestFilter:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        """Connect a page to Streamlit for as long as it is open, unless another site opened it or
-        its visitor's address has too many open.
-        """
+        """Connect a page, unless another site opened it or its address has too many open."""
         page = sites.base_path(scope), address
         if not is_own(scope) or not sites.has_room(page):
             await send({"type": "websocket.close", "code": 1008})
@@ -191,9 +187,7 @@ class RequestFilter:
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
-    """Return the HTTP status with which a request is refused: 404 at a closed address, 421 under
-    another host name, 403 without permission, 503 if the store does not say; 0 if it is not.
-    """
+    """Return the HTTP status with which a request is refused; 0 if it is not."""
     site = sites.site_of(scope)
     if site is None:
         return 0 if scope["path"] == "/health" else 404

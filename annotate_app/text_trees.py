@@ -322,9 +322,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 
 
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
-    """Split a paragraph's nodes into paragraphs: a formula of several lines that begins a line is
-    one by itself, as are the lines before and after it.
-    """
+    """Split a paragraph's nodes: a formula of several lines that begins a line is one by itself."""
     paragraphs: list[list[Node]] = []
     for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
         if is_break:

@@ -409,9 +409,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def text_blocks(
     variables: Sequence[str], rubric_blocks: Sequence[Block], values: Mapping[str, str]
 ) -> tuple[TextBlock, ...]:
-    """Return the texts among a rubric's variables in order, from a unit's `values`: those that its
-    blocks declare, and prompts and responses.
-    """
+    """Return the texts among a rubric's variables in order: blocks, prompts and responses."""
     declared = {block.column: block for block in rubric_blocks}
     if both_answers := declared.get("response"):
         for name in ANSWERS:

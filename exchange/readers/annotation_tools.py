@@ -392,9 +392,7 @@ def _label(name: str, value: object) -> object:
 # ---- Prodigy ------------------------------------------------------------------------------------
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
 def _read_prodigy(rows: Rows, source: src.Source) -> None:
-    """Read a choice's option as the label; of a task with a label of its own, which is then the
-    rubric, the answer: accept or reject. Spans are no labels of an item.
-    """
+    """Read a choice's option as the label, or the answer on a label, which is then the rubric."""
     for record in source.records():
         if (answer := src.text_of(record.get("answer"))) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))

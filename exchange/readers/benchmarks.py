@@ -137,9 +137,7 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
 def _add_score(
     rows: Rows, unit: str, scorer: str, score: Record, cells: Record, rubric: str
 ) -> None:
-    """Add a score, its first value as the scorer's and each edit as its author's, with these cells
-    in other columns.
-    """
+    """Add a score, its first value as the scorer's and each edit as its author's."""
     metadata = score.get("metadata")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
     history = objects(score.get("history"))
@@ -164,9 +162,7 @@ def _add_score(
 
 
 def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cells: Record) -> None:
-    """Add a rater's value, an object of values by rubric or a single one. The `cells` are further
-    columns of the rating; a rater, its kind or a rubric among them takes precedence.
-    """
+    """Add a rater's value with these cells of its rating; an object has values by rubric."""
     kind = cells.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = cells.pop("rater_id", rater), cells.pop("rubric", rubric)
     for name, label in value.items() if isinstance(value, dict) else ((rubric, value),):
@@ -218,9 +214,7 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
 
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
-    """Read a generated text as an item, with the metrics as columns; those generated on a document
-    are a cluster. Likelihoods of options are no texts.
-    """
+    """Read a generated text as an item, with the metrics as columns; a document is a cluster."""
     own_fields = TOOLS["lm_eval"]["own"]
     for sample in source.records():
         about = {name: sample[name] for name in sample if name not in own_fields}
@@ -340,9 +334,7 @@ def _output_unit(result: Record) -> str:
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
-    """Add a label, true if all assertions passed, and with several one for each of them, of which
-    the metric or the criterion is the rubric. Without an answer of the grader a rating is unscored.
-    """
+    """Add a label, true if all assertions passed, and with several one for each of them."""
     errors = [
         get_in(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)

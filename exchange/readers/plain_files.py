@@ -190,9 +190,7 @@ def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
 
 
 def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
-    """Return rows as a table, the first of them the names of its columns. Raises InputError where a
-    name is missing or comes twice, or a row is longer than the first.
-    """
+    """Return rows as a table. Raises InputError where a cell has no named column."""
     header, body = list(rows[0].cells), rows[1:]
     while header and not header[-1]:
         header.pop()
@@ -236,9 +234,7 @@ def _conversation(record: src.Record) -> list[src.Record] | None:
 
 
 def _chat_items(rows: ItemRows, source: src.Source) -> None:
-    """Read a completion, with the prompt of its request, or a conversation as an item. In a batch a
-    request and its response are records of one `custom_id`.
-    """
+    """Read a completion, with the prompt of its request, or a conversation as an item."""
     records = source.records()
     requests = [(src.text_of(record.get("custom_id")), _request(record)) for record in records]
     request_by_id = {key: request for key, request in requests if key and request}
@@ -364,9 +360,7 @@ def _is_json(source: src.Source) -> bool:
 
 
 def _read_json(rows: Rows, source: src.Source) -> Export | None:
-    """Read an item as a unit and the names or keys of its answers as raters. Items that have no
-    answers below a key are the rows of a table.
-    """
+    """Read an item as a unit and the names or keys of its answers as raters, or flat items."""
     where, records = _items_in(source)
     records = [part for record in records for part in _rated_parts(record)]
     if not any(_answer_keys(record) for record in records):
@@ -493,9 +487,7 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
-    """Return the objects of several lists, each with the name of its list as the annotator, if the
-    lists share items, or else as a part.
-    """
+    """Return the objects of several lists with the name of theirs, as an annotator or a part."""
     merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
     parts_by_list = map(src.objects, lists.values())

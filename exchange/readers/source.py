@@ -251,9 +251,7 @@ def objects(value: object) -> list[Record]:
 
 
 def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
-    """Return records, with the records within pages in place of these. A page is an object that has
-    a list under one of the `names`, as an API returns it, and no key `whole`.
-    """
+    """Return records, with those in pages under one of `names`; one with `whole` is no page."""
     unpaged_records = []
     for record in records:
         inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
@@ -588,9 +586,7 @@ def reply_text(cell: str) -> str:
 
 
 def _reply_in(value: object) -> object:
-    """Return the first reply in a provider's or LangChain's result, as a message, messages or a
-    text; None if the result has no reply, and any other value as it is.
-    """
+    """Return the first reply in a provider's or LangChain's result; other values as they are."""
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
@@ -647,9 +643,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
 
 
 def _filled_under(value: object, names: Collection[str]) -> object:
-    """Return the first filled value under one of these keys of an object, or of the only object in
-    it, at any depth; None if there is none.
-    """
+    """Return the first filled value under one of these keys, also in wrapping objects, or None."""
     for _ in range(_DEEPEST):
         inner = [part for part in value.values() if part] if isinstance(value, dict) else []
         if len(inner) != 1 or not isinstance(inner[0], dict):

@@ -565,9 +565,7 @@ def _phoenix_span(record: Record) -> Span:
 
 
 def _numbered(value: object) -> list[Record]:
-    """Return the objects of a list, or of the form that OpenInference gives one: an object with
-    keys such as "0.message.role", or with the number of each part as a key.
-    """
+    """Return the objects of a list, also of one whose parts have keys that begin with numbers."""
     value = from_json(value)
     if not isinstance(value, dict):
         return objects(value)
