@@ -58,8 +58,7 @@ def new_cookie(scope: Scope) -> bytes:
 def bound(scope: Scope) -> Scope:
     """Return the connection of a page with its browser's digest in `HEADER` and its study's path in
     `STUDY`, so that Streamlit continues a session only where it began. Without our cookie none can
-    be continued: of the subprotocol, the token and the session, which a page sends in one header,
-    the session is removed.
+    be continued: of the subprotocol, token and session that are asked for, the session is removed.
     """
     browser = browser_of(scope)
     headers = []
@@ -85,9 +84,7 @@ def _cookie_name(scope: Scope) -> str:
     return f"__Host-{name}" if is_secure(scope) else name
 
 
-# ---- passes ----
-#
-# A pass is a lead's permission to upload files, and to download those that a page offers, in the
+# Passes: a lead's permission to upload files, and to download those that a page offers, in the
 # browser in which they are logged in, for as long as the login is valid.
 
 _MOST_PASSES = 200
@@ -95,10 +92,8 @@ _MOST_PASSES = 200
 
 @dataclass(frozen=True)
 class _Pass:
-    """The permission of a lead's session: its browser, and a check that the login is valid."""
-
     browser: str
-    is_valid: Callable[[], bool]
+    is_valid: Callable[[], bool]  # asks the store whether the login is still valid
 
 
 _passes: dict[str, _Pass] = {}
@@ -136,8 +131,6 @@ def _present_session() -> str:
     return context.session_id if context else ""
 
 
-# ---- logins that a window keeps ----
-#
 # A login is kept in the session storage of one window: it is in no address, log or cookie and
 # survives a reload; another window has to log in by itself.
 
@@ -205,7 +198,7 @@ class KeptLogin:
         return bool(wanted and st.user.to_dict().get("is_logged_in"))
 
 
-# ---- the visitor of the lead's pages, which `entry.py` opens, and their addresses ----
+# The visitor of the lead's pages, which `entry.py` opens, and the addresses of these pages.
 
 LOGIN = KeptLogin("lead")
 FIRST_PLACE = "overview"

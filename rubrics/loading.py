@@ -1,5 +1,4 @@
-"""Rubrics from files, from the command line, and with a user's own words for graders: a part each,
-and the last has two, for words within the rubric's frame and for a whole prompt.
+"""Rubrics from files, from the command line, and with a user's own words for graders.
 
 A file is TOML with one rubric, in which unknown fields are refused. The command line gives a
 question with its options or a scale. A user's own words for graders come from a file too: a whole
@@ -204,11 +203,10 @@ MOST_POINTS = 11
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-_PREFERENCES = {
+_PREFERENCES = {  # ends of the names of texts, by key
     **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
     **{"B": "b", "B1": "b_little", "B2": "b_much"},
 }
-"""Endings of the names of the texts `items.prefers_...` by the options' keys."""
 _SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}
 
 
@@ -474,8 +472,8 @@ class InstructedRubric(Reworded):
             return {name: neutralised(text) for name, text in texts.items()}
 
         values = neutral(values)
-        texts = [self.for_people(neutral(example.texts)) for example in self.words.examples]
-        examples = list(zip(texts, (example.label for example in self.words.examples), strict=True))
+        shown = self.words.examples
+        examples = [(self.for_people(neutral(example.texts)), example.label) for example in shown]
         return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 

@@ -41,21 +41,16 @@ _FORM_TEXTS: dict[str, Any] = {
 
 class Forms(dict[str, re.Pattern[str]]):
     """The forms of `answer_forms.toml` by name, and the words of `answer_words.toml`, in capitals,
-    as whole words (in scripts without spaces, anywhere). Each is compiled when it is first used.
-    With `numbers` they are those for options that are whole numbers, with `signed` for keys that
-    may begin with + or -. `parts` are texts that a rubric's options make, by name.
+    as whole words (in scripts without spaces, anywhere), compiled when they are first used; for
+    options that are `numbers`, or `signed`. `parts` are texts that a rubric's options make.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'
     """
 
     def __init__(self, *, numbers: bool = False, signed: bool = False, **parts: str) -> None:
-        self._parts = {
-            **_FORM_TEXTS,
-            **_FORM_TEXTS["numbers" if numbers else "words"],
-            **_FORM_TEXTS["signed" if signed else "unsigned"],
-            **parts,
-        }
+        kind, sign = "numbers" if numbers else "words", "signed" if signed else "unsigned"
+        self._parts = _FORM_TEXTS | _FORM_TEXTS[kind] | _FORM_TEXTS[sign] | parts
 
     def __missing__(self, name: str) -> re.Pattern[str]:
         text = self._filled(name)
@@ -74,27 +69,17 @@ _COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]
 
 # ---- the parser of one option ----
-# The groups of the forms; one that took no part in a match is None.
-#
-#   form              groups
-#   field_closed      first, word, sep, value ("pass: yes", "fail [x]"); the value is the one that
-#                     matched of yes, no, done (✅, [x]) and open (❌, [ ])
-#   field_open        first, word, sep, rest: "Pass: no errors", "fail - see above"
-#   marked_open       word: "❌ fail"
-#   named_first       name, key, answer: "Good (3)"
-#   alone             key, answer, name, thus: an expression that is all of a line
-#   answer_*          key, in most of them answer, name, own and thus: explicit answers in prose
-#   opening, closing  key, answer; in an opening name and mark, the punctuation behind it
-#   any_key           key: wherever it stands
-#   two_sides         without names, the keys of two sides: "both A and B"
-#   option_name       name, if of several words, or one_word
-#   list_announced    list: "Labels: a, b"
-#
-#   first, word, sep  the start of the line before a field, the option's key or name that names the
-#                     field, and what separates it from the value
-#   key, answer       an option's key, and the key with what belongs to it: "4" and "4/5"
-#   name              an option's name behind its key, which may be another option's
-#   own, thus         words that make an answer the rater's own: "I choose", "therefore"
+# The groups of each form, of which those are None that took no part in a match:
+#   field_closed    first (start of the line), word (an option as the name of a field), sep (what
+#                   separates it), value, and of yes, no, done (✅) or open (❌, [ ]) what it is
+#   field_open      first, word, sep, rest: "Pass: no errors"; marked_open has the word of "❌ fail"
+#   alone           key, answer (the key with what belongs to it: "4/5"), name (behind the key, maybe
+#                   another option's), and own or thus (words that make it the rater's: "I choose")
+#   named_first, closing    as alone; opening has also mark, the punctuation behind the answer
+#   answer_*        as alone, of these at least the key
+#   any_key         key; two_sides has two keys, without names: "both A and B"
+#   option_name     name, of several words, or one_word
+#   list_announced  list: "Labels: a, b"
 
 
 @dataclass(slots=True)
@@ -130,8 +115,7 @@ class RubricParser:
     """
 
     def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
-        # Keys, names and titles are compared in lower case.
-        self._keys = {key.casefold(): key for key in names}
+        self._keys = {key.casefold(): key for key in names}  # compared in lower case, as names are
         self._key_by_name = {name.casefold(): key for key, name in names.items()}
         self._key_by_word = self._key_by_name | self._keys
         # Words that may be names of fields: a letter, "yes" or "no" before a colon names none.
@@ -243,9 +227,7 @@ class RubricParser:
         return any(folded.endswith(other) for other in self._field_words if other != folded)
 
     def _is_reason(self, match: re.Match[str]) -> bool:
-        """Return True if the rest of a field leaves its option an answer, as in "Pass: no errors";
-        False if it may deny the option ("Pass: not met") or name another one.
-        """
+        """Return True if the rest of a field leaves its option an answer: "Pass: no errors"."""
         word, rest = match["word"], match["rest"].strip()
         if rest.strip(" .()[]\"'").casefold() in self._key_by_word:  # "Pass: (pass)"
             return True
@@ -415,9 +397,7 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it or make it somebody else's. Those of
-        its sentence do not where it is the rater's own ("I choose B"), unless a colon leads to it.
-        """
+        """Return True if the words before an answer suppose it or make it somebody else's."""
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True
@@ -432,9 +412,7 @@ class RubricParser:
         return may_ascribe and bool(_COMMON["SAID"].search(lead))
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
-        """Return True if a reply that begins with a key ("opening") answers by it, not counts or
-        lists: "4. Because ...", but not "4. The first ...".
-        """
+        """Return True if a reply's first key ("opening") answers, not counts or lists: "4. As"."""
         key, mark = self._key(match), match["mark"].strip()
         rest = match.string[match.end("mark") :]
         if self._has_other_name(match) or self._is_disqualified(match):
@@ -648,11 +626,10 @@ class SeveralParser(RubricParser):
 
 
 # ---- a reply's answer in plain words, and the JSON objects in it ----
-
-_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+# Signs in ASCII for full-width ones, such as Chinese has, and for other spaces and minus signs.
+_ASCII_SIGNS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
 }  # fmt: skip
-"""Full-width signs of Chinese and Japanese, other spaces and minus signs, by the ASCII for them."""
 
 
 def answer_of(text: str) -> str | None:
@@ -679,7 +656,7 @@ def _plain_answer(reply: str) -> str | None:
     if answer is None:
         return None
     # "unspaced" is where Latin script meets Chinese or Japanese without a space.
-    text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_FULL_WIDTH)))
+    text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_ASCII_SIGNS)))
     text = _COMMON["markdown"].sub("", text)
     text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()  # headings
     return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)  # formulas, "$\boxed{B}$"

@@ -134,9 +134,9 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
     tasks = source.records()
-    # Exports of one project may name a person by the email or by the id.
     annotations = [annotation for task in tasks for annotation in _annotations(task)]
     people = [src.fields_in(annotation.get("completed_by")) for annotation in annotations]
+    # Exports of one project may name a person by either.
     email_by_id = {src.text_of(p.get("id")): p["email"] for p in people if p.get("email")}
     contents = []  # by which tasks of several projects are told apart that share an id
     for task in tasks:
@@ -231,8 +231,7 @@ def _add_results(
 _STATE_FILE, _OLD_ANSWERS_FILE = "user_state.json", "annotated_instances.jsonl"
 _POTATO = src.TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
-_KINDS = {"llm": "model", "tool": "model"}
-"""Kinds of raters by the origin of an annotator, if it is none of people."""
+_KINDS = {"llm": "model", "tool": "model"}  # by an annotator's origin; others are people
 _KEY_COLUMNS = {*_POTATO["ratings"]}
 _RECORD_FIELDS = ({*_KEY_COLUMNS, "labels"}, {"user_id", "instance_id_to_label_to_value"})
 
@@ -355,9 +354,8 @@ def _add_user_state(rows: Rows, state: src.Record) -> None:
         labels = src.fields_in(recorded)
         for pair in recorded if isinstance(recorded, list) else ():
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
-                label, value = pair
-                values = labels.setdefault(src.text_of(label.get("schema")), {})
-                values[src.text_of(label.get("name"))] = value
+                values = labels.setdefault(src.text_of(pair[0].get("schema")), {})
+                values[src.text_of(pair[0].get("name"))] = pair[1]
         _add_schemes(rows, {"user_id": user, "instance_id": unit, "labels": labels})
 
 
@@ -484,12 +482,10 @@ def _doccano_records(source: src.Source) -> Iterator[tuple[str, src.Record]]:
 
 # ---- votes between two models' answers ----------------------------------------------------------
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
-# et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. A unit, or comparison, is
-# called QUESTION/TURN/MODEL/MODEL, with the models in alphabetical order.
+# et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena.
 
 _VOTES = src.TOOLS["pair_votes"]
-_PERSON = re.compile(r"(author|expert|arena_user)_\w+")
-"""Names of people who voted; other names that a vote's `judge` has are models'."""
+_PERSON = re.compile(r"(author|expert|arena_user)_\w+")  # names of people who voted
 _UNNAMED_VOTER = "arena_user"
 
 
@@ -566,7 +562,7 @@ def _compared_items(rows: ItemRows, note: str, source: src.Source) -> ItemTable:
 
 
 class _Comparison(NamedTuple):
-    """Two answers that were compared, by model in alphabetical order, to a question at one turn."""
+    """Answers by model, in alphabetical order, to a question; unit: QUESTION/TURN/MODEL/MODEL."""
 
     unit: str
     question: str
@@ -584,11 +580,8 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
             conversations[src.text_of(vote.get(f"model_{side}"))] = messages
         one, two = min(conversations), max(conversations)
         question = src.text_in(conversations[one][:1], ())
-        answers = {  # what follows the question, up to the answer at this turn
-            model: src.text_in(conversations[model][1 : 2 * n_turns], ())
-            for model in (one, two)
-            if conversations[model][1:]
-        }
+        replies = {m: conversations[m][1 : 2 * n_turns] for m in (one, two) if conversations[m][1:]}
+        answers = {model: src.text_in(reply, ()) for model, reply in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
             yield _Comparison(f"{question_id}/{turn}/{one}/{two}", question, answers)
 
@@ -636,8 +629,7 @@ def _voter(vote: src.Record) -> str:
 
 _SUFFIXES = (".arrow", ".parquet")
 _EVENHAND_RATINGS = "ratings.parquet"  # the file of ratings in a folder that evenhand wrote
-_ARROW_FILE, _ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"
-"""First bytes of the two formats of Arrow."""
+_ARROW_FILE, _ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"  # first bytes of two formats
 
 
 def _is_hugging_face(source: src.Source) -> bool:

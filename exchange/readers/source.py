@@ -389,7 +389,7 @@ CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
 """Keys of inputs and outputs by what they hold, the plainest first."""
 _LANGUAGE_MODEL = pattern("texts", "language_model")
 _OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
-"""Keys of a provider's reply next to its text, such as usage, and those that only replies have."""
+"""Keys of a reply next to its text, such as usage, and those that only replies have."""
 _SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
 """Types of a message's parts that are text, and those that only the model saw."""
 _DEEPEST = 8  # layers of wrapping that are looked through
@@ -606,7 +606,7 @@ def _reply_in(value: object) -> object:
             return first.get("message") or first.get("text") or first.get("outputText")
         if isinstance(first, list) and is_of_replies:  # an empty list
             return None
-    # One message: Bedrock's Converse, Ollama, Cohere; last Anthropic's.
+    # Bedrock's Converse, Ollama and Cohere, and last Anthropic.
     for message in (get_in(value, "output", "message"), value.get("message")):
         if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
             return message
@@ -625,9 +625,7 @@ def _response_part(part: Record) -> Record:
 
 
 def _key_of(value: Record, names: Collection[str]) -> str:
-    """Return the key of the text in an object, or "" where several keys may hold it: one of these
-    names, if no other key but those of settings, context and the like is filled, or the only key.
-    """
+    """Return the key of the text in an object, or "" where several keys may hold it."""
     filled = [
         name
         for name, part in value.items()

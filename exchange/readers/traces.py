@@ -49,8 +49,7 @@ class Span:
     """One step of a trace: `given` and `made` are its input and output, `documents` those
     retrieved, if not in its output. `unit` is its id in the file's ratings and `item_id` that of
     the tool, where they are not its `id`, and `ids` are columns for export back to the tool. An
-    `inner` step is no item. `cluster` is the id of what belongs together, such as a session, and
-    `about` are other facts.
+    `inner` step is no item.
     """
 
     id: str
@@ -172,8 +171,7 @@ def _is_langfuse(source: Source) -> bool:
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
     """Read annotations as people's labels and evaluations as models'; the API's may be either."""
-    scores, _ = _langfuse_parts(source.records())
-    for score in scores:
+    for score in _langfuse_parts(source.records())[0]:
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
@@ -182,9 +180,8 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
         if isinstance(subject := score.get("subject"), dict):
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, word = score.get("value"), score.get("string_value")
-        label = word or value
-        if form == "BOOLEAN":
-            label = _LANGFUSE["truth"].get(str(value).lower(), word)
+        truth = _LANGFUSE["truth"].get(str(value).lower(), word)
+        label = truth if form == "BOOLEAN" else word or value
         unit = "/".join(filter(None, map(text_of, ids)))
         _add_feedback(rows, score, "langfuse", unit, value=label)
 
@@ -256,18 +253,15 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
 
 def _langsmith_items(rows: ItemRows, source: Source) -> None:
     """Read a run as a step, with the values of feedback that was given once as facts about it."""
-    runs = source.records(source.columns)
-    add_traces(rows, [Span.of(run, "langsmith", about=_given_once(run)) for run in runs])
-
-
-def _given_once(run: Record) -> Record:
-    """Return the values of feedback that was given once on a run, by its key."""
-    feedback = fields_in(from_json(run.get("feedback_stats")))
-    return {
-        name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
-        for name, stats in feedback.items()
-        if text_of(get_in(stats, "n")) == "1"
-    }
+    spans = []
+    for run in source.records(source.columns):
+        facts = {
+            name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
+            for name, stats in fields_in(from_json(run.get("feedback_stats"))).items()
+            if text_of(get_in(stats, "n")) == "1"
+        }
+        spans.append(Span.of(run, "langsmith", about=facts))
+    add_traces(rows, spans)
 
 
 # ---- Opik ---------------------------------------------------------------------------------------
