@@ -39,12 +39,10 @@ _DIGITS = 32  # hexadecimal, of the digest by which a browser is known
 def browser_of(scope: Scope) -> str:
     """Return a digest of the browser's cookie, which tells browsers apart; "" if there is none."""
     for header in headers_of(scope, b"cookie"):
-        try:
+        with suppress(CookieError):
             cookie = SimpleCookie(header).get(_cookie_name(scope))
-        except CookieError:
-            continue
-        if cookie is not None and _COOKIE_VALUE.fullmatch(cookie.value):
-            return hashlib.sha256(cookie.value.encode()).hexdigest()[:_DIGITS]
+            if cookie is not None and _COOKIE_VALUE.fullmatch(cookie.value):
+                return hashlib.sha256(cookie.value.encode()).hexdigest()[:_DIGITS]
     return ""
 
 

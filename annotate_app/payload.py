@@ -252,9 +252,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
     first = sheet.tasks[0].stored_answer
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
-    in_order = sorted(
-        blocks.values(), key=lambda block: block.kind == "response" and block.declared is None
-    )
+    in_order = sorted(blocks.values(), key=lambda b: b.kind == "response" and b.declared is None)
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
         "language": reader.code,

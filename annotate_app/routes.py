@@ -274,9 +274,8 @@ def routes(base: str) -> list[Route]:
 async def to_front_page(request: Request) -> Response:
     """Redirect to the address with its slash, but no host, which a proxy may change."""
     query = f"?{request.url.query}" if request.url.query else ""
-    return responses.RedirectResponse(
-        f"{sites.base_path(request.scope)}/{query}", headers=_NO_CACHE
-    )
+    address = f"{sites.base_path(request.scope)}/{query}"
+    return responses.RedirectResponse(address, headers=_NO_CACHE)
 
 
 async def _answer_front_page(request: Request) -> Response:
@@ -364,9 +363,8 @@ def modules_of(page: str) -> list[str]:
     """
     waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
     with suppress(OSError):
-        waiting += [
-            script.name for script in _SCRIPTS.iterdir() if script.name.startswith("BidiComponent.")
-        ]
+        scripts = [script.name for script in _SCRIPTS.iterdir()]
+        waiting += [name for name in scripts if name.startswith("BidiComponent.")]
     modules: list[str] = []
     while waiting:
         name = waiting.pop(0)

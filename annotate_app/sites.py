@@ -307,11 +307,10 @@ def _stamp(study: Study) -> _Stamp:
 
 
 def _file_stamp(path: Path) -> tuple[str, int, int, int]:
-    try:
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return path.name, 0, 0, 0
-    return path.name, status.st_mtime_ns, status.st_size, status.st_ino
+        return path.name, status.st_mtime_ns, status.st_size, status.st_ino
+    return path.name, 0, 0, 0
 
 
 # ---- the watch: it excludes annotators whom the study's rules stop ------------------------------

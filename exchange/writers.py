@@ -333,7 +333,7 @@ def _card(material: Material) -> str:
     models = sorted(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     units = ratings["unit_id"].nunique()
     counts = {"ratings": len(ratings), "units": units, "people": people, "models": len(models)}
-    return jinja2.Template(
+    card: str = jinja2.Template(
         files("evenhand.exchange").joinpath("card.md.j2").read_text("utf-8"),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
@@ -346,6 +346,7 @@ def _card(material: Material) -> str:
         json=partial(json.dumps, ensure_ascii=False),
         written=written,
     )
+    return card
 
 
 # ---- Inspect ------------------------------------------------------------------------------------

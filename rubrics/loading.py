@@ -154,6 +154,10 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
     return text
 
 
+# They come last, as TOML reads a key after a table as a part of it.
+_TABLES = ("blocks", "number", "options", "golden", "lexical", "translations")
+
+
 def dump_rubric(rubric: Rubric) -> str:
     """Return the text of a rubric's file, from which `parse_rubric` makes the same rubric."""
     import tomlkit
@@ -163,11 +167,7 @@ def dump_rubric(rubric: Rubric) -> str:
     prompt = fields.pop("prompt", None)
     if not rubric.kind.listed:  # its options follow from `number`
         del fields["options"], fields["level"]
-    # Tables come last, as TOML reads a key after a table as a part of it.
-    tables = {
-        name: fields.pop(name, None)
-        for name in ("blocks", "number", "options", "golden", "lexical", "translations")
-    }
+    tables = {name: fields.pop(name, None) for name in _TABLES}
     for key, value in (fields | tables).items():
         if value is not None:
             document[key] = _toml_item(value)

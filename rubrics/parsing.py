@@ -71,12 +71,12 @@ _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]
 # ---- the parser of one option ----
 # The groups of each form, of which those are None that took no part in a match:
 #   field_closed    first (start of the line), word (an option as the name of a field), sep (what
-#                   separates it), value, and of yes, no, done (✅) or open (❌, [ ]) what it is
-#   field_open      first, word, sep, rest: "Pass: no errors"; marked_open has the word of "❌ fail"
-#   alone           key, answer (the key with what belongs to it: "4/5"), name (behind the key, maybe
-#                   another option's), and own or thus (words that make it the rater's: "I choose")
-#   named_first, closing    as alone; opening has also mark, the punctuation behind the answer
-#   answer_*        as alone, of these at least the key
+#                   separates it), value, and what this is: yes, no, done (✅) or open (❌, [ ])
+#   field_open      first, word, sep, rest: "Pass: no errors"; of marked_open word: "❌ fail"
+#   alone           key, answer (the key with what belongs to it: "4/5"), name (behind the key,
+#                   perhaps another option's), own and thus (what makes it the rater's: "I choose")
+#   answer_*, named_first, opening, closing    of the groups of alone at least the key; of opening
+#                   also mark, the punctuation behind the answer
 #   any_key         key; two_sides has two keys, without names: "both A and B"
 #   option_name     name, of several words, or one_word
 #   list_announced  list: "Labels: a, b"

@@ -73,10 +73,9 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
 
 def is_conversation(cell: str) -> bool:
     """Return True if a cell holds a conversation."""
-    try:
+    with suppress(ValueError):
         return bool(turns_of(cell))
-    except ValueError:
-        return False
+    return False
 
 
 def transcript(turns: tuple[Turn, ...]) -> str:
@@ -315,10 +314,8 @@ TEXT_VARIABLES = {
 ANSWERS = ("response_a", "response_b")
 """The sides of a comparison; a block for `response` says how both are shown."""
 
-_CHAT_TOKEN = re.compile(
-    "|".join(table_of("evenhand.rubrics", "templates/chat_tokens.toml")["tokens"])
-)
-"""Tokens of chat templates, which a server that applies one to the text obeys."""
+_CHAT_TOKENS = table_of("evenhand.rubrics", "templates/chat_tokens.toml")["tokens"]
+_CHAT_TOKEN = re.compile("|".join(_CHAT_TOKENS))  # obeyed by servers that apply a chat template
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 

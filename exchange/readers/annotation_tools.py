@@ -104,9 +104,7 @@ def _argilla_responses(record: src.Record) -> list[tuple[str, src.Record]]:
     """Return each response of a record with its question."""
     responses = record.get("responses")
     if isinstance(responses, dict):  # by question, as Argilla 2 writes them
-        return [
-            (question, part) for question in responses for part in src.objects(responses[question])
-        ]
+        return [(name, part) for name in responses for part in src.objects(responses[name])]
     return [  # Argilla 1: by user, each with values by question
         (question, {**response, "value": src.get_in(value, "value")})
         for response in src.objects(responses)

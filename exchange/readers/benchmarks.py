@@ -7,6 +7,7 @@ read their items (`..._items`); `READERS`, at the end, has them by name.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -61,8 +62,8 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
         scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
     has_epochs = _have_several_epochs(sample for sample, _ in samples)
-    all_scores = [score for _, scores in samples for score in scores.values()]
-    is_edited = any(objects(score.get("history"))[1:] for score in all_scores)
+    every_score = [score for _, scores in samples for score in scores.values()]
+    is_edited = any(objects(score.get("history"))[1:] for score in every_score)
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
@@ -259,10 +260,9 @@ def _first(value: object) -> object:
 
 def _number(value: object) -> float:
     """Return a value as a number; minus infinity if it is none."""
-    try:
+    with suppress(ValueError):
         return float(text_of(value))
-    except ValueError:
-        return float("-inf")
+    return float("-inf")
 
 
 def _prompt(sample: Record) -> object:
@@ -361,21 +361,21 @@ def _results(source: Source) -> list[Record]:
 # ---- DeepEval -----------------------------------------------------------------------------------
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
 def _cases(source: Source) -> list[Record]:
-    """Return the test cases of a file, each with its metrics."""
+    """Return the test cases of a file, with their fields in snake case."""
     document: Any = source.document
-    paths = TOOLS["deepeval"]["cases"]
-    return [case for path in paths for case in objects(get_in(document, *path.split(".")))]
+    lists = [get_in(document, *path.split(".")) for path in TOOLS["deepeval"]["cases"]]
+    return [snake_case(case) for cases in lists for case in objects(cases)]
 
 
 def _read_deepeval(rows: Rows, source: Source) -> None:
     """Read the success of a case as the label of the model that evaluates a metric, the rubric."""
     cases = _cases(source)
     names = ("input", "actual_output", "turns")  # they tell cases of one name apart
-    contents = [[case.get(name) for name in names] for case in map(snake_case, cases)]
+    contents = [[case.get(name) for name in names] for case in cases]
     units = rows.units(list(zip(map(_case_name, cases), contents, strict=True)))
     for case, unit in zip(cases, units, strict=True):
         rows.describe(unit, {"input": case.get("input")})
-        for metric in _metrics(case):
+        for metric in objects(case.get("metrics_data")):
             model = text_of(metric.get("evaluationModel") or metric.get("evaluation_model"))
             if not model:
                 rows.leave_out(written("left_out.by_code"))
@@ -387,7 +387,7 @@ def _read_deepeval(rows: Rows, source: Source) -> None:
 
 def _deepeval_items(rows: ItemRows, source: Source) -> None:
     """Read a test case as an item, with its expected output and its (retrieval) context."""
-    for case in map(snake_case, _cases(source)):
+    for case in _cases(source):
         output = case.get("turns") or case.get("actual_output")
         context = case.get("retrieval_context") or case.get("context")
         expected = case.get("expected_output") or case.get("expected_outcome")
@@ -398,10 +398,6 @@ def _deepeval_items(rows: ItemRows, source: Source) -> None:
 
 def _case_name(case: Record) -> str:
     return text_of(case.get("name")) or text_of(case.get("index"))
-
-
-def _metrics(case: Record) -> list[Record]:
-    return objects(case.get("metrics_data") or case.get("metricsData"))
 
 
 # ---- Braintrust ---------------------------------------------------------------------------------
@@ -419,9 +415,8 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     records = _braintrust_rows(source.records())
     kinds = _scorer_kinds(records)
     for record in filter(_is_root, records):
-        changes = [
-            part for part in objects(record.get("audit_data")) if part.get("source") == "app"
-        ]
+        log = objects(record.get("audit_data"))
+        changes = [entry for entry in log if entry.get("source") == "app"]
         paths = [get_in(change, "audit_data", "path") for change in changes]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         for name, value in fields_in(record.get("scores")).items():
@@ -499,12 +494,10 @@ READERS = {
         lambda source: any({"response", "vars"} <= {*result} for result in _results(source)[:1]),
     ),
     "deepeval": Reader(
-        lambda source: any(map(_metrics, _cases(source))),
+        lambda source: any(objects(case.get("metrics_data")) for case in _cases(source)),
         _read_deepeval,
         _deepeval_items,
-        lambda source: any(
-            "actual_output" in case or case.get("turns") for case in map(snake_case, _cases(source))
-        ),
+        lambda source: any("actual_output" in case or case.get("turns") for case in _cases(source)),
     ),
     "braintrust": Reader(_is_braintrust, _read_braintrust, _braintrust_items),
 }

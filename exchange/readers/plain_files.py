@@ -43,9 +43,7 @@ _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; unpacked they take several times as much memory."""
 _ROW_BYTES = 100  # bytes of memory that a row takes besides its cells
 _MOST_NAMED = 3  # cells that a message names
-_TIMES_COLUMN = re.compile(
-    r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I
-)
+_TIMES = re.compile(r"(?i)date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)")
 """Names of columns whose cells may be times."""
 
 
@@ -140,8 +138,8 @@ def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
     unsaved: Counter[str] = Counter()  # number of formulas by column
     for number, row in enumerate(worksheet.iter_rows(), start=1):
         values = values_by_row.get(number, [])
-        for cell, value, name in zip_longest(row, values, sheet.rows[0].cells, fillvalue=""):
-            if cell and cell.data_type == "f":
+        for cell, value, name in zip_longest(row, values, sheet.rows[0].cells):
+            if cell is not None and cell.data_type == "f":
                 if value:
                     return
                 unsaved[repr(name) if name else cell.column_letter] += 1
@@ -162,7 +160,7 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
     for index, column in enumerate(header.cells):
         dates = [row.number for row in body if index in row.dates]
         filled = [row for row in body if any(row.cells[index : index + 1])]  # rows may be shorter
-        if not dates or len(filled) == len(dates) or _TIMES_COLUMN.search(column):
+        if not dates or len(filled) == len(dates) or _TIMES.search(column):
             continue
         letter = get_column_letter(index + 1)
         cells = ", ".join(f"{letter}{number}" for number in dates[:_MOST_NAMED])

@@ -153,13 +153,14 @@ class Rows(_Collected):
         hashes_by_id: dict[str, set[str]] = defaultdict(set)
         for (unit, _), digest in zip(contents, hashes, strict=True):
             hashes_by_id[unit].add(digest)
-        ambiguous = [unit for unit in hashes_by_id if unit and len(hashes_by_id[unit]) > 1]
-        if ambiguous:
-            first = shortened(ambiguous[0])
-            self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
-        shared = set(ambiguous)
+        several = dict.fromkeys(
+            unit for unit in hashes_by_id if unit and len(hashes_by_id[unit]) > 1
+        )
+        if several:
+            first = shortened(next(iter(several)))
+            self.notes.append(written("exchange.kept_apart", count=len(several), unit=first))
         return [
-            f"{unit}#{digest}" if unit in shared else unit
+            f"{unit}#{digest}" if unit in several else unit
             for (unit, _), digest in zip(contents, hashes, strict=True)
         ]
 

@@ -17,7 +17,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,10 +87,9 @@ class Source:
         """The ZIP archive that the file is; None if it is none, or too large to be opened."""
         if not self.head.startswith(b"PK\x03\x04") or self.path.stat().st_size > MOST_UNPACKED:
             return None
-        try:
+        with suppress(zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
             return Archive(self.path.read_bytes(), self.name)
-        except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
-            return None
+        return None
 
     @cached_property
     def _first_value(self) -> _FirstValue:
@@ -118,10 +117,9 @@ class Source:
             line = file.readline(_LONGEST_LINE)
             if not (line.endswith(b"\n") and file.read(_HEAD).strip()):
                 return None
-        try:
+        with suppress(ValueError):  # of an object that goes on over several lines
             return _DECODER.decode(line.decode("utf-8-sig").strip())
-        except ValueError:  # an object that goes on over several lines
-            return None
+        return None
 
     @cached_property
     def header(self) -> list[str]:
@@ -130,10 +128,9 @@ class Source:
         if suffix not in formats.DELIMITED or self._first_value != _FirstValue():
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
-        try:
+        with suppress(csv.Error):
             return next(csv.reader([line], delimiter=formats.delimiter_of(line)), [])
-        except csv.Error:
-            return []
+        return []
 
     @property
     def document(self) -> object:
@@ -155,10 +152,9 @@ class Source:
         """The names of a Parquet file's columns; empty for any other file."""
         if not self.head.startswith(b"PAR1") or not formats.has_small_footer(self.path):
             return []
-        try:
+        with suppress(Exception):  # reading the table raises the error
             return list(pq.read_schema(self.path).names)
-        except Exception:  # reading the table raises the error
-            return []
+        return []
 
     def records(self, columns: Sequence[str] = ()) -> list[Record]:
         """Return all objects of a JSON list or of a JSONL file, or the rows of a CSV file; with
@@ -232,10 +228,9 @@ def from_json(value: object) -> object:
     """Return the value of a text that is JSON, as some tools store it; other values as they are."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
-    try:
+    with suppress(InputError):
         return parse_json(value.encode(errors="replace"), "")
-    except InputError:
-        return value
+    return value
 
 
 def records_in(content: bytes, name: str) -> list[Record]:
@@ -663,7 +658,6 @@ def cell_of(value: object) -> str:
 
 def _number(value: Any) -> Any:
     """Return a `Numeral` as a number; other values as they are."""
-    try:
+    with suppress(ValueError):  # of more digits than Python reads, or a date of a typed table
         return json.loads(value) if isinstance(value, Numeral) else value
-    except ValueError:  # more digits than Python reads, or a date of a typed table
-        return str(value)
+    return str(value)
