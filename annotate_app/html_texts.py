@@ -35,8 +35,7 @@ def heading(text: str, level: int = 2, lang: str | None = None) -> str:
 
 def block(text: str, kind: str = "text", label: str = "") -> str:
     """Return a text with its line breaks, under its `label`; `kind` chooses its style."""
-    quoted = html.escape(text)
-    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto">{quoted}</div>'
+    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto">{html.escape(text)}</div>'
 
 
 def label_above(label: str) -> str:

@@ -46,9 +46,7 @@ _MOST_AT_ONCE = 100  # answers in a message at most. The panel sends those witho
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
 NO_RECEIPTS: Mapping[str, str] = {}
 _FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
-"""Texts of a rubric that was made of a mere question on the command line, which readers need not
-see.
-"""
+"""Texts of a rubric that was made of a mere question: they say nothing to a reader."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,7 @@ class Navigation:
     nonce: str
     wish: str
     task_id: str = ""
-    start: int = 0
-    """Place of the first answer to list, from 0."""
+    start: int = 0  # place of the first answer to list, from 0
 
 
 @dataclass(frozen=True)
@@ -73,12 +70,9 @@ class PanelConfig:
     """Words that differ from the usual ones."""
     way_out: str = ""
     """Name of the way out that an annotator has, "change_rater" or "log_out"; "" for none."""
-    finish: str = ""
-    """Link to follow when nothing is left; sent only then."""
-    finish_idle: str = ""
-    """Link for a rater who found nothing to do from the start."""
-    resumes: str = ""
-    """Time at which there is work again, if a day's work is done (ISO 8601)."""
+    finish: str = ""  # link to follow when nothing is left; sent only then
+    finish_idle: str = ""  # link for a rater who found nothing to do from the start
+    resumes: str = ""  # time at which there is work again, if a day's work is done (ISO 8601)
 
 
 def page_data(
@@ -137,9 +131,6 @@ def page_data(
         "resumes": "" if sheet else config.resumes,
         "finish": "" if sheet else config.finish if done else config.finish_idle,
     }
-
-
-# ---- what the panel sends ----
 
 
 def read_sent(sent: Any) -> list[Submission]:
@@ -239,11 +230,7 @@ def _are_ids(texts: Iterable[str]) -> bool:
 
 def _note(text: str) -> str:
     """Cut a free text, and clean it of what databases cannot store: lone surrogates, and NUL."""
-    valid = text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8")
-    return valid.replace("\0", "")
-
-
-# ---- an item, its questions and its texts, for the panel ----
+    return text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8").replace("\0", "")
 
 
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
@@ -318,13 +305,12 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
     names = rubric.kind.name_of(given["option"], reader.say("several.none"))
-    answer = names or reader.part("skip").get(given["skip"], "")
     return {
         "task": task.task_id,
         "number": row.number,
         "title": own_words(task.people_in(reader.code).title)[:_LONGEST_LINE],
         "lang": rubric.language,
-        "answer": str(answer)[:_LONGEST_LINE],
+        "answer": str(names or reader.part("skip").get(given["skip"], ""))[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
         "at": task.stored_answer.created_at if task.stored_answer else "",
         "flagged": row.flagged,
@@ -407,7 +393,6 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
 
 
 # ---- data without what the browser has ----
-#
 # Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
 # With each answer it lists the names of those it has, which are not sent again. The server
 # remembers nothing of it: a page drawn anew gets all parts.
@@ -451,7 +436,6 @@ def read_known(sent: Any) -> frozenset[str]:
 
 
 # ---- the panel's code ----
-#
 # The panel's code, style and markup are one file, a JavaScript module that a browser fetches once
 # and keeps. Streamlit sends a component's inline code with every item; so the only inline code is
 # the line that fetches this file.
@@ -508,5 +492,4 @@ def fetching_code() -> str:
 
 def app_files(*names: str) -> str:
     """Return the app's own files of these names, one after the other."""
-    folder = Path(__file__).parent
-    return "\n".join((folder / name).read_text("utf-8") for name in names)
+    return "\n".join((Path(__file__).parent / name).read_text("utf-8") for name in names)

@@ -123,8 +123,7 @@ def check_names(names: Iterable[str]) -> None:
 # ---- host names, and addresses of visitors ------------------------------------------------------
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-MOST_BYTES = 1_000_000
-"""Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
+MOST_BYTES = 1_000_000  # bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings
 MOST_PAGES = 60
 """Pages of a study open at once at one address: enough for a classroom, not for a flood."""
 
@@ -314,7 +313,6 @@ def _file_stamp(path: Path) -> tuple[str, int, int, int]:
 
 
 # ---- the watch: it excludes annotators whom the study's rules stop ------------------------------
-#
 # Agreement is computed in a separate process, so that the serving process does not hold it and no
 # annotator waits for it.
 

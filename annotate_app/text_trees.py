@@ -22,16 +22,13 @@ from evenhand.rubrics.rendering import passages_of
 Node = str | list[Any]
 """A text, or [tag, attributes, child, child, ...]."""
 
-LONGEST = 50_000
-"""Characters; a longer text is shown as it is written."""
-MOST_PARTS = 20_000
-"""Nodes; a text of more is too much for a page."""
+LONGEST = 50_000  # characters; a longer text is shown as it is written
+MOST_PARTS = 20_000  # nodes; a text of more is too much for a page
 
 _DEEPEST_JSON = 40
 _LONGEST_LINE = 200  # characters of a passage's source, or of the names of its other fields
 
 # ---- code, JSON and passages ----
-#
 # Code is shown character by character, JSON with its values as they are written, set out in lines.
 # A text that cannot be drawn so is shown as its source.
 
@@ -119,8 +116,7 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
         else:
             size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
         inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
-        is_open = {"start": int(depth < open_to)}
-        return ["details", is_open, ["summary", {}, *name, size], *inside]
+        return ["details", {"start": int(depth < open_to)}, ["summary", {}, *name, size], *inside]
     if isinstance(value, str) and not isinstance(value, _Number):
         css_class, text = "is-string", _quoted(value)
     else:
@@ -140,7 +136,6 @@ def _size(nodes: list[Node]) -> int:
 
 
 # ---- formulas in Markdown ----
-#
 # Formulas are kept whole and verbatim; the panel typesets them, and shows the signs that graders
 # read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
@@ -173,14 +168,11 @@ class _MaskedText:
         last = max(source, default="")
         self._first = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
         self._placeholder = re.compile(f"([{chr(self._first)}-\U0010ffff])")
-        self._source = source
-        self._pieces: list[str] = []
-        """The masked text as far as it is made: of the source up to `_copied_to`."""
-        self._copied_to = 0
+        self._source, self._copied_to = source, 0
+        self._pieces: list[str] = []  # the masked text, of the source up to `_copied_to`
         self._paragraph_end = self._part_end = 0
         """No formula goes on beyond a blank line, or the end of its item, heading or row."""
-        self._quote_depth = 0
-        """Number of quotes, one in the other, in which the present part stands."""
+        self._quote_depth = 0  # of quotes, one in the other, around the present part
         self._missing_before: dict[str, int] = {}
         """Up to where a closing delimiter is missing; seeking it again would cost a square."""
         position = 0
@@ -285,7 +277,6 @@ _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 4 * DEEPEST})
 _PARSER.enable(["table", "strikethrough"])
 _PARSER.disable("reference")  # a definition would be on no page, and graders read it
 _PARSER.block.ruler.at("table", _lossless_table, {"alt": ["paragraph", "reference"]})
-# HTML's tags by the parser's types; the others have cases of their own in `_Tree`.
 _TAGS = {"paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li"}
 _TAGS |= {"softbreak": "br", "hardbreak": "br"}  # as most chats show it
 _TAGS |= {tag: tag for tag in ("blockquote", "thead", "tbody", "tr", "th", "td")}

@@ -196,8 +196,7 @@ def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
 # ---- Argilla ------------------------------------------------------------------------------------
 # https://docs.argilla.io/latest/how_to_guides/import_export/
 
-TEXT = "text"
-"""The field with the rated text in Argilla and Label Studio."""
+TEXT = "text"  # the field with the rated text in Argilla and Label Studio
 
 
 def argilla(material: Material) -> Output:
@@ -270,15 +269,13 @@ def label_studio(material: Material) -> Output:
         tasks.append({**task_id, "data": data, "predictions": _predictions(rows)})
     count = sum(len(task["predictions"]) for task in tasks)
     lines = ["<View>", f'  <Text name="{TEXT}" value="${TEXT}"/>']
+    choice = "    <Choice value={} hint={}/>".format
     for rubric in grades["rubric"].unique():
         scale = material.scales[rubric]
         lines += [
             f"  <Header value={quoteattr(scale.title)}/>",
             f'  <Choices name={quoteattr(rubric_name(rubric))} toName="{TEXT}">',
-            *(
-                f"    <Choice value={quoteattr(key)} hint={quoteattr(name)}/>"
-                for key, name in scale.labels.items()
-            ),
+            *(choice(quoteattr(key), quoteattr(name)) for key, name in scale.labels.items()),
             "  </Choices>",
         ]
     files = {

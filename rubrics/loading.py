@@ -69,7 +69,6 @@ def named_rubrics() -> dict[str, str]:
 
 
 def _texts_in(folder: Traversable) -> dict[str, str]:
-    """Return the texts of the TOML files in a folder, sorted by name."""
     texts = {
         entry.name.removesuffix(".toml"): entry.read_text("utf-8")
         for entry in folder.iterdir()
@@ -179,7 +178,6 @@ def dump_rubric(rubric: Rubric) -> str:
 
 
 def _toml_item(value: Any) -> Any:
-    """Return a value for a TOML file, in which a text of several lines is written in lines."""
     import tomlkit
 
     if isinstance(value, str) and "\n" in value:
@@ -198,8 +196,7 @@ def _exact_toml_string(text: str) -> Any:
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
 
-MOST_POINTS = 11
-"""Points of a scale that are options; raters type the number on a longer scale."""
+MOST_POINTS = 11  # points of a scale that are options; raters type the number on a longer scale
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}

@@ -404,8 +404,6 @@ class Rubric(Texts):
                     f"{exchanged[side]!r}"
                 )
 
-    # ---- facts about the rubric, and other versions of it ----
-
     def __hash__(self) -> int:
         return hash((self.name, self.hash))  # a dict of translations has none
 
@@ -529,8 +527,6 @@ class Rubric(Texts):
         has the same keys, and a `hash` over exactly the text that its readers see.
         """
         return self.versions.get(code, self)
-
-    # ---- the texts that it makes, and the reading of answers ----
 
     def for_people(self, values: Mapping[str, str]) -> PeopleText:
         """Return the rubric and one unit as the annotation page shows them, in plain text.

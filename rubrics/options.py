@@ -36,8 +36,7 @@ class Texts(Strict):
     model_config = ConfigDict(str_strip_whitespace=True)
 
 
-FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001
-"""Limits of how many numbers may be permitted in place of options."""
+FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001  # that a rubric may permit in place of options
 
 
 class Number(Texts):
@@ -178,7 +177,6 @@ def span_of(ordered: Sequence[str]) -> str:
 
 
 COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""Names of columns that blocks may show."""
 
 
 class Block(Texts):
@@ -251,8 +249,7 @@ NONE, SEPARATOR = "none", ";"
 """The label that says that none of several options applies, and the mark between keys."""
 SEPARATORS = ";,#|"
 """Marks between options in files of other tools."""
-MOST_SEVERAL = 30
-"""Options of which several may apply, at most: each has figures of its own."""
+MOST_SEVERAL = 30  # options of which several may apply, at most: each has figures of its own
 _ENTRY = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
 """A text or a number of a list as Python writes it, or NumPy, without commas."""
 
@@ -335,7 +332,6 @@ def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | 
 
 
 def _distinct_options(cells: Iterable[str], separators: str) -> set[str]:
-    """Return the options in cells with these marks between them, without cells that are no set."""
     return {option for cell in cells for option in options_in(cell, separators) or ()}
 
 

@@ -134,8 +134,7 @@ class RubricParser:
         text = self._with_keys_first(text.strip())
         label = self._option(text) or self._label_in_json_or_prose(text)
         if label:
-            agrees = fields.affirmed <= {label} and label not in fields.denied
-            return label if agrees else None
+            return label if fields.affirmed <= {label} and label not in fields.denied else None
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed
@@ -271,7 +270,6 @@ class RubricParser:
         return self._key(match) if match and not self._has_other_name(match) else None
 
     def _key(self, match: re.Match[str]) -> str:
-        """Return the key that a match found, as the rubric writes it."""
         return self._keys[match["key"].casefold()]
 
     def _has_other_name(self, match: re.Match[str]) -> bool:

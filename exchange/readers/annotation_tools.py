@@ -144,7 +144,7 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
         _add_task(rows, unit, task, email_by_id)
 
 
-def _has_label_studio_items(source: src.Source) -> bool:
+def _has_tasks(source: src.Source) -> bool:
     is_export = _is_label_studio(source)
     if is_export and not _is_task(source.first):
         raise InputError(
@@ -347,14 +347,13 @@ def _add_answer_file(rows: Rows, file: Path) -> None:
 
 def _add_user_state(rows: Rows, state: src.Record) -> None:
     """Add a user's labels by instance and scheme; newer files have lists of them."""
-    user = state.get("user_id")
     for unit, recorded in src.fields_in(state.get("instance_id_to_label_to_value")).items():
         labels = src.fields_in(recorded)
         for pair in recorded if isinstance(recorded, list) else ():
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
                 values = labels.setdefault(src.text_of(pair[0].get("schema")), {})
                 values[src.text_of(pair[0].get("name"))] = pair[1]
-        _add_schemes(rows, {"user_id": user, "instance_id": unit, "labels": labels})
+        _add_schemes(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": labels})
 
 
 def _add_schemes(rows: Rows, record: src.Record) -> None:
@@ -427,6 +426,10 @@ def _is_doccano(source: src.Source) -> bool:
     users = ["user" in annotation for annotation in src.objects(first.get("annotations"))]
     is_labelled = isinstance(first.get("label"), list) or any(users)
     return "id" in first and is_labelled and any(name in first for name in _DOCCANO["texts"])
+
+
+def _has_doccano_items(source: src.Source) -> bool:
+    return _is_doccano(source) and not RESPONSES & source.first.keys()
 
 
 def _read_doccano(rows: Rows, source: src.Source) -> Export:
@@ -617,8 +620,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
 def _voter(vote: src.Record) -> str:
     """Return the name of the voter, or "" if the vote has none."""
     voter = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
-    parts = voter if isinstance(voter, list) else [voter]
-    return ":".join(filter(None, map(src.text_of, parts)))
+    return ":".join(filter(None, map(src.text_of, voter if isinstance(voter, list) else [voter])))
 
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
@@ -735,17 +737,10 @@ def _records(table: Any, file: Path) -> list[src.Record]:
 
 READERS = {
     "argilla": Reader(_is_argilla, _read_argilla, _argilla_items),
-    "label_studio": Reader(
-        _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
-    ),
+    "label_studio": Reader(_is_label_studio, _read_label_studio, _label_studio_items, _has_tasks),
     "potato": Reader(_is_potato, _read_potato, _potato_items),
     "prodigy": Reader(has_fields("prodigy"), _read_prodigy, _prodigy_items),
-    "doccano": Reader(
-        _is_doccano,
-        _read_doccano,
-        _doccano_items,
-        lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
-    ),
+    "doccano": Reader(_is_doccano, _read_doccano, _doccano_items, _has_doccano_items),
     "pair_votes": Reader(
         lambda source: are_votes(source.first) or "g1_winner" in source.first,
         lambda rows, source: votes(rows, source, source.records()),

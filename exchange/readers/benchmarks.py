@@ -6,7 +6,7 @@ read their items (`..._items`); `READERS`, at the end, has them by name.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -61,7 +61,7 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
         all_scores = fields_in(sample.get("scores"))
         scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
-    has_epochs = _have_several_epochs(sample for sample, _ in samples)
+    has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
     every_score = [score for _, scores in samples for score in scores.values()]
     is_edited = any(objects(score.get("history"))[1:] for score in every_score)
     for sample, scores in samples:
@@ -87,7 +87,7 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
         ids = {name: sample.get(name) for name in ("id", "epoch")}
         model = text_of(get_in(sample, "output", "model"))
         samples.append((ids, model, about, _inspect_texts(sample)))
-    has_epochs = _have_several_epochs(ids for ids, *_ in samples)
+    has_epochs = any(text_of(ids["epoch"]) not in ("", "1") for ids, *_ in samples)
     header: object = source.document
     if archive := source.archive:
         name = next(value for value in _INSPECT["headers"] if value in archive.names)
@@ -117,10 +117,6 @@ def _inspect_texts(sample: Record) -> Record:
     if len([message for message in messages if message["role"] in ("assistant", "tool")]) > 1:
         return texts_of(None, messages, expected=target)
     return texts_of(prompt, output, expected=target)
-
-
-def _have_several_epochs(samples: Iterable[Record]) -> bool:
-    return any(text_of(sample.get("epoch")) not in ("", "1") for sample in samples)
 
 
 def _inspect_samples(source: Source) -> Iterator[Record]:
@@ -216,9 +212,8 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     """Read a generated text as an item, with the metrics as columns; a document is a cluster."""
-    own_fields = TOOLS["lm_eval"]["own"]
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in own_fields}
+        about = {name: sample[name] for name in sample if name not in TOOLS["lm_eval"]["own"]}
         doc, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
         responses = _generated(sample)
         if not responses:
@@ -419,13 +414,14 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
         changes = [entry for entry in log if entry.get("source") == "app"]
         paths = [get_in(change, "audit_data", "path") for change in changes]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
+        unit = first_text(record.get("id"), record.get("span_id"))
         for name, value in fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
             if kind == "code":
                 rows.leave_out(written("left_out.by_code"))
             else:
-                rows.add(_row_id(record), name, kind, value, created_at=record.get("created"))
-        rows.describe(_row_id(record), from_json(record.get("metadata")))
+                rows.add(unit, name, kind, value, created_at=record.get("created"))
+        rows.describe(unit, from_json(record.get("metadata")))
     return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
@@ -436,16 +432,13 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
             from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
         texts, ids = texts_of(inputs, output, expected=expected), {"span_id": record.get("span_id")}
+        unit = first_text(record.get("id"), record.get("span_id"))
         subject = first_text(get_in(metadata, "model"))
-        rows.add(_row_id(record), texts, subject=subject, ids=ids, about=metadata)
+        rows.add(unit, texts, subject=subject, ids=ids, about=metadata)
 
 
 def _braintrust_rows(records: list[Record]) -> list[Record]:
     return unpaged(records, ("data", "events", "rows"), "root_span_id")
-
-
-def _row_id(record: Record) -> str:
-    return first_text(record.get("id"), record.get("span_id"))
 
 
 def _is_root(record: Record) -> bool:

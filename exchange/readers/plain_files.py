@@ -44,7 +44,6 @@ _MOST_UNPACKED = 256 * 1024**2
 _ROW_BYTES = 100  # bytes of memory that a row takes besides its cells
 _MOST_NAMED = 3  # cells that a message names
 _TIMES = re.compile(r"(?i)date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)")
-"""Names of columns whose cells may be times."""
 
 
 class _Row(NamedTuple):
@@ -227,8 +226,7 @@ def _is_chat(source: src.Source) -> bool:
 
 def _conversation(record: src.Record) -> list[src.Record] | None:
     """Return the messages of a record that is a conversation; None if it has none."""
-    conversations = (src.messages_in(record.get(name)) for name in _CHAT["lists"])
-    return next(filter(None, conversations), None)
+    return next(filter(None, (src.messages_in(record.get(name)) for name in _CHAT["lists"])), None)
 
 
 def _chat_items(rows: ItemRows, source: src.Source) -> None:
@@ -315,10 +313,9 @@ _ANSWERS_KEY, _RATER_NAMES_KEY = src.pattern("json", "answers"), src.pattern("js
 
 @dataclass(frozen=True)
 class _Node:
-    """A value on the way from an item's answers to a label, and what the keys so far say of the
-    labels in it: the rater (named by a position in a list if `is_positional`), the question
-    (`rubric`) and the time. `key` is the item's key for its answers, under which the first node
-    lies; `path` leads from there to the `value`, and with the `item` it is for messages.
+    """A value on the way from an item's answers, under `key`, to a label, and what is known of the
+    labels in it: the rater (by position in a list if `is_positional`), the question (`rubric`) and
+    the time. `item` and `path` are for messages.
     """
 
     item: str
@@ -477,11 +474,11 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
     are_few = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
     if not are_few and any({*src.fields_in(answer)}.isdisjoint(_LABEL_KEYS) for answer in answers):
         return []
-    annotations: dict[str, src.Record] = {item: {} for item in ids}
-    for rater, by_item in answers_by_rater.items():
-        for item, answer in by_item.items():
-            annotations[item][rater] = answer
-    return [{"id": item, "annotations": annotations[item]} for item in ids]
+    items = []
+    for item in ids:
+        annotations = {rater: by[item] for rater, by in answers_by_rater.items() if item in by}
+        items.append({"id": item, "annotations": annotations})
+    return items
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
@@ -524,8 +521,7 @@ def _id_key(records: list[src.Record]) -> str:
 
 
 def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
-    columns = {name for record in records for name in record}
-    formats.check_table(columns, len(records), source)
+    formats.check_table({name for record in records for name in record}, len(records), source)
     cells = [{name: formats.cell_text(v) for name, v in record.items()} for record in records]
     index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
@@ -616,15 +612,14 @@ def _names_rater(name: str, inner: object) -> bool:
 
 
 def _answers_in_list(node: _Node) -> Iterator[_Node]:
-    """Yield the labels of a list: objects that name raters, or labels in the order of raters, who
-    are then called after the key of the answers and the position: `expert_1` for `expert_scores`.
-    """
+    """Yield the labels of a list: objects that name raters, or labels in the order of raters."""
     values = node.value
     if node.rater and not any(isinstance(value, (dict, list)) for value in values):
         yield replace(node, value=values[0] if len(values) == 1 else values)
         return
     words = re.split(r"[ _-]", node.key.lower())
     stems = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
+    # Raters without names are called after the key: `expert_1` for `expert_scores`.
     stem = next((word.rstrip("s") for word in stems if word != "individual"), "annotator")
     for number, value in enumerate(values, start=1):
         path, rater = f"{node.path}[{number - 1}]", node.rater or f"{stem}_{number}"

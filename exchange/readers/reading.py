@@ -59,8 +59,7 @@ class ToolFormat:
         return rows.items(written(f"exchange.{self.key}_items"), self.cluster, self.show)
 
 
-TABLE = "table"
-"""CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
+TABLE = "table"  # CSV with any delimiter, JSONL and Parquet as `study.tables` reads them
 _READERS = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
 _ORDER = (
     "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
@@ -202,5 +201,4 @@ def _judges_on(items: ItemTable, labels_by_judge: _LabelsByJudge) -> list[str]:
 
 def format_of(source: Source) -> str:
     """Return the name of the format of a file; `table` where no reader recognises it."""
-    recognised = (name for name in READERS if READERS[name].reader.recognises(source))
-    return next(recognised, TABLE)
+    return next((name for name in READERS if READERS[name].reader.recognises(source)), TABLE)

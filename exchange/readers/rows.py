@@ -29,8 +29,7 @@ from evenhand.study.tables.ratings import (
 )
 from evenhand.texts import written
 
-LONGEST_LABEL = 200
-"""Characters; a longer answer is a text, not a label."""
+LONGEST_LABEL = 200  # characters; a longer answer is a text, not a label
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
 _RESERVED_COLUMNS = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
@@ -153,14 +152,11 @@ class Rows(_Collected):
         hashes_by_id: dict[str, set[str]] = defaultdict(set)
         for (unit, _), digest in zip(contents, hashes, strict=True):
             hashes_by_id[unit].add(digest)
-        several = dict.fromkeys(
-            unit for unit in hashes_by_id if unit and len(hashes_by_id[unit]) > 1
-        )
-        if several:
-            first = shortened(next(iter(several)))
-            self.notes.append(written("exchange.kept_apart", count=len(several), unit=first))
+        if ambiguous := [unit for unit, each in hashes_by_id.items() if unit and len(each) > 1]:
+            first = shortened(ambiguous[0])
+            self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
         return [
-            f"{unit}#{digest}" if unit in several else unit
+            f"{unit}#{digest}" if unit and len(hashes_by_id[unit]) > 1 else unit
             for (unit, _), digest in zip(contents, hashes, strict=True)
         ]
 
@@ -320,8 +316,7 @@ class ItemRows(_Collected):
         for name, value in src.fields_in(about).items():
             column, label = one_line(name), label_of(value)
             if column and label is not None:
-                is_reserved = _RESERVED_FACTS.fullmatch(column)
-                facts[f"metadata_{column}" if is_reserved else column] = label
+                facts[f"metadata_{column}" if _RESERVED_FACTS.fullmatch(column) else column] = label
         self._items[key] = {
             "unit": unit_id,
             "texts": texts,

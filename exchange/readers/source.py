@@ -31,8 +31,7 @@ from evenhand.texts import table_of
 
 MOST_BYTES = formats.MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
-MOST_UNPACKED = 1024**3
-"""Bytes of an archive, and bytes that all its members may hold together."""
+MOST_UNPACKED = 1024**3  # bytes of an archive, and bytes that all its members may hold together
 _HEAD = 4096
 _LONGEST_LINE = 1024**2
 
@@ -171,14 +170,12 @@ class Source:
                 typed = pq.read_table(self.path, columns=list(columns)).to_pylist()
             return [map_leaves(row, number_as_text) for row in typed]
         if self.header:
+
+            def decoded(cell: str) -> object:  # an object or a list is written as JSON
+                return from_json(cell) if cell[:1] in ("{", "[") else cell
+
             rows = formats.read_table(self.path).to_dict("records")
-            return [
-                {  # an object or a list is written as JSON
-                    str(name): from_json(cell) if cell[:1] in ("{", "[") else cell
-                    for name, cell in row.items()
-                }
-                for row in rows
-            ]
+            return [map_leaves(row, decoded) for row in rows]
         if self._first_value.is_whole:
             return objects(self.document if isinstance(self.document, list) else [self.document])
         if self._too_large:
@@ -456,12 +453,6 @@ def value_at(record: object, path: str) -> Any:
             return value
     start = f"{path}."  # a path may also be the beginning of several longer keys
     return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
-
-
-def first_at(record: object, paths: Iterable[str]) -> Any:
-    """Return the first value at one of these paths that is not missing or empty; else None."""
-    values = (value_at(record, path) for path in paths)
-    return next((value for value in values if value not in (None, "")), None)
 
 
 def name_at(record: object, paths: Iterable[str]) -> str:

@@ -22,7 +22,6 @@ from evenhand.exchange.readers.source import (
     Source,
     documents,
     fields_in,
-    first_at,
     first_text,
     from_json,
     get_in,
@@ -141,11 +140,13 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
     known = rating_columns(from_json(value_at(record, form["claim"]))) | columns
     known.pop("rubric", None)
     raters = form["raters"].get(origin, form["raters"]["other"])
+    values = (value_at(record, path) for path in form.get("value", ()))
+    value = next((value for value in values if value not in (None, "")), None)
     rows.add(
         unit or name_at(record, form.get("unit", ())),
         known.pop("rater_id", "") or name_at(record, raters),
         known.pop("rater_kind", kinds.get(origin, "")),
-        known.pop("value") if "value" in columns else first_at(record, form["value"]),
+        known.pop("value", value),
         name_at(record, form["rubric"]),
         created_at=name_at(record, form["created_at"]),
         **known,
@@ -159,14 +160,18 @@ _LANGFUSE = TOOLS["langfuse"]
 
 
 def _is_langfuse(source: Source) -> bool:
+    """Return True for scores; in the header of a table their source has no value."""
     scores, _ = _langfuse_parts([source.first])
-    for score in scores[:1]:
-        has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
-        origin = score.get("source")
-        is_empty = bool(source.header) and origin == ""
-        is_typed = "data_type" in score or origin in _LANGFUSE["origins"] or is_empty
-        return {"name", "value"} <= score.keys() and has_subject and is_typed
-    return False
+    score: Record = scores[0] if scores else {}
+    has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
+    origin = score.get("source")
+    is_empty = bool(source.header) and origin == ""
+    is_typed = "data_type" in score or origin in _LANGFUSE["origins"] or is_empty
+    return {"name", "value"} <= score.keys() and has_subject and is_typed
+
+
+def _has_steps(source: Source) -> bool:
+    return bool(_langfuse_parts([source.first])[1])
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
@@ -245,6 +250,10 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
+
+_has_runs = has_fields("langsmith", "items", in_tables=True)
+
+
 def _read_langsmith(rows: Rows, source: Source) -> None:
     """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():
@@ -323,6 +332,10 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
 _WEAVE = TOOLS["weave"]
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
+
+
+def _is_weave(source: Source) -> bool:
+    return has_fields("weave", "items")(source) or has_fields("weave")(source)
 
 
 def _read_weave(rows: Rows, source: Source) -> None:
@@ -438,8 +451,7 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
     facts = {name: fact for name, fact in trace.items() if name not in own_fields}
     facts |= {name: tag for name, tag in tags.items() if "." not in name}
     spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
-    whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
-    for span in spans or [whole | {"outputs": trace.get("response")}]:
+    for span in spans or [{"inputs": trace.get("request"), "outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
         given, made, kind, model = (
             from_json(attributes.get(f"mlflow.{name}"))
@@ -607,25 +619,10 @@ def _evaluations(record: Record) -> Record:
 
 
 READERS = {
-    "langfuse": Reader(
-        _is_langfuse,
-        _read_langfuse,
-        _langfuse_items,
-        lambda source: bool(_langfuse_parts([source.first])[1]),
-    ),
-    "langsmith": Reader(
-        has_fields("langsmith"),
-        _read_langsmith,
-        _langsmith_items,
-        has_fields("langsmith", "items", in_tables=True),
-    ),
+    "langfuse": Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_steps),
+    "langsmith": Reader(has_fields("langsmith"), _read_langsmith, _langsmith_items, _has_runs),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
-    "weave": Reader(
-        lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
-        _read_weave,
-        _weave_items,
-        has_fields("weave", "items"),
-    ),
+    "weave": Reader(_is_weave, _read_weave, _weave_items, has_fields("weave", "items")),
     "mlflow": Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items),
     "phoenix": Reader(
         lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),
