@@ -95,6 +95,7 @@ def page_data(
     # Read last, so that the words for the end take in an exclusion that came meanwhile.
     config = read_config()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
+    rows = [_earlier(row, reader) for row in listed.rows] if listed else []
     return {
         "drafts": drafts_name(desk, rater, config.practice),
         "rater": rater,
@@ -120,12 +121,7 @@ def page_data(
             for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
-        "earlier": listed
-        and {
-            "rows": [_earlier(row, reader) for row in listed.rows],
-            "start": listed.start,
-            "found": listed.total,
-        },
+        "earlier": listed and {"rows": rows, "start": listed.start, "found": listed.total},
         "sheet": sheet and _sheet(sheet, reader, annotation.display, earlier=back is not None),
         "ahead": ahead and _sheet(ahead, reader, annotation.display, earlier=False),
         "resumes": "" if sheet else config.resumes,

@@ -41,8 +41,8 @@ _FORM_TEXTS: dict[str, Any] = {
 
 class Forms(dict[str, re.Pattern[str]]):
     """The forms of `answer_forms.toml` by name, and the words of `answer_words.toml`, in capitals,
-    as whole words (in scripts without spaces, anywhere), compiled when they are first used; for
-    options that are `numbers`, or `signed`. `parts` are texts that a rubric's options make.
+    as whole words (in scripts without spaces, anywhere), each compiled when it is first used. Some
+    differ where options are `numbers`, or keys `signed`. `parts` are what a rubric's options make.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'

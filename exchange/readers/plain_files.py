@@ -159,6 +159,7 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
     for index, column in enumerate(header.cells):
         dates = [row.number for row in body if index in row.dates]
         filled = [row for row in body if any(row.cells[index : index + 1])]  # rows may be shorter
+        # A column that is called after a time may have other cells, too.
         if not dates or len(filled) == len(dates) or _TIMES.search(column):
             continue
         letter = get_column_letter(index + 1)
