@@ -94,8 +94,7 @@ class _Pass:
     is_valid: Callable[[], bool]  # asks the store whether the login is still valid
 
 
-_passes: dict[str, _Pass] = {}
-"""Passes by session of this process, the latest last."""
+_passes: dict[str, _Pass] = {}  # by session of this process, the latest last
 
 
 def give_pass(is_valid: Callable[[], bool]) -> None:
@@ -206,8 +205,7 @@ PLACES = frozenset((
     "new-study", "export",
 ))  # fmt: skip
 """The pages' addresses, behind that of the root."""
-_LINKS = {calc_hash(place): place for place in PLACES}
-"""The pages by the names that `st.navigation` gives them."""
+_LINKS = {calc_hash(place): place for place in PLACES}  # by their names in `st.navigation`
 
 
 def place_of(title: str) -> str:

@@ -19,8 +19,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from evenhand.rubrics.rendering import passages_of
 
-Node = str | list[Any]
-"""A text, or [tag, attributes, child, child, ...]."""
+Node = str | list[Any]  # a text, or [tag, attributes, child, child, ...]
 
 LONGEST = 50_000  # characters; a longer text is shown as it is written
 MOST_PARTS = 20_000  # nodes; a text of more is too much for a page
@@ -269,8 +268,7 @@ DEEPEST = 24
 """A response that is nested more deeply, whose inner parts the parser would drop, is shown as its
 source; so is one that is too long, or has too many parts for a page."""
 
-FOLLOWED = ("https://", "http://", "mailto:")
-"""Addresses that a link may have; each opens in a new window."""
+FOLLOWED = ("https://", "http://", "mailto:")  # which a link may have; it opens in a new window
 
 # The parser drops without a word what is nested below its bound; ours is reached before.
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 4 * DEEPEST})

@@ -23,12 +23,16 @@ from xml.sax.saxutils import quoteattr
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
 from evenhand.study.tables.ratings import instant_of
 from evenhand.texts import written
 
+TEXTS = {
+    "prompt": "Prompt", "response": "Response", "prompt_a": "Prompt A", "response_a": "Response A",
+    "prompt_b": "Prompt B", "response_b": "Response B",
+}  # fmt: skip
+"""Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED_COLUMNS = ("draw", "order")
 _METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
 _ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
@@ -48,9 +52,9 @@ class Material:
 
     `ratings` is the table of this name, validated. `combined` has the same columns, with one row
     for each rater, unit and rubric: repeated draws and both orders are combined as in the analysis.
-    `units` has a row for each `unit_id`, with the rated texts (`TEXT_VARIABLES`) if they are known,
-    and perhaps the tool's own ids of the unit, such as `trace_id` or `item_id`. `scales` are by
-    rubric. `notes` are the assumptions made about a file.
+    `units` has a row for each `unit_id`, with the `TEXTS` if they are known, and perhaps the tool's
+    own ids of the unit, such as `trace_id` or `item_id`. `scales` are by rubric. `notes` are the
+    assumptions made about a file.
     """
 
     name: str
@@ -153,10 +157,10 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     """
     # A response unit also carries the prompts of its pair.
     is_pair = "response" not in cells
-    names = [name for name in TEXT_VARIABLES if name in cells and (is_pair or "_" not in name)]
+    names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])
-    return "\n\n".join(f"{TEXT_VARIABLES[name]}\n\n{cells[name]}" for name in names)
+    return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in names)
 
 
 def utc_time(created_at: str) -> str:
@@ -510,7 +514,7 @@ def wide(material: Material) -> Output:
     keys = ["unit_id", "rubric"] if rows["rubric"].nunique() > 1 else ["unit_id"]
     kinds = rows.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"].to_dict()
     raters = sorted(map(str, kinds), key=lambda rater: (_ORDER_OF_KINDS.index(kinds[rater]), rater))
-    units = material.units.drop(columns=[*TEXT_VARIABLES], errors="ignore")
+    units = material.units.drop(columns=[*TEXTS], errors="ignore")
     if repeated := [name for name in (*units.columns, "rubric") if name in raters]:
         raise InputError(f"a rater and a column of the units are both called {repeated[0]!r}")
     table = rows.pivot(index=keys, columns="rater_id", values="label")[raters].reset_index()

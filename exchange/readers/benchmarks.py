@@ -82,8 +82,8 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     for sample in _inspect_samples(source):  # without its events, which fill a log
         scores = fields_in(sample.get("scores"))
         code = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
-        about = fields_in(sample.get("metadata"))
-        about |= {scorer: get_in(scores[scorer], "value") for scorer in code}
+        by_code = {scorer: get_in(scores[scorer], "value") for scorer in code}
+        about = fields_in(sample.get("metadata")) | by_code
         ids = {name: sample.get(name) for name in ("id", "epoch")}
         model = text_of(get_in(sample, "output", "model"))
         samples.append((ids, model, about, _inspect_texts(sample)))
@@ -170,8 +170,7 @@ def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cell
 # The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`). The model under test is a
 # rater if it chooses among few options; the gold answers are then an adjudicator's labels.
 
-_GOLD, _MODEL = "gold", "model"
-"""The raters, as a file does not name the model."""
+_GOLD, _MODEL = "gold", "model"  # the raters, as a file does not name the model
 _MOST_OPTIONS = 20
 _JUDGE = re.compile(r"judge|llm|gpt", re.I)  # names of metrics that a model gives
 
