@@ -143,7 +143,6 @@ _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
 _SIGN_ON = ("/auth/", "/oauth2callback")  # closed where no provider is set up
 _SIGN_ON_COOKIE = b"_streamlit_session="  # of a login that is under way at a provider
 _MEDIA = "/media/"
-_REFUSALS = {404: "several.nothing_here", 421: "door.other_name"}  # texts by the HTTP status
 _PATIENCE = 4.0  # seconds in which the store must confirm a permission
 
 
@@ -165,7 +164,9 @@ class RequestFilter:
         if scope["type"] == "websocket":
             await self._page(scope, receive, send, address)
         elif status := await _refusal(scope, self._closed):
-            text = written(_REFUSALS[status]) if status in _REFUSALS else ""
+            text = ""
+            if status in (404, 421):
+                text = written("several.nothing_here" if status == 404 else "door.other_name")
             response = responses.PlainTextResponse(text, status, {"connection": "close"})
             await response(scope, receive, send)
         else:

@@ -345,7 +345,9 @@ def _card(material: Material) -> str:
         summary=written("writers.card", **counts),
         flat=flat,
         json=partial(json.dumps, ensure_ascii=False),
-        written=written,
+        synthetic=written("writers.card_synthetic"),
+        tables=[written("writers.card_ratings"), written("writers.card_units")],
+        made=written("writers.card_made"),
     )
     return card
 
