@@ -89,7 +89,7 @@ class LogLimit(logging.Filter):
         records_left = self._records_left(address)
         if records_left < 0:
             return False
-        if records_left == 0:
+        if records_left == 0:  # the first that is left out says so
             record.msg = f"more of {address or 'the app'} in this minute is left out"
             record.exc_info = None
         else:
@@ -194,7 +194,7 @@ async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
         return 0 if scope["path"] == "/health" else 404
     method, path = scope["method"], scope["path"].removeprefix(site.path)
     if not all(sites.is_own_name(host, site) for host in sites.headers_of(scope, b"host")):
-        return 421
+        return 421  # under a name that is not the study's
     if path.startswith(closed):
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
@@ -211,7 +211,7 @@ async def _refusal_unless(permission: Coroutine[Any, Any, bool]) -> int:
     answer = asyncio.create_task(permission)
     await asyncio.wait({answer}, timeout=_PATIENCE)
     if not answer.done():
-        return 503
+        return 503  # so that the browser may try again
     return 0 if answer.result() else 403
 
 

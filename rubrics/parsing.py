@@ -395,7 +395,9 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it or make it somebody else's."""
+        """Return True if the words before an answer suppose it or make it somebody else's; those of
+        its sentence do not where it is the rater's own (the groups own and thus).
+        """
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True
