@@ -22,8 +22,7 @@ def main(port: int, patience: float = 8.0) -> int:
         except urllib.error.HTTPError:
             return 1  # it answers that it cannot work
         except (TimeoutError, urllib.error.URLError, ConnectionError) as error:
-            reason = getattr(error, "reason", error)
-            if not isinstance(reason, TimeoutError):
+            if not isinstance(getattr(error, "reason", error), TimeoutError):
                 return 1
     for process in _serving_processes(port):
         os.kill(process, signal.SIGKILL)

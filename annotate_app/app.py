@@ -75,10 +75,8 @@ def main() -> None:
 def make_app(path: str | None = None) -> Starlette:
     """Return the app of one study alone at `path`, "" for the root; without a path, of them all."""
     streamlit = pages()
-    above = [
-        Route("/health", routes.answer_health_of_all),
-        Route(path or "/{study}", routes.to_front_page),
-    ]
+    health = Route("/health", routes.answer_health_of_all)
+    above = [health, Route(path or "/{study}", routes.to_front_page)]
     below = Mount("/{study}" if path is None else "", streamlit)
     return Starlette(
         routes=[*(above if path != "" else ()), below],

@@ -33,13 +33,9 @@ def heading(text: str, level: int = 2, lang: str | None = None) -> str:
     return f'<h{level} dir="auto"{lang_attribute(lang)}>{html.escape(text)}</h{level}>'
 
 
-def block(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """Return a text with its line breaks, under its `label`; `kind` chooses its style.
-
-    `lang` is its language, where that may differ from the page's: "" if unknown.
-    """
-    attributes = f'class="evenhand-{kind}" dir="auto"{lang_attribute(lang)}'
-    return f"{label_above(label)}<div {attributes}>{html.escape(text)}</div>"
+def block(text: str, kind: str = "text", label: str = "") -> str:
+    """Return a text with its line breaks, under its `label`; `kind` chooses its style."""
+    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto">{html.escape(text)}</div>'
 
 
 def label_above(label: str) -> str:
@@ -48,7 +44,7 @@ def label_above(label: str) -> str:
 
 
 def lang_attribute(code: str | None) -> str:
-    """Return the attribute that names a text's language; "" for None, the page's own."""
+    """Return the attribute for a language's code, "" if unknown; none for None, the page's own."""
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
@@ -64,7 +60,7 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
-    """Return a list of (term, descriptions); without any description a plain list."""
+    """Return terms with their descriptions as a list; without any description a plain list."""
     described = [(term, [*filter(None, texts)]) for term, texts in terms]
     list_tag, term_tag = ("dl", "dt") if any(texts for _, texts in described) else ("ul", "li")
     lines = []
@@ -112,7 +108,7 @@ def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None 
 def drawn_rubric(rubric: Rubric, reader: Language) -> str:
     """Return a rubric as it is explained before the work: instructions, options and examples."""
     lang = rubric.language
-    # A rubric may quote the item's own columns: here they are named, not filled in.
+    # A rubric may quote an item's columns: here they are named, not filled in.
     column_names = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
     people = rubric.for_people(column_names)
     options = []
@@ -137,7 +133,7 @@ def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) ->
 
 
 def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
-    """Texts in columns as on the raters' page, by side; "" is what both sides share."""
+    """Return HTML in columns as on the raters' page, by side; "" is what both sides share."""
     columns: dict[str, str] = {}
     for side, part in parts:
         columns[side] = columns.get(side, "") + part
@@ -185,6 +181,7 @@ def _html(nodes: Iterable[Node], reader: Language) -> str:
 
 
 def _element(node: Node, reader: Language) -> str:
+    """Return a node as HTML; a description of an image in the reader's words."""
     if isinstance(node, str):
         return html.escape(node)
     tag, attributes, *children = node
@@ -199,6 +196,7 @@ def _element(node: Node, reader: Language) -> str:
 
 
 def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
+    """Yield the attributes of an element, each after a space."""
     if tag == "pre":
         yield ' dir="ltr"'
     if style := attributes.get("class"):

@@ -39,12 +39,10 @@ _DIGITS = 32  # hexadecimal, of the digest by which a browser is known
 def browser_of(scope: Scope) -> str:
     """Return a digest of the browser's cookie, which tells browsers apart; "" if there is none."""
     for header in headers_of(scope, b"cookie"):
-        try:
+        with suppress(CookieError):
             cookie = SimpleCookie(header).get(_cookie_name(scope))
-        except CookieError:
-            continue
-        if cookie is not None and _COOKIE_VALUE.fullmatch(cookie.value):
-            return hashlib.sha256(cookie.value.encode()).hexdigest()[:_DIGITS]
+            if cookie is not None and _COOKIE_VALUE.fullmatch(cookie.value):
+                return hashlib.sha256(cookie.value.encode()).hexdigest()[:_DIGITS]
     return ""
 
 
@@ -93,12 +91,10 @@ _MOST_PASSES = 200
 @dataclass(frozen=True)
 class _Pass:
     browser: str
-    is_valid: Callable[[], bool]
-    """Asks the store whether the login is still valid."""
+    is_valid: Callable[[], bool]  # asks the store whether the login is still valid
 
 
-_passes: dict[str, _Pass] = {}
-"""Passes by session of this process, the latest last."""
+_passes: dict[str, _Pass] = {}  # by session of this process, the latest last
 
 
 def give_pass(is_valid: Callable[[], bool]) -> None:
@@ -123,8 +119,8 @@ def may_upload(session: str, browser: str) -> bool:
 
 def may_download(browser: str) -> bool:
     """Return True if this browser may fetch what a lead's page offers, as the store confirms."""
-    own_passes = [pass_ for pass_ in _passes.values() if browser and pass_.browser == browser]
-    return any(pass_.is_valid() for pass_ in own_passes)
+    passes = [*_passes.values()]  # another thread may add one while the store is asked
+    return bool(browser) and any(p.browser == browser and p.is_valid() for p in passes)
 
 
 def _present_session() -> str:
@@ -209,8 +205,7 @@ PLACES = frozenset((
     "new-study", "export",
 ))  # fmt: skip
 """The pages' addresses, behind that of the root."""
-_LINKS = {calc_hash(place): place for place in PLACES}
-"""The pages by the names that `st.navigation` gives them."""
+_LINKS = {calc_hash(place): place for place in PLACES}  # by their names in `st.navigation`
 
 
 def place_of(title: str) -> str:

@@ -66,7 +66,6 @@ def _show_work(desks: Desks, reader: Language) -> None:
 
 
 # ---- while the store does not answer ------------------------------------------------------------
-#
 # The panel stays if there is one, else a text is drawn, until the store is back. Streamlit alone
 # would show an error box until the page is reloaded.
 

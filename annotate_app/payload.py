@@ -1,9 +1,10 @@
 """Data between server and panel, as plain data that can be JSON.
 
 The panel gets opaque task ids, the texts, the rubrics' words, the progress and, where the rater
-looks back, their earlier answers. It gets nothing that an annotator must not know: no unit id, no
-subject, no order, no other rater's label. It sends answers, flags, and the wish to look at an
-earlier item. Its code is one file, which is put together here as well.
+looks back, their earlier answers (`page_data`). It gets nothing that an annotator must not know: no
+unit id, no subject, no order, no other rater's label. It sends answers, flags, and the wish to look
+at an earlier item (`read_...`). What it already has is not sent again (`lightened`). Its code is
+one file, which is put together here as well.
 """
 
 import hashlib
@@ -34,15 +35,13 @@ from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
 from evenhand.texts import written
 
-_LONGEST_ID = 128
-_LONGEST_LABEL = 1000
-"""A set of options is all their keys."""
+_LONGEST_ID = 128  # characters, as the following
+_LONGEST_LABEL = 1000  # a set of options is all their keys
 _LONGEST_TEXT = 4000
 _LAST_START = 1_000_000  # place at which the list of earlier answers may begin
 _LONGEST_SECONDS = 24 * 3600.0  # a longer time at an item is stored as this one
 _IMPOSSIBLE_SECONDS = 1e12  # a number from here on, which may be too large for a float, is no time
-_MOST_AT_ONCE = 100
-"""Answers in a message at most. The panel sends those without a receipt again."""
+_MOST_AT_ONCE = 100  # answers in a message at most. The panel sends those without a receipt again.
 
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
 NO_RECEIPTS: Mapping[str, str] = {}
@@ -59,8 +58,7 @@ class Navigation:
     nonce: str
     wish: str
     task_id: str = ""
-    start: int = 0
-    """Place of the first answer to list, from 0."""
+    start: int = 0  # place of the first answer to list, from 0
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,9 @@ class PanelConfig:
     """Words that differ from the usual ones."""
     way_out: str = ""
     """Name of the way out that an annotator has, "change_rater" or "log_out"; "" for none."""
-    finish: str = ""
-    """Link to follow when nothing is left; sent only then."""
-    finish_idle: str = ""
-    """Link for a rater who found nothing to do from the start."""
-    resumes: str = ""
-    """Time at which there is work again, if a day's work is done (ISO 8601)."""
+    finish: str = ""  # link to follow when nothing is left; sent only then
+    finish_idle: str = ""  # link for a rater who found nothing to do from the start
+    resumes: str = ""  # time at which there is work again, if a day's work is done (ISO 8601)
 
 
 def page_data(
@@ -100,6 +95,7 @@ def page_data(
     # Read last, so that the words for the end take in an exclusion that came meanwhile.
     config = read_config()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
+    rows = [_earlier(row, reader) for row in listed.rows] if listed else []
     return {
         "drafts": drafts_name(desk, rater, config.practice),
         "rater": rater,
@@ -125,12 +121,7 @@ def page_data(
             for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
-        "earlier": listed
-        and {
-            "rows": [_earlier(row, reader) for row in listed.rows],
-            "start": listed.start,
-            "found": listed.total,
-        },
+        "earlier": listed and {"rows": rows, "start": listed.start, "found": listed.total},
         "sheet": sheet and _sheet(sheet, reader, annotation.display, earlier=back is not None),
         "ahead": ahead and _sheet(ahead, reader, annotation.display, earlier=False),
         "resumes": "" if sheet else config.resumes,
@@ -161,6 +152,7 @@ def unread_ids(sent: Any) -> list[str]:
 
 
 def _entries(sent: Any) -> list[Any]:
+    """Return what may be the answers and flags in what a browser sent, each yet to be checked."""
     entries = sent.get("answers") if isinstance(sent, Mapping) else None
     return entries[:_MOST_AT_ONCE] if isinstance(entries, list) else []
 
@@ -174,8 +166,8 @@ def read_navigation(sent: Any) -> Navigation | None:
             "task_id": str(task),
         } if _are_ids([nonce, task or nonce]):
             start = sent.get("start") if wish == "list" else 0
-            is_place = isinstance(start, int) and 0 <= start <= _LAST_START
-            return Navigation(nonce, wish, task, int(start) if is_place else 0)
+            is_valid = isinstance(start, int) and 0 <= start <= _LAST_START
+            return Navigation(nonce, wish, task, int(start) if is_valid else 0)
     return None
 
 
@@ -228,13 +220,13 @@ def _entry(entry: Any) -> Submission | None:
 
 
 def _are_ids(texts: Iterable[str]) -> bool:
+    """Return True if all texts may be ids, or keys: not empty, short, and without control signs."""
     return all(0 < len(text) <= _LONGEST_ID and text.isprintable() for text in texts)
 
 
 def _note(text: str) -> str:
     """Cut a free text, and clean it of what databases cannot store: lone surrogates, and NUL."""
-    valid = text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8")
-    return valid.replace("\0", "")
+    return text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8").replace("\0", "")
 
 
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
@@ -243,9 +235,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
     first = sheet.tasks[0].stored_answer
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
-    in_order = sorted(
-        blocks.values(), key=lambda block: block.kind == "response" and block.declared is None
-    )
+    in_order = sorted(blocks.values(), key=lambda b: b.kind == "response" and b.declared is None)
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
         "language": reader.code,
@@ -299,23 +289,24 @@ def own_words(text: str) -> str:
 
 
 def _given(task: Task) -> dict[str, str] | None:
+    """Return the answer that the rater gave before: an option, or a reason to skip the question."""
     if task.stored_answer is None:
         return None
     return {"option": task.stored_answer.option_key, "skip": task.stored_answer.skip_reason}
 
 
 def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
+    """Return a row of the list of earlier answers."""
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
     names = rubric.kind.name_of(given["option"], reader.say("several.none"))
-    answer = names or reader.part("skip").get(given["skip"], "")
     return {
         "task": task.task_id,
         "number": row.number,
         "title": own_words(task.people_in(reader.code).title)[:_LONGEST_LINE],
         "lang": rubric.language,
-        "answer": str(answer)[:_LONGEST_LINE],
+        "answer": str(names or reader.part("skip").get(given["skip"], ""))[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
         "at": task.stored_answer.created_at if task.stored_answer else "",
         "flagged": row.flagged,
@@ -354,6 +345,7 @@ def _declared_kind(block: TextBlock) -> str:
 
 
 def _is_markdown(block: TextBlock, display: str) -> bool:
+    """Return True if a rubric declares a text to be Markdown, or the study shows responses so."""
     declared = _declared_kind(block)
     return (declared or display) == "markdown" and (bool(declared) or block.kind == "response")
 
@@ -396,37 +388,38 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
+# ---- data without what the browser has ----
 # Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
 # With each answer it lists the names of those it has, which are not sent again. The server
 # remembers nothing of it: a page drawn anew gets all parts.
 
 _DIGITS = 16
 _MOST_NAMES = 64
-_PARTS_OF_THE_PAGE = ("words", "asks", "controls")
+_PAGE_PARTS = ("words", "asks", "controls")
 _SHEETS = ("sheet", "ahead")
-_OF_THE_UNIT = ("task", "given", "evidence")
+_ITEM_FIELDS = ("task", "given", "evidence")
 """Fields of a question that belong to the present item; the others are its rubric's."""
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the page's data with its parts by name; "kept" has those that are not `known`."""
+    """Return the data with names in place of parts; "kept" has the parts that are not `known`."""
     parts: dict[str, Any] = {}
 
     def name_of(part: Any) -> str:
-        digits = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
-        parts[digits[:_DIGITS]] = part
-        return digits[:_DIGITS]
+        name = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+        parts[name] = part
+        return name
 
-    def lighter(sheet: dict[str, Any]) -> dict[str, Any]:
+    def lightened_sheet(sheet: dict[str, Any]) -> dict[str, Any]:
         questions = []
         for question in sheet["questions"]:
-            of_unit = {key: question[key] for key in _OF_THE_UNIT if key in question}
-            rubric = {key: question[key] for key in question.keys() - of_unit.keys()}
-            questions.append({**of_unit, "rubric": name_of(rubric)})
+            item_fields = {key: question[key] for key in _ITEM_FIELDS if key in question}
+            rubric = {key: question[key] for key in question.keys() - item_fields.keys()}
+            questions.append({**item_fields, "rubric": name_of(rubric)})
         return {**sheet, "questions": questions, "blocks": list(map(name_of, sheet["blocks"]))}
 
-    light = {**data, **{key: name_of(data[key]) for key in _PARTS_OF_THE_PAGE}}
-    light |= {key: lighter(data[key]) for key in _SHEETS if data[key]}
+    light = {**data, **{key: name_of(data[key]) for key in _PAGE_PARTS}}
+    light |= {key: lightened_sheet(data[key]) for key in _SHEETS if data[key]}
     light["kept"] = {name: part for name, part in parts.items() if name not in known}
     return light
 
@@ -434,11 +427,11 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 def read_known(sent: Any) -> frozenset[str]:
     """Return the names of the parts that the browser lists as kept; none if it is no such list."""
     names = sent.get("has") if isinstance(sent, Mapping) else None
-    if not isinstance(names, list):
-        return frozenset()
-    return frozenset(n for n in names[:_MOST_NAMES] if isinstance(n, str) and len(n) == _DIGITS)
+    listed = names[:_MOST_NAMES] if isinstance(names, list) else ()
+    return frozenset(name for name in listed if isinstance(name, str) and len(name) == _DIGITS)
 
 
+# ---- the panel's code ----
 # The panel's code, style and markup are one file, a JavaScript module that a browser fetches once
 # and keeps. Streamlit sends a component's inline code with every item; so the only inline code is
 # the line that fetches this file.
@@ -495,5 +488,4 @@ def fetching_code() -> str:
 
 def app_files(*names: str) -> str:
     """Return the app's own files of these names, one after the other."""
-    folder = Path(__file__).parent
-    return "\n".join((folder / name).read_text("utf-8") for name in names)
+    return "\n".join((Path(__file__).parent / name).read_text("utf-8") for name in names)

@@ -36,25 +36,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenhand.annotate_app import logins, payload
+from evenhand.annotate_app import logins, payload, sites
 from evenhand.annotate_app.html_texts import in_every_language
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, fitting, offered
 from evenhand.annotate_app.rater_pages import hand_out
-from evenhand.annotate_app.sites import (
-    MOST_BYTES,
-    MOST_PAGES,
-    Site,
-    address_of,
-    base_path,
-    has_room,
-    headers_of,
-    is_own_name,
-    is_secure,
-    open_pages,
-    served,
-    site_of,
-    sites,
-)
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.access import LINK_PARAMETER, read_ticket
 from evenhand.study.desk.desk import Desk
@@ -101,10 +86,10 @@ class LogLimit(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         address = visitor.get()
-        room = self._room(address)
-        if room < 0:
+        records_left = self._records_left(address)
+        if records_left < 0:
             return False
-        if room == 0:
+        if records_left == 0:  # the first that is left out says so
             record.msg = f"more of {address or 'the app'} in this minute is left out"
             record.exc_info = None
         else:
@@ -117,19 +102,19 @@ class LogLimit(logging.Filter):
         record.exc_text = _traceback(record)
         return True
 
-    def _room(self, address: str) -> int:
-        """Return how many more records may be logged; 0 once, when none may be, then less."""
+    def _records_left(self, address: str) -> int:
+        """Count a record; return how many are left with it, 0 for the first that is left out."""
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
             self._since = now
-        # The app's own records are counted apart, so that visitors cannot use up their room.
-        of_visitors = self._records.total() - self._records[""] if address else 0
+        # The app's own records are counted apart, so that visitors leave room for them.
+        n_of_visitors = self._records.total() - self._records[""] if address else 0
         most = _MOST_OF_A_VISITOR if address else _MOST_IN_ALL
-        room = min(most - self._records[address], _MOST_IN_ALL - of_visitors)
-        if room >= 0:
+        left = min(most - self._records[address], _MOST_IN_ALL - n_of_visitors)
+        if left >= 0:
             self._records[address] += 1
-        return room
+        return left
 
 
 def one_line(text: str) -> str:
@@ -151,11 +136,11 @@ def _traceback(record: logging.LogRecord) -> str | None:
     return "\n".join(f"  | {one_line(line)}" for line in lines)
 
 
-# The checks of every request
+# The checks of every request. The addresses here are Streamlit's.
 
 _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
-_SIGN_ON = ("/auth/", "/oauth2callback")
+_SIGN_ON = ("/auth/", "/oauth2callback")  # closed where no provider is set up
 _SIGN_ON_COOKIE = b"_streamlit_session="  # of a login that is under way at a provider
 _MEDIA = "/media/"
 _PATIENCE = 4.0  # seconds in which the store must confirm a permission
@@ -174,13 +159,14 @@ class RequestFilter:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        address = address_of(scope)
+        address = sites.address_of(scope)
         visitor.set(address)
         if scope["type"] == "websocket":
             await self._page(scope, receive, send, address)
         elif status := await _refusal(scope, self._closed):
-            text = written("several.nothing_here" if status == 404 else "door.other_name")
-            text = text if status in (404, 421) else ""
+            text = ""
+            if status in (404, 421):
+                text = written("several.nothing_here" if status == 404 else "door.other_name")
             response = responses.PlainTextResponse(text, status, {"connection": "close"})
             await response(scope, receive, send)
         else:
@@ -188,27 +174,27 @@ class RequestFilter:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         """Connect a page, unless another site opened it or its address has too many open."""
-        page = base_path(scope), address
-        if not is_own(scope) or not has_room(page):
+        page = sites.base_path(scope), address
+        if not is_own(scope) or not sites.has_room(page):
             await send({"type": "websocket.close", "code": 1008})
             return
-        open_pages[page] += 1
+        sites.open_pages[page] += 1
         try:
             await self._app(logins.bound(scope), receive, send)
         finally:
-            open_pages[page] -= 1
-            if not open_pages[page]:
-                del open_pages[page]
+            sites.open_pages[page] -= 1
+            if not sites.open_pages[page]:
+                del sites.open_pages[page]
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     """Return the HTTP status with which a request is refused; 0 if it is not."""
-    site = site_of(scope)
+    site = sites.site_of(scope)
     if site is None:
         return 0 if scope["path"] == "/health" else 404
     method, path = scope["method"], scope["path"].removeprefix(site.path)
-    if not all(is_own_name(host, site) for host in headers_of(scope, b"host")):
-        return 421
+    if not all(sites.is_own_name(host, site) for host in sites.headers_of(scope, b"host")):
+        return 421  # under a name that is not the study's
     if path.startswith(closed):
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
@@ -225,7 +211,7 @@ async def _refusal_unless(permission: Coroutine[Any, Any, bool]) -> int:
     answer = asyncio.create_task(permission)
     await asyncio.wait({answer}, timeout=_PATIENCE)
     if not answer.done():
-        return 503
+        return 503  # so that the browser may try again
     return 0 if answer.result() else 403
 
 
@@ -233,12 +219,12 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     """Return a `send` that gives a browser without our cookie one with its first page. Behind TLS
     no cookie is sent unencrypted; that of a login under way is kept to this study's own path.
     """
-    base = base_path(scope)
+    base = sites.base_path(scope)
 
     def restricted(cookie: bytes) -> bytes:
         if cookie.startswith(_SIGN_ON_COOKIE):
             cookie = cookie.replace(b"; path=/;", f"; path={base or '/'};".encode())
-        return cookie + b"; Secure" * (is_secure(scope) and b"; secure" not in cookie.lower())
+        return cookie + b"; Secure" * (sites.is_secure(scope) and b"; secure" not in cookie.lower())
 
     async def send_with_cookies(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -258,10 +244,10 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
 
 def is_own(scope: Scope) -> bool:
     """Return True if the page that asks to connect is our own, or a program, without an origin."""
-    site = site_of(scope)
-    names = headers_of(scope, b"host")
-    names += [origin.partition("://")[2] for origin in headers_of(scope, b"origin")]
-    return site is not None and all(is_own_name(name, site) for name in names)
+    site = sites.site_of(scope)
+    names = sites.headers_of(scope, b"host")
+    names += [origin.partition("://")[2] for origin in sites.headers_of(scope, b"origin")]
+    return site is not None and all(sites.is_own_name(name, site) for name in names)
 
 
 # Our own addresses
@@ -277,9 +263,9 @@ def routes(base: str) -> list[Route]:
     scripts = {payload.panel_path(): payload.panel_module(), _front_path(): _front_script()}
     scripts |= [payload.typesetter()]
     return [
-        Route(f"{base}/", _front_page),
-        *(Route(f"{base}/{place}", _page) for place in logins.PLACES),
-        *(Route(f"{base}/{path}", partial(_script, text)) for path, text in scripts.items()),
+        Route(f"{base}/", _answer_front_page),
+        *(Route(f"{base}/{place}", _answer_page) for place in logins.PLACES),
+        *(Route(f"{base}/{path}", partial(_answer_script, text)) for path, text in scripts.items()),
         Route(f"{base}/{ANSWERS}", take_message, methods=["POST"]),
         Route(f"{base}/health", answer_health),
         Route(f"{base}/evenhand/room", _answer_room),
@@ -289,27 +275,28 @@ def routes(base: str) -> list[Route]:
 async def to_front_page(request: Request) -> Response:
     """Redirect to the address with its slash, but no host, which a proxy may change."""
     query = f"?{request.url.query}" if request.url.query else ""
-    return responses.RedirectResponse(f"{base_path(request.scope)}/{query}", headers=_NO_CACHE)
+    address = f"{sites.base_path(request.scope)}/{query}"
+    return responses.RedirectResponse(address, headers=_NO_CACHE)
 
 
-async def _front_page(request: Request) -> Response:
+async def _answer_front_page(request: Request) -> Response:
     if LINK_PARAMETER in request.query_params:  # a lead's link, to a page that a reload keeps
         address = f"{logins.FIRST_PLACE}?{request.url.query}"
         return responses.RedirectResponse(address, headers=_NO_CACHE)
-    return await _page(request)
+    return await _answer_page(request)
 
 
-async def _page(_: Request) -> Response:
+async def _answer_page(_: Request) -> Response:
     return responses.HTMLResponse(front_page(), headers=_NO_CACHE)
 
 
 async def _answer_room(request: Request) -> Response:
     """Answer whether one more page may be open here: a refused connection gives no reason."""
     scope = request.scope
-    return _uncached({"room": has_room((base_path(scope), address_of(scope)))})
+    return _uncached({"room": sites.has_room((sites.base_path(scope), sites.address_of(scope)))})
 
 
-async def _script(text: str, request: Request) -> Response:
+async def _answer_script(text: str, request: Request) -> Response:
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
     content: str | bytes = text
     if "gzip" in request.headers.get("Accept-Encoding", ""):
@@ -377,9 +364,8 @@ def modules_of(page: str) -> list[str]:
     """
     waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
     with suppress(OSError):
-        waiting += [
-            script.name for script in _SCRIPTS.iterdir() if script.name.startswith("BidiComponent.")
-        ]
+        scripts = [script.name for script in _SCRIPTS.iterdir()]
+        waiting += [name for name in scripts if name.startswith("BidiComponent.")]
     modules: list[str] = []
     while waiting:
         name = waiting.pop(0)
@@ -411,8 +397,7 @@ def _front_path() -> str:
 
 _TICKET = "x-evenhand-ticket"
 """A header of our own, which a browser lets no page of another origin send."""
-_MESSAGE_SECONDS = 30.0
-"""Seconds within which all of a message must have come."""
+_MESSAGE_SECONDS = 30.0  # seconds within which all of a message must have come
 _MOST_WAITING = 64
 """Messages of a study that may wait for its store: with more, browsers would give up waiting."""
 _in_progress: Counter[tuple[str, str]] = Counter()
@@ -423,19 +408,20 @@ async def take_message(request: Request) -> Response:
     """Answer with the panel's next data; 403 without a valid ticket, 408 or 413 for a message that
     is too slow or too long, 503 if nothing was stored, so that the panel sends it again.
     """
-    site = site_of(request.scope)
+    site = sites.site_of(request.scope)
     if site is None or not is_own(request.scope):
         return Response(status_code=403)
-    visitor = (site.path, address_of(request.scope))
-    if visitor[1] and _in_progress[visitor] >= MOST_PAGES:
+    address = sites.address_of(request.scope)
+    sender = (site.path, address)
+    if address and _in_progress[sender] >= sites.MOST_PAGES:
         return Response(status_code=503)
-    _in_progress[visitor] += 1
+    _in_progress[sender] += 1
     try:
         body = bytearray()
         async with asyncio.timeout(_MESSAGE_SECONDS):
             async for piece in request.stream():
                 body += piece
-                if len(body) > MOST_BYTES:
+                if len(body) > sites.MOST_BYTES:
                     return Response(status_code=413)
         if site.waiting >= _MOST_WAITING:
             return Response(status_code=503)
@@ -450,16 +436,16 @@ async def take_message(request: Request) -> Response:
         _log.exception("answers could not be stored")
         return Response(status_code=503)
     finally:
-        _in_progress[visitor] -= 1
-        if not _in_progress[visitor]:
-            del _in_progress[visitor]
+        _in_progress[sender] -= 1
+        if not _in_progress[sender]:
+            del _in_progress[sender]
 
 
-def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
-    """Store what the panel sent; return receipts with its next data, or with the name of the step
-    whose page is to be drawn instead.
+def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response:
+    """Store what the panel sent; return receipts, by the ids of its answers and flags, with its
+    next data, or with the name of the step whose page is to be drawn instead.
     """
-    study = served(site)
+    study = sites.served(site)
     desks = study.desks()
     try:
         admission = read_ticket(desks.desk.study, ticket, browser)
@@ -476,10 +462,10 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
     states = payload.read_states(sent)
     entries = payload.read_sent(sent)
     for state, group in groupby(entries, lambda entry: states.get(entry.submit_id, "")):
-        desks_then, answers = study.desks(state), list(group)  # of the study as it was shown
-        desk: Desk = desks_then.sessions.practice if practice else desks_then.desk
+        desks_shown, answers = study.desks(state), list(group)  # of the study as it was shown
+        desk: Desk = desks_shown.sessions.practice if practice else desks_shown.desk
         statuses = desk.submit_all(rater, answers)
-        receipts |= {answer.submit_id: got for answer, got in zip(answers, statuses, strict=True)}
+        receipts |= zip((answer.submit_id for answer in answers), statuses, strict=True)
     step = desks.sessions.next_step(rater).name
     if step != ("practice" if practice else "labelling"):
         return _uncached({"receipts": receipts, "page": step})
@@ -499,9 +485,10 @@ _NO_ANSWER = StoreState(can_read=False, can_write=False)
 
 @dataclass
 class Health:
-    """Cached answer of `ask`, which never runs twice at once or within `keep` seconds, however many
-    clients ask. An answer that takes longer than `patience` seconds counts as a no; nginx waits
-    longer than that, so that it does not mistake a store that hangs for an app that hangs.
+    """The state of a store as `ask` returned it last: `ask` never runs twice at once or within
+    `keep` seconds, however many clients want to know. If it takes longer than `patience` seconds,
+    the store counts as away; nginx waits longer than that, so that it does not mistake a store that
+    hangs for an app that hangs.
     """
 
     ask: Callable[[], Coroutine[Any, Any, StoreState]]
@@ -516,7 +503,7 @@ class Health:
         if self._answer is None or (self._answer.done() and is_old):
             self._asked_at = time.monotonic()
             self._answer = asyncio.create_task(self.ask())
-        answer = self._answer
+        answer = self._answer  # another client may replace it while this one waits
         await asyncio.wait({answer}, timeout=self.patience)
         if not answer.done() or answer.exception() is not None:
             return _NO_ANSWER
@@ -524,14 +511,14 @@ class Health:
 
 
 @cache
-def _health_of(site: Site) -> Health:
+def _health_of(site: sites.Site) -> Health:
     # Through the connection of the study's pages, so that what blocks them is noticed.
-    return Health(lambda: site.work(lambda: store_state(served(site).desks().desk.study)))
+    return Health(lambda: site.work(lambda: store_state(sites.served(site).desks().desk.study)))
 
 
 async def answer_health(request: Request) -> Response:
     """Answer 200 while the study's store can be written and read, else 503, with what fails."""
-    site = site_of(request.scope)
+    site = sites.site_of(request.scope)
     state = await _health_of(site).state() if site else _NO_ANSWER
     is_healthy = state.can_read and state.can_write
     store = "answers" if is_healthy else "cannot be written" if state.can_read else "away"
@@ -542,7 +529,7 @@ async def answer_health(request: Request) -> Response:
 
 async def answer_health_of_all(_: Request) -> Response:
     """Answer 200 while every study's store can be written and read, without naming one."""
-    states = await asyncio.gather(*(_health_of(site).state() for site in sites()))
+    states = await asyncio.gather(*(_health_of(site).state() for site in sites.sites()))
     are_healthy = all(state.can_read and state.can_write for state in states)
     answer = {"studies": "answer" if are_healthy else "not all answer"}
     return _uncached(answer, 200 if are_healthy else 503)
@@ -563,6 +550,7 @@ async def telling_systemd(_: object) -> AsyncIterator[None]:
 
 
 async def _pulse() -> None:
+    """Send the heartbeat at a third of the interval after which systemd would restart the app."""
     interval = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6 / 3
     while interval:
         await asyncio.to_thread(_notify, "WATCHDOG=1")

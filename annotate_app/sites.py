@@ -37,10 +37,8 @@ from evenhand.texts import written
 
 Result = TypeVar("Result")
 
-_RESERVED = ("health", "static")
-"""Paths of the app's health, and of Streamlit's files behind nginx."""
-_MOST_THREADS = 8
-"""Threads for one study's store."""
+_RESERVED = ("health", "static")  # paths of the app's health, and of Streamlit's files behind nginx
+_MOST_THREADS = 8  # threads for one study's store
 
 _log = logging.getLogger(__name__)
 
@@ -125,8 +123,7 @@ def check_names(names: Iterable[str]) -> None:
 # ---- host names, and addresses of visitors ------------------------------------------------------
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-MOST_BYTES = 1_000_000
-"""Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
+MOST_BYTES = 1_000_000  # bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings
 MOST_PAGES = 60
 """Pages of a study open at once at one address: enough for a classroom, not for a flood."""
 
@@ -230,8 +227,7 @@ def _settings(site: Site | None) -> SessionSettings:
 # ---- a served study, as its files are now -------------------------------------------------------
 
 _STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
-_MOST_RECENT = 4
-"""Earlier states of the files that a process remembers."""
+_MOST_RECENT = 4  # earlier states of the files that a process remembers
 _Stamp = tuple[tuple[str, int, int, int], ...]
 
 
@@ -310,15 +306,13 @@ def _stamp(study: Study) -> _Stamp:
 
 
 def _file_stamp(path: Path) -> tuple[str, int, int, int]:
-    try:
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return path.name, 0, 0, 0
-    return path.name, status.st_mtime_ns, status.st_size, status.st_ino
+        return path.name, status.st_mtime_ns, status.st_size, status.st_ino
+    return path.name, 0, 0, 0
 
 
 # ---- the watch: it excludes annotators whom the study's rules stop ------------------------------
-#
 # Agreement is computed in a separate process, so that the serving process does not hold it and no
 # annotator waits for it.
 

@@ -1,5 +1,5 @@
-"""Texts as trees of plain data, from which the panel and the other pages build what is shown:
-Markdown, code in colours, passages, JSON that folds.
+"""Texts as trees of plain data, from which the panel and the other pages build what is shown. Three
+parts: code in colours, JSON that folds, and passages; formulas in Markdown; and Markdown.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
 no address of a response can be followed, no image is loaded. What the study's lead wrote -
@@ -19,17 +19,15 @@ from markdown_it.tree import SyntaxTreeNode
 
 from evenhand.rubrics.rendering import passages_of
 
-Node = str | list[Any]
-"""A text, or [tag, attributes, child, child, ...]."""
+Node = str | list[Any]  # a text, or [tag, attributes, child, child, ...]
 
-LONGEST = 50_000
-"""Characters; a longer text is shown as it is written."""
-MOST_PARTS = 20_000
-"""Nodes; a text of more is too much for a page."""
+LONGEST = 50_000  # characters; a longer text is shown as it is written
+MOST_PARTS = 20_000  # nodes; a text of more is too much for a page
 
 _DEEPEST_JSON = 40
 _LONGEST_LINE = 200  # characters of a passage's source, or of the names of its other fields
 
+# ---- code, JSON and passages ----
 # Code is shown character by character, JSON with its values as they are written, set out in lines.
 # A text that cannot be drawn so is shown as its source.
 
@@ -98,9 +96,10 @@ def passage_nodes(text: str, heading: str) -> tuple[Node, ...] | None:
         title = heading.format(at=number, of=len(passages))
         title += f" · {source[:_LONGEST_LINE]}" if source else ""
         node: list[Any] = ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, passage]]
-        if fields and (details := json_nodes(json.dumps(fields), 0)):
+        if fields and (folded := json_nodes(json.dumps(fields), open_to=0)):
+            _, is_open, _, *lines = list(folded[0])  # the summary names the fields instead
             names = ", ".join(fields)[:_LONGEST_LINE]
-            node.append([*details[0][:2], ["summary", {}, names], *details[0][3:]])
+            node.append(["details", is_open, ["summary", {}, names], *lines])
         nodes.append(node)
     return tuple(nodes) if nodes and _size(nodes) <= MOST_PARTS else None
 
@@ -116,8 +115,7 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
         else:
             size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
         inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
-        is_open = {"start": int(depth < open_to)}
-        return ["details", is_open, ["summary", {}, *name, size], *inside]
+        return ["details", {"start": int(depth < open_to)}, ["summary", {}, *name, size], *inside]
     if isinstance(value, str) and not isinstance(value, _Number):
         css_class, text = "is-string", _quoted(value)
     else:
@@ -136,8 +134,9 @@ def _size(nodes: list[Node]) -> int:
     return sum(1 if isinstance(node, str) else 1 + _size(node[2:]) for node in nodes)
 
 
-# Formulas in Markdown are kept whole and verbatim; the panel typesets them, and shows the signs
-# that graders read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
+# ---- formulas in Markdown ----
+# Formulas are kept whole and verbatim; the panel typesets them, and shows the signs that graders
+# read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
 # digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
 # placeholder stands for each, a character for private use beyond all of the text; so nothing in a
@@ -168,10 +167,11 @@ class _MaskedText:
         last = max(source, default="")
         self._first = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
         self._placeholder = re.compile(f"([{chr(self._first)}-\U0010ffff])")
-        self._source, self._pieces, self._copied_to = source, list[str](), 0
+        self._source, self._copied_to = source, 0
+        self._pieces: list[str] = []  # the masked text, of the source up to `_copied_to`
         self._paragraph_end = self._part_end = 0
         """No formula goes on beyond a blank line, or the end of its item, heading or row."""
-        self._quote_depth = 0
+        self._quote_depth = 0  # of quotes, one in the other, around the present part
         self._missing_before: dict[str, int] = {}
         """Up to where a closing delimiter is missing; seeking it again would cost a square."""
         position = 0
@@ -185,15 +185,15 @@ class _MaskedText:
 
     def pieces(self, text: str) -> list[tuple[str, bool]]:
         """Split a piece of the text into formulas, marked with True, and what is between them."""
-        parts = self._placeholder.split(text)
+        parts = self._placeholder.split(text)  # of which every second is a placeholder
         parts[1::2] = [self.formulas[ord(sign) - self._first] for sign in parts[1::2]]
-        return [(part, place % 2 == 1) for place, part in enumerate(parts) if part]
+        return [(part, index % 2 == 1) for index, part in enumerate(parts) if part]
 
     def _pass(self, sign: re.Match[str]) -> int:
         """Pass over code, mask a formula, or enter a part; return where to search for the next."""
         self._find_ends(sign)
         fence, indent, _ = sign.groups()
-        if indent is not None:
+        if indent is not None:  # where a part begins
             self._quote_depth = indent.count(">")
             return sign.end()
         end = self._end(sign)
@@ -204,6 +204,7 @@ class _MaskedText:
             self._pieces += [self._source[self._copied_to : sign.start()], placeholder]
             self.formulas.append(re.sub(newline, "\n", self._source[sign.start() : end]))
             self._copied_to = end
+        # A backslash that begins no formula escapes the character after it.
         return end or max(sign.end(), sign.start() + 2 * (sign[0] == "\\"))
 
     def _find_ends(self, sign: re.Match[str]) -> None:
@@ -234,10 +235,10 @@ class _MaskedText:
             return formula.end() if formula else 0
         if self._missing_before.get(closer, 0) > start:
             return 0
-        after, limit = sign.end() if fence else start + 2, self._part_end
-        limit = len(self._source) if len(fence) > 2 else limit  # a block of code
+        content_start = sign.end() if fence else start + 2
+        limit = len(self._source) if len(fence) > 2 else self._part_end  # of a block of code: none
         pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
-        closing = pattern.search(self._source, after, limit)
+        closing = pattern.search(self._source, content_start, limit)
         self._missing_before[closer] = 0 if closing else limit
         return closing.end() if closing else 0
 
@@ -261,17 +262,16 @@ def _lossless_table(state: StateBlock, start: int, end: int, silent: bool) -> bo
     return False
 
 
-# Markdown
+# ---- Markdown ----
 
 DEEPEST = 24
 """A response that is nested more deeply, whose inner parts the parser would drop, is shown as its
 source; so is one that is too long, or has too many parts for a page."""
 
-FOLLOWED = ("https://", "http://", "mailto:")
-"""Addresses that a link may have; each opens in a new window."""
+FOLLOWED = ("https://", "http://", "mailto:")  # which a link may have; it opens in a new window
 
-_DROPS_BELOW = 4 * DEEPEST
-_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
+# The parser drops without a word what is nested below its bound; ours is reached before.
+_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 4 * DEEPEST})
 _PARSER.enable(["table", "strikethrough"])
 _PARSER.disable("reference")  # a definition would be on no page, and graders read it
 _PARSER.block.ruler.at("table", _lossless_table, {"alt": ["paragraph", "reference"]})
@@ -326,7 +326,7 @@ def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
 
 
 class _Tree:
-    """The nodes of a parsed text, with its formulas."""
+    """The nodes of a parsed text, with its formulas; `links` and `under` as in `markdown_nodes`."""
 
     def __init__(self, links: bool, under: int, masked: _MaskedText) -> None:
         self._links, self._under, self._masked = links, under, masked
@@ -335,6 +335,7 @@ class _Tree:
         self._colours_left = _MOST_COLOURED
 
     def nodes(self, parent: SyntaxTreeNode) -> list[Node]:
+        """Return the nodes of all parts within a part of the parsed text."""
         return [node for child in parent.children for node in self._nodes_of(child)]
 
     def _nodes_of(self, part: SyntaxTreeNode) -> list[Node]:
@@ -358,7 +359,7 @@ class _Tree:
             case "table":
                 return [["div", {"class": "wide"}, ["table", {}, *self.nodes(part)]]]
         inside, attributes = self.nodes(part), dict[str, Any]()
-        if part.type not in _TAGS or part.hidden:  # lines, and paragraphs of a tight list
+        if part.type not in _TAGS or part.hidden:  # inline text, and paragraphs of a tight list
             return inside
         if part.type == "paragraph":
             return [["p", {}, *paragraph] for paragraph in _paragraphs(inside)]
@@ -379,6 +380,7 @@ class _Tree:
         return f"h{min(self._under + len(self._headings), _LOWEST_HEADING)}", f"h{level}"
 
     def _code(self, part: SyntaxTreeNode) -> tuple[Node, ...]:
+        """Return a block of code, in colours if its language is known and is not too much."""
         text = self._masked.unmasked(part.content.removesuffix("\n"))
         language = next(iter(part.info.lower().split()), "")
         if language not in _COLOURED or len(text) > self._colours_left:

@@ -1,7 +1,8 @@
 """Writers of ratings in the formats of other tools: each turns a `Material` into files (`Output`).
 
-First come functions that writers share, then a section for each tool. `FORMATS`, near the end, has
-the writers by name, and `save` writes their files.
+First come functions that writers share, then a section for each tool. Tools that take JSON lines
+have a function that makes one of a rating and its unit (`_lines`). `FORMATS`, near the end, has the
+writers by name, and `save` writes their files.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -173,10 +175,32 @@ def utc_time(created_at: str) -> str:
     return time.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
+def _rows_by_unit(
+    material: Material, rows: pd.DataFrame
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the filled cells of each unit with its rows of these ratings, sorted by `unit_id`."""
+    units = unit_rows(material.units)
+    for unit, unit_ratings in rows.groupby("unit_id", sort=True):
+        yield units.get(str(unit), {"unit_id": unit}), unit_ratings
+
+
+def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of models' labels, and notes on the others. Raises InputError without any."""
+    rows = material.combined
+    models = rows["rater_kind"] == "model"
+    if not models.any():
+        raise InputError(f"{tool} is given what models said, and there are no grades yet")
+    n_others = int((~models).sum())
+    people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
+    grades, unscored = labelled_rows(rows[models])
+    lost = lost_note(material, tool, ("unscored_reason",))
+    return grades, [*combined_note(material), *people, *unscored, *lost]
+
+
 # ---- Argilla ------------------------------------------------------------------------------------
 # https://docs.argilla.io/latest/how_to_guides/import_export/
-TEXT = "text"
-_ARGILLA_SETTINGS = files("evenhand.exchange").joinpath("argilla.json")
+
+TEXT = "text"  # the field with the rated text in Argilla and Label Studio
 
 
 def argilla(material: Material) -> Output:
@@ -193,46 +217,43 @@ def argilla(material: Material) -> Output:
             + ", ".join(raters)
         )
     grades, left_out = _grades(material, "Argilla")
-    records = []
-    for unit, rows in _rows_by_unit(material, grades):
-        suggestions = {
-            rubric_name(row["rubric"]): {
-                "value": row["label"],
-                "score": json.loads(row["probabilities"] or "{}").get(row["label"]),
-                "agent": row["rater_id"],
-            }
-            for row in rows.to_dict("records")
-        }
-        texts, metadata = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
-        record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": metadata}
-        records.append({**record, "suggestions": suggestions, "responses": {}, "vectors": {}})
-    settings = json.loads(_ARGILLA_SETTINGS.read_text("utf-8"))
-    for rubric in sorted(grades["rubric"].unique()):
-        labels, kind = material.scales[rubric].labels, "label_selection"
-        options = [{"value": key, "text": name} for key, name in labels.items()]
-        question = {
-            "name": rubric_name(rubric),
-            "title": material.scales[rubric].title,
-            "required": True,
-            "type": kind,
-            "settings": {"type": kind, "options": options, "visible_options": None},
-        }
-        settings["questions"].append(question)
-    files = {
+    settings = json.loads(files("evenhand.exchange").joinpath("argilla.json").read_text("utf-8"))
+    rubrics = sorted(grades["rubric"].unique())
+    settings["questions"] += [_argilla_question(name, material.scales[name]) for name in rubrics]
+    values = {
         ".argilla/dataset.json": {"name": material.name},
         ".argilla/settings.json": settings,
-        "records.json": records,
+        "records.json": [_argilla_record(*rated) for rated in _rows_by_unit(material, grades)],
     }
-    contents = {name: json.dumps(content, ensure_ascii=False) for name, content in files.items()}
+    contents = {name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}
     return Output({name: text.encode() for name, text in contents.items()}, len(grades), left_out)
 
 
-def _rows_by_unit(
-    material: Material, rows: pd.DataFrame
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    units = unit_rows(material.units)
-    for unit, unit_ratings in rows.groupby("unit_id", sort=True):
-        yield units.get(str(unit), {"unit_id": unit}), unit_ratings
+def _argilla_record(unit: dict[str, Any], rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the record of a unit, with a suggestion for each of its rows."""
+    suggestions = {
+        rubric_name(row["rubric"]): {
+            "value": row["label"],
+            "score": json.loads(row["probabilities"] or "{}").get(row["label"]),
+            "agent": row["rater_id"],
+        }
+        for row in rows.to_dict("records")
+    }
+    texts, metadata = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
+    record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": metadata}
+    return {**record, "suggestions": suggestions, "responses": {}, "vectors": {}}
+
+
+def _argilla_question(rubric: str, scale: Scale) -> dict[str, Any]:
+    """Return the settings of the label question for a rubric."""
+    options = [{"value": key, "text": name} for key, name in scale.labels.items()]
+    return {
+        "name": rubric_name(rubric),
+        "title": scale.title,
+        "required": True,
+        "type": "label_selection",
+        "settings": {"type": "label_selection", "options": options, "visible_options": None},
+    }
 
 
 # ---- Label Studio -------------------------------------------------------------------------------
@@ -252,15 +273,13 @@ def label_studio(material: Material) -> Output:
         tasks.append({**task_id, "data": data, "predictions": _predictions(rows)})
     count = sum(len(task["predictions"]) for task in tasks)
     lines = ["<View>", f'  <Text name="{TEXT}" value="${TEXT}"/>']
+    choice = "    <Choice value={} hint={}/>".format
     for rubric in grades["rubric"].unique():
         scale = material.scales[rubric]
         lines += [
             f"  <Header value={quoteattr(scale.title)}/>",
             f'  <Choices name={quoteattr(rubric_name(rubric))} toName="{TEXT}">',
-            *(
-                f"    <Choice value={quoteattr(key)} hint={quoteattr(name)}/>"
-                for key, name in scale.labels.items()
-            ),
+            *(choice(quoteattr(key), quoteattr(name)) for key, name in scale.labels.items()),
             "  </Choices>",
         ]
     files = {
@@ -270,20 +289,8 @@ def label_studio(material: Material) -> Output:
     return Output(files, count, left_out)
 
 
-def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of models' labels, and notes on the others. Raises InputError without any."""
-    rows = material.combined
-    models = rows["rater_kind"] == "model"
-    if not models.any():
-        raise InputError(f"{tool} is given what models said, and there are no grades yet")
-    n_others = int((~models).sum())
-    people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
-    grades, unscored = labelled_rows(rows[models])
-    lost = lost_note(material, tool, ("unscored_reason",))
-    return grades, [*combined_note(material), *people, *unscored, *lost]
-
-
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the predictions of each grader on a unit, from their rows."""
     predictions = []
     for rater, labels in rows.groupby("rater_id", sort=True):
         first_row = labels.iloc[0]
@@ -304,9 +311,6 @@ def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
 # https://huggingface.co/docs/hub/datasets-cards
-_TABLES = ("ratings", "units")
-
-
 def hugging_face(material: Material) -> Output:
     """Make a dataset of both tables in full, as Parquet files with a `README.md`."""
     files = {
@@ -319,46 +323,38 @@ def hugging_face(material: Material) -> Output:
 
 def _card(material: Material) -> str:
     """Return the dataset card, with JSON texts and lists in its YAML header."""
+    import jinja2
+
+    def flat(text: str) -> str:
+        """Return a text on one line, without backticks, which would end its field."""
+        return " ".join(text.replace("`", "'").split())
+
     ratings = material.ratings
     people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     models = sorted(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     units = ratings["unit_id"].nunique()
     counts = {"ratings": len(ratings), "units": units, "people": people, "models": len(models)}
-    rubrics = []
-    for rubric, scale in sorted(material.scales.items()):
-        labels = ", ".join(f"`{_flat(key)}` {_flat(name)}" for key, name in scale.labels.items())
-        rubrics.append(f"- **{_flat(scale.title)}** (`{_flat(rubric)}`): {labels}")
-    tags = ["evenhand", *(["synthetic"] if material.synthetic else [])]
-    head = [
-        "---",
-        f"pretty_name: {json.dumps(material.name, ensure_ascii=False)}",
-        f"tags: {json.dumps(tags)}",
-        "configs:",
-        *(f"- {{config_name: {name}, data_files: {name}.parquet}}" for name in _TABLES),
-        "---",
-    ]
-    body = [
-        f"# {_flat(material.name)}",
-        written("writers.card", **counts),
-        *([written("writers.card_synthetic")] if material.synthetic else []),
-        "## Rubrics",
-        "\n".join(rubrics),
-        *(["## Models", "\n".join(f"- `{_flat(model)}`" for model in models)] if models else []),
-        "## Tables",
-        written("writers.card_ratings"),
-        written("writers.card_units"),
-        written("writers.card_made"),
-    ]
-    return "\n".join(head) + "\n\n" + "\n\n".join(body) + "\n"
-
-
-def _flat(text: str) -> str:
-    """Return a text on one line, without backticks, which would end its field."""
-    return " ".join(text.replace("`", "'").split())
+    card: str = jinja2.Template(
+        files("evenhand.exchange").joinpath("card.md.j2").read_text("utf-8"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    ).render(
+        material=material,
+        models=models,
+        scales=sorted(material.scales.items()),
+        summary=written("writers.card", **counts),
+        flat=flat,
+        json=partial(json.dumps, ensure_ascii=False),
+        synthetic=written("writers.card_synthetic"),
+        tables=[written("writers.card_ratings"), written("writers.card_units")],
+        made=written("writers.card_made"),
+    )
+    return card
 
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # https://inspect.aisi.org.uk/reference/inspect_ai.scorer.html
+
 _INSPECT_FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 
@@ -408,6 +404,7 @@ def _lines(
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
+
 _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": "sessionId"}
 """Langfuse's fields with the id of the scored object, by the units' columns. Without any of these
 columns, the trace is scored whose id is `tool_id`.
@@ -470,6 +467,7 @@ def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 
 # ---- MLflow -------------------------------------------------------------------------------------
 # https://mlflow.org/docs/latest/genai/assessments/feedback/
+
 _MLFLOW_FACTS = (
     "rater_kind", "p_positive", "probabilities", "prob_method", "draw", "order", "seconds",
     "rubric_hash",
@@ -502,6 +500,7 @@ def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, An
 
 
 # ---- R and spreadsheets -------------------------------------------------------------------------
+
 MISSING = "NA"
 _ORDER_OF_KINDS = ("human", "adjudicator", "model")
 
@@ -517,7 +516,7 @@ def wide(material: Material) -> Output:
     keys = ["unit_id", "rubric"] if rows["rubric"].nunique() > 1 else ["unit_id"]
     kinds = rows.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"].to_dict()
     raters = sorted(map(str, kinds), key=lambda rater: (_ORDER_OF_KINDS.index(kinds[rater]), rater))
-    units = material.units.drop(columns=[name for name in TEXTS if name in material.units])
+    units = material.units.drop(columns=[*TEXTS], errors="ignore")
     if repeated := [name for name in (*units.columns, "rubric") if name in raters]:
         raise InputError(f"a rater and a column of the units are both called {repeated[0]!r}")
     table = rows.pivot(index=keys, columns="rater_id", values="label")[raters].reset_index()

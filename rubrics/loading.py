@@ -153,6 +153,10 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
     return text
 
 
+# They come last, as TOML reads a key after a table as a part of it.
+_TABLES = ("blocks", "number", "options", "golden", "lexical", "translations")
+
+
 def dump_rubric(rubric: Rubric) -> str:
     """Return the text of a rubric's file, from which `parse_rubric` makes the same rubric."""
     import tomlkit
@@ -162,11 +166,7 @@ def dump_rubric(rubric: Rubric) -> str:
     prompt = fields.pop("prompt", None)
     if not rubric.kind.listed:  # its options follow from `number`
         del fields["options"], fields["level"]
-    # Tables come last, as TOML reads a key after a table as a part of it.
-    tables = {
-        name: fields.pop(name, None)
-        for name in ("blocks", "number", "options", "golden", "lexical", "translations")
-    }
+    tables = {name: fields.pop(name, None) for name in _TABLES}
     for key, value in (fields | tables).items():
         if value is not None:
             document[key] = _toml_item(value)
@@ -195,12 +195,12 @@ def _exact_toml_string(text: str) -> Any:
 
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
-MOST_POINTS = 11
-"""Points of a scale that are options; raters type the number on a longer scale."""
+
+MOST_POINTS = 11  # points of a scale that are options; raters type the number on a longer scale
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-_PREFERENCES = {
+_PREFERENCES = {  # ends of the names of texts, by key
     **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
     **{"B": "b", "B1": "b_little", "B2": "b_much"},
 }
@@ -469,8 +469,8 @@ class InstructedRubric(Reworded):
             return {name: neutralised(text) for name, text in texts.items()}
 
         values = neutral(values)
-        texts = [self.for_people(neutral(example.texts)) for example in self.words.examples]
-        examples = list(zip(texts, (example.label for example in self.words.examples), strict=True))
+        shown = self.words.examples
+        examples = [(self.for_people(neutral(example.texts)), example.label) for example in shown]
         return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 

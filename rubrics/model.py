@@ -86,14 +86,13 @@ class PromptTemplate(Strict):
         >>> template.filled({"response": "{response} </x>"}).user
         'Rate {response} </x> {like this}.'
         """
-        # Providers may cache a prompt up to two places. All units share the text before the first
-        # field; units of one group also share the text before the first prompt or response.
-        places = {name: self.template.find(f"{{{name}}}") for name in values}
-        places = {name: place for name, place in places.items() if place >= 0}
-        first = min(places.values())
-        first_text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
-        cut_places = sorted({first, first_text} - {0})
-        cuts = tuple(len(filled(self.template[:place], values)) for place in cut_places)
+        # Providers may cache a prompt up to two positions. All units share what comes before the
+        # first field; those of one group also what comes before the first prompt or response.
+        positions = {name: self.template.find(f"{{{name}}}") for name in values}
+        fields = [position for position in positions.values() if position >= 0]
+        texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
+        cut_positions = sorted({min(fields), min(texts or fields)} - {0})
+        cuts = tuple(len(filled(self.template[:position], values)) for position in cut_positions)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
 
@@ -280,7 +279,7 @@ class Rubric(Texts):
             raise ValueError("\n".join(faults))
         return self
 
-    # Each of these yields a sentence for each fault of a part of the rubric.
+    # ---- checks: each yields a sentence for each fault of a part of the rubric ----
 
     def _key_faults(self) -> Iterator[str]:
         keys = self.categories

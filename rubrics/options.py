@@ -2,8 +2,8 @@
 (`LabelKind`), a number (`NumberKind`), or a set of options (`SetKind`).
 
 First come the parts of a rubric file (`Number`, `Block`, `Option`), with functions that read scales
-of whole numbers and sets of options from texts; then the kinds. `Rubric.kind` says how labels are
-asked for, shown, stored and compared; to add one, write a `LabelKind` that overrides what differs.
+of whole numbers and sets of options from texts; then the kinds. A rubric's kind (`Rubric.kind`)
+says how labels are asked for, shown, stored and compared; to add one, override `LabelKind`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Texts(Strict):
     model_config = ConfigDict(str_strip_whitespace=True)
 
 
-FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001
+FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001  # that a rubric may permit in place of options
 
 
 class Number(Texts):
@@ -126,8 +126,7 @@ def plain_number(text: str) -> str:
 
 
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]{1,9})(\.0+)?")
-_MOST_MISSING = 2
-"""Numbers next to each other that may be missing from a scale of whole numbers."""
+_MOST_MISSING = 2  # numbers next to each other that may be missing from a scale of whole numbers
 
 
 def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
@@ -146,7 +145,7 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     """
     matches = list(filter(None, map(_WHOLE_NUMBER.fullmatch, labels)))
     numbers = sorted({int(match[1]) for match in matches})
-    endings = {match[2] or "" for match in matches}
+    endings = {match[2] or "" for match in matches}  # ".0", where pandas wrote the column
     if len(numbers) < max(3, len(labels)) or len(endings) > 1:
         return ()
     low, high, (ending,) = numbers[0], numbers[-1], endings
@@ -250,9 +249,9 @@ NONE, SEPARATOR = "none", ";"
 """The label that says that none of several options applies, and the mark between keys."""
 SEPARATORS = ";,#|"
 """Marks between options in files of other tools."""
-MOST_SEVERAL = 30
-"""Options of which several may apply, at most: each has figures of its own."""
+MOST_SEVERAL = 30  # options of which several may apply, at most: each has figures of its own
 _ENTRY = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
+"""A text or a number of a list as Python writes it, or NumPy, without commas."""
 
 
 def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
@@ -284,9 +283,8 @@ def listed_texts(text: str) -> list[str] | None:
         values = json.loads(text)
     except (ValueError, RecursionError):
         inner = text[1:-1]
-        if text[0] + text[-1] not in ("[]", "{}") or not re.fullmatch(
-            rf"(?:{_ENTRY.pattern})*+\s*", inner, re.DOTALL
-        ):
+        entries = re.compile(rf"(?:{_ENTRY.pattern})*+\s*", re.DOTALL)
+        if text[0] + text[-1] not in ("[]", "{}") or not entries.fullmatch(inner):
             return None
         try:
             values = [ast.literal_eval(entry) for entry in _ENTRY.findall(inner)]
@@ -301,8 +299,8 @@ def listed_texts(text: str) -> list[str] | None:
 def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | None:
     """Return the marks between options in the cells of a column. If the `options` are declared,
     these are the marks that leave the fewest undeclared options; else the one mark that splits
-    cells into options that occur in other cells, too. "" if there is no mark, or it is part of a
-    name; None if this cannot be decided.
+    cells into options of which at least half occur in other cells, too. "" if there is no mark, or
+    it is part of a name; None if this cannot be decided.
 
     >>> [separators_in(cells) for cells in (["a,b", "b", "a"], ["a, b", "c"], ["a;b", "a,b", "a"])]
     [',', '', None]
@@ -323,6 +321,7 @@ def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | 
         others = (_recurring_share(options_left, other) for other in marks if other != mark)
         if shares[mark] >= 0.5 and all(share < 0.5 for share in others):
             plausible.append(mark)
+    # Next to a semicolon, which evenhand itself writes, another mark is not certain.
     if len(plausible) > 1 or (plausible and SEPARATOR in marks and plausible != [SEPARATOR]):
         return None
     if plausible:
@@ -357,6 +356,7 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
 
 
 # ---- the kinds of labels ------------------------------------------------------------------------
+
 MOST_LISTED = 250
 """Keys that a JSON schema lists at most, as providers bound the length of an enumeration."""
 
@@ -398,7 +398,7 @@ class LabelKind:
         """Return the panel's settings except the choices; `sentence` gives its texts by key."""
         return {}
 
-    # Words for annotators and graders.
+    # ---- words for annotators and graders ----
 
     @property
     def permitted(self) -> str:
@@ -431,7 +431,7 @@ class LabelKind:
             return {"type": "number"}
         return {"type": "string", "enum": list(self.keys)}
 
-    # Labels and the texts that give them.
+    # ---- labels and the texts that give them ----
 
     def label_of(self, text: str) -> str | None:
         """Return the label in a table's cell in the form that is stored; None if it is not one."""
@@ -467,7 +467,7 @@ class LabelKind:
         """Return True if more than half of the labels on an item, one or more, are the same."""
         return max(map(labels.count, labels)) * 2 > len(labels)
 
-    # The rubric with labels of the kind.
+    # ---- the rubric with labels of the kind ----
 
     def hash_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the `fields` of a rubric that a rater sees, in the form that is hashed."""
@@ -520,9 +520,9 @@ class NumberKind(LabelKind):
         return self.label_of(text) or ""
 
     def have_majority(self, labels: Sequence[str]) -> bool:
-        """Return True if more than half are within a tenth of the scale of their median."""
+        """Return True if more than half are at most a tenth of the scale away from their median."""
         values = [float(label) for label in labels]
-        tenth = (self.number.high - self.number.low) / 10 * (1 + 1e-9)
+        tenth = (self.number.high - self.number.low) / 10 * (1 + 1e-9)  # rounding errors apart
         return sum(abs(value - median(values)) <= tenth for value in values) * 2 > len(values)
 
     def hash_fields(self, fields: dict[str, Any]) -> dict[str, Any]:

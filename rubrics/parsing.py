@@ -3,8 +3,9 @@
 An option counts only if it is given as the answer: alone, announced, or chosen explicitly. No
 other option may be proposed with or after it, and it may not be part of a quotation, a denial or
 another quantity. `RubricParser.label` shows the order: options used as names of fields, then an
-expression that is all of the reply, then JSON or prose. Words and patterns are tables, each entry
-by its name: `templates/answer_words.toml` and `answer_forms.toml`.
+expression that is all of the reply, then JSON or prose; `SeveralParser` reads sets of options. The
+patterns, here called forms, are by name in `templates/answer_forms.toml`, and the words in them in
+`answer_words.toml`. A comment above `RubricParser` lists the groups that each form has.
 """
 
 from __future__ import annotations
@@ -21,21 +22,17 @@ from typing import Any, NamedTuple
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
-_MASKED = "\ue000"  # replaces each character of a quotation
-_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
-    0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
-}  # fmt: skip
-_PART = re.compile(r"\{([A-Za-z_]+)\}")
+_PART = re.compile(r"\{([A-Za-z_]+)\}")  # the name of another form within a form
 
 
 def _joined(table: Any) -> Any:
-    """Return a table of patterns, at any depth, with each list joined by | into one text."""
+    """Return a table of forms, at any depth, with each list joined by | into one text."""
     if isinstance(table, dict):
         return {name: _joined(part) for name, part in table.items()}
     return ("|".join(table) if isinstance(table, list) else table).replace("\n", "")
 
 
-_TEXTS: dict[str, Any] = {
+_FORM_TEXTS: dict[str, Any] = {
     name: text
     for file in ("answer_words", "answer_forms")
     for name, text in _joined(table_of("evenhand.rubrics", f"templates/{file}.toml")).items()
@@ -43,21 +40,17 @@ _TEXTS: dict[str, Any] = {
 
 
 class Forms(dict[str, re.Pattern[str]]):
-    """The patterns of `answer_forms.toml` by name, and those of `answer_words.toml`, in capitals,
-    as whole words (in scripts without spaces, anywhere). Each is compiled when it is first used.
-    `parts` are those that a rubric's options make.
+    """The forms of `answer_forms.toml` by name, and the words of `answer_words.toml`, in capitals,
+    as whole words (in scripts without spaces, anywhere), each compiled when it is first used. Some
+    differ where options are `numbers`, or keys `signed`. `parts` are what a rubric's options make.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'
     """
 
     def __init__(self, *, numbers: bool = False, signed: bool = False, **parts: str) -> None:
-        self._parts = {
-            **_TEXTS,
-            **_TEXTS["numbers" if numbers else "words"],
-            **_TEXTS["signed" if signed else "unsigned"],
-            **parts,
-        }
+        kind, sign = "numbers" if numbers else "words", "signed" if signed else "unsigned"
+        self._parts = _FORM_TEXTS | _FORM_TEXTS[kind] | _FORM_TEXTS[sign] | parts
 
     def __missing__(self, name: str) -> re.Pattern[str]:
         text = self._filled(name)
@@ -67,18 +60,31 @@ class Forms(dict[str, re.Pattern[str]]):
         return pattern
 
     def _filled(self, name: str) -> str:
-        """Return the text of a pattern with the parts that it names in braces put in."""
+        """Return the text of a form with the parts that it names in braces put in."""
         return _PART.sub(lambda part: self._filled(part[1]), self._parts[name])
 
 
-_COMMON = Forms()
-"""Forms that are the same whatever the options are."""
-_ANSWER_FORMS = [name for name in _TEXTS if name.startswith("answer_")]
+_MASKED = "\ue000"  # replaces each character of a quotation
+_COMMON = Forms()  # forms that are the same whatever the options are
+_ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]
+
+# ---- the parser of one option ----
+# The groups of each form, of which those are None that took no part in a match:
+#   field_closed    first (start of the line), word (an option as the name of a field), sep (what
+#                   separates it), value, and what this is: yes, no, done (✅) or open (❌, [ ])
+#   field_open      first, word, sep, rest: "Pass: no errors"; of marked_open word: "❌ fail"
+#   alone           key, answer (the key with what belongs to it: "4/5"), name (behind the key,
+#                   perhaps another option's), own and thus (what makes it the rater's: "I choose")
+#   answer_*, named_first, opening, closing    of the groups of alone at least the key; of opening
+#                   also mark, the punctuation behind the answer
+#   any_key         key; two_sides has two keys, without names: "both A and B"
+#   option_name     name, of several words, or one_word
+#   list_announced  list: "Labels: a, b"
 
 
 @dataclass(slots=True)
 class _FieldsRead:
-    """A reply's `text` without its fields, and the keys that the fields affirm and deny."""
+    """A reply's `text` without its fields, and the keys that these affirm and deny, if clearly."""
 
     text: str
     affirmed: set[str] = field(default_factory=set)
@@ -95,8 +101,8 @@ class _Answer(NamedTuple):
 
 
 class RubricParser:
-    """Finds the one option that an answer gives; anything else is no label. `names` are the names
-    of the options by key; `titles` are those of the rubric, which may announce an answer.
+    """Parser of the one option that an answer gives; anything else is no label. `names` are the
+    names of the options by key; `titles` are the rubric's, which may announce an answer.
 
     >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
     >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
@@ -109,10 +115,10 @@ class RubricParser:
     """
 
     def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
-        self._keys = {key.casefold(): key for key in names}  # found in lower case, as names are
+        self._keys = {key.casefold(): key for key in names}  # compared in lower case, as names are
         self._key_by_name = {name.casefold(): key for key, name in names.items()}
         self._key_by_word = self._key_by_name | self._keys
-        # A letter, "yes" or "no" before a colon names no field.
+        # Words that may be names of fields: a letter, "yes" or "no" before a colon names none.
         words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
         self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
         self._titles = tuple(title.casefold() for title in titles if title)
@@ -126,19 +132,20 @@ class RubricParser:
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
-        label = self._option(text)
-        objects = [] if label else list(_objects(text))
-        if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
-            label = self._label_in_json(text, objects)
-        elif not label:
-            label = self._label_in_prose(text)
+        label = self._option(text) or self._label_in_json_or_prose(text)
         if label:
-            agrees = fields.affirmed <= {label} and label not in fields.denied
-            return label if agrees else None
+            return label if fields.affirmed <= {label} and label not in fields.denied else None
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed
         return key if self._is_uncontested(key, text, 0, is_strict=True) else None
+
+    def _label_in_json_or_prose(self, text: str) -> str | None:
+        """Return the option of a text in which other words or values stand around it."""
+        objects = list(_objects(text))
+        if objects or re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text):  # or JSON that cannot be read
+            return self._label_in_json(text, objects)
+        return self._label_in_prose(text)
 
     def _with_keys_first(self, text: str) -> str:
         """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
@@ -152,6 +159,8 @@ class RubricParser:
         return self._forms["named_first"].sub(key_first, text)
 
     # ---- options as names of fields: "Pass: yes", "fail [x]" ----
+    # A reader of such a form adds what the field says to `fields`, and returns the text for its
+    # place: nothing, the option where it is the answer, or all of it where it is no field.
 
     def _read_fields(self, text: str) -> _FieldsRead:
         """Read the options that are names of fields, and take these fields out of the text."""
@@ -163,11 +172,11 @@ class RubricParser:
         ):
             fields.text = self._forms[form].sub(partial(read, fields), fields.text)
         if fields.denied and len(self._keys) == 2 and not (fields.affirmed or fields.is_unclear):
-            fields.affirmed = {*self._keys.values()} - fields.denied
+            fields.affirmed = {*self._keys.values()} - fields.denied  # "pass: no" is a fail
         return fields
 
     def _read_closed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a yes, a no or a mark after it; return the text for its place."""
+        """Read an option with a yes, a no or a mark after it ("field_closed")."""
         word, separator = match["word"], match["sep"]
         affirmed_text = f"{match['first'] or ''}{word}"
         is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator
@@ -183,25 +192,25 @@ class RubricParser:
                 return affirmed_text
             is_polar = bool(_COMMON["polar"].fullmatch(word))
             if "?" in separator or (is_polar and not is_separated and not is_marked):
-                return match[0]
+                return match[0]  # no field: "A? no", "yes, true"
             fields.is_unclear = True
             return ""
         if (is_yes and not separator.startswith('"')) or (is_negative and is_marked):
             return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
         if match["first"] is None or not is_separated or (is_negative and not is_yes):
-            fields.is_unclear = True
+            fields.is_unclear = True  # within a sentence, "pass [ ]", or "fail: no"
         (fields.affirmed if is_yes else fields.denied).add(key)
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a cross before it: "❌ fail" affirms, "❌ pass" decides nothing."""
+        """Read an option after a cross: "❌ fail" is affirmed, and "❌ pass" decides nothing."""
         if self._is_negative(match["word"]):
             return match["word"]
         fields.is_unclear = True
         return ""
 
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with other words after its colon: a reason, or nothing that decides."""
+        """Read an option with a reason or other words after it ("field_open")."""
         is_word = match["word"].casefold() in self._field_words
         is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
         if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
@@ -217,9 +226,9 @@ class RubricParser:
         return any(folded.endswith(other) for other in self._field_words if other != folded)
 
     def _is_reason(self, match: re.Match[str]) -> bool:
-        """Return True if what follows an option's word leaves it an answer: "Pass: no errors"."""
+        """Return True if the rest of a field leaves its option an answer: "Pass: no errors"."""
         word, rest = match["word"], match["rest"].strip()
-        if rest.strip(" .()[]\"'").casefold() in self._key_by_word:
+        if rest.strip(" .()[]\"'").casefold() in self._key_by_word:  # "Pass: (pass)"
             return True
         sentence = re.split(r"(?<=[.!?])\s", rest)[0]
         n_words = len(re.findall(r"\w+", sentence))
@@ -228,7 +237,7 @@ class RubricParser:
         key = self._key_by_word[word.casefold()]
         others = [other for other in self._field_words if self._key_by_word[other] != key]
         rivals = [other for other in others if word not in other]
-        rival = rf"(?<!\w)(?:{_alternatives(rivals) or '(?!)'})(?!\w)"
+        rival = rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)"
         if re.search(rival, sentence, re.IGNORECASE):
             return False
         names_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))
@@ -239,7 +248,8 @@ class RubricParser:
             return True
         denies_fault = bool(_COMMON["no_fault"].search(sentence))
         if not names_fault:
-            return denies_fault
+            return denies_fault  # "Pass: no errors found"
+        # "Fail: does not answer", but neither "fail: no errors" nor "fail: not true"
         return not denies_fault and n_words > 2 and not _COMMON["denied"].match(rest)
 
     # ---- single expressions ----
@@ -263,7 +273,7 @@ class RubricParser:
         return self._keys[match["key"].casefold()]
 
     def _has_other_name(self, match: re.Match[str]) -> bool:
-        """Return True if a key stands with another option's name."""
+        """Return True if a key stands with another option's name: it is then no answer."""
         name = match.groupdict().get("name")
         return name is not None and self._key_by_name[name.casefold()] != self._key(match)
 
@@ -279,16 +289,17 @@ class RubricParser:
         """The forms of answers with these options."""
         keys, names = list(self._keys), list(self._key_by_name)
         lowest, highest = map(re.escape, self._scale_ends or ("", ""))
-        chosen = _TEXTS["CHOSEN"]
+        chosen = _FORM_TEXTS["CHOSEN"]
         return Forms(
             numbers=bool(self._scale_ends),
             signed=any(key[0] in "+-" for key in keys),
             keys=_alternatives(keys),
             names=_alternatives(names),
-            letters=_alternatives(key for key in self._keys.values() if key.isalpha()) or "(?!)",
-            option_words=_alternatives(filter(None, self._key_by_word)) or "(?!)",
-            phrases=_alternatives(name for name in names if re.search(r"\W", name)) or "(?!)",
-            nouns="|".join([_TEXTS["NOUNS"], *map(re.escape, self._titles)]),
+            letters=_alternatives(key for key in self._keys.values() if key.isalpha()),
+            option_words=_alternatives(filter(None, self._key_by_word)),
+            phrases=_alternatives(name for name in names if re.search(r"\W", name)),
+            nouns="|".join([_FORM_TEXTS["NOUNS"], *map(re.escape, self._titles)]),
+            # No article is passed over before a letter: in "I choose a" it is the option A.
             chosen=chosen if self._scale_ends else chosen.replace("|an?", ""),
             lowest=lowest,
             highest=highest,
@@ -297,7 +308,7 @@ class RubricParser:
     # ---- prose ----
 
     def _label_in_prose(self, text: str) -> str | None:
-        """Return the one option that a text gives, explicitly or as its first or last words."""
+        """Return the one option that a text gives explicitly, else as its first or last words."""
         text = self._without_quantities(text)
         answers = list(self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, text)))
         explicit = [answer for answer in answers if answer.is_explicit]
@@ -318,13 +329,13 @@ class RubricParser:
         text = _COMMON["quantity"].sub(blank, text)
         if self._scale_ends:
             text = self._forms["scale"].sub(blank, text)
-        marks = [int(mark[1]) for mark in _COMMON["list_marks"].finditer(text)]
-        if len(marks) > 1 and marks == [*range(1, len(marks) + 1)]:
+        numbers = [int(mark[1]) for mark in _COMMON["list_marks"].finditer(text)]
+        if len(numbers) > 1 and numbers == [*range(1, len(numbers) + 1)]:
             text = _COMMON["list_marks"].sub(blank, text)
         return text
 
     def _mask_quotation(self, match: re.Match[str]) -> str:
-        """Mask a quotation, unless it holds an option and nothing else."""
+        """Return a quotation with each character masked, or as it is if it is a mere option."""
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n").casefold()
         if inner in self._key_by_word and not re.match(r"```|\s*>", text):
@@ -349,6 +360,7 @@ class RubricParser:
                 if self._has_other_name(match) or self._is_disqualified(match):
                     continue
                 groups = match.groupdict()
+                # A form may begin with the end of the sentence before it.
                 start = match.end() - len(match[0].lstrip(" \n.!?;,。！？；，)"))
                 is_own = bool(groups.get("own") or groups.get("thus"))
                 if not self._is_attributed(text, start, is_own=is_own):
@@ -383,7 +395,9 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it or make it somebody else's."""
+        """Return True if the words before an answer suppose it or make it somebody else's; those of
+        its sentence do not where it is the rater's own (the groups own and thus).
+        """
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True
@@ -398,7 +412,7 @@ class RubricParser:
         return may_ascribe and bool(_COMMON["SAID"].search(lead))
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
-        """Return True if a reply that begins with a key answers by it, not counts or lists."""
+        """Return True if a reply's first key ("opening") answers, not counts or lists: "4. As"."""
         key, mark = self._key(match), match["mark"].strip()
         rest = match.string[match.end("mark") :]
         if self._has_other_name(match) or self._is_disqualified(match):
@@ -427,11 +441,11 @@ class RubricParser:
             return False
         start = 0 if is_strict else start
         pairs = self._forms["two_sides"].finditer(text)
-        sides = [pair.span() for pair in pairs if key not in pair.groups()]
+        sides = [pair.span() for pair in pairs if key not in pair.groups()]  # "both A and B are"
         for match in self._forms["any_key"].finditer(text, start):
             other, denial = self._key(match), _denial_before(match)
             if other == key:
-                if _COMMON["denial_alone"].match(denial):
+                if _COMMON["denial_alone"].match(denial):  # "... so not B"
                     return False
             elif is_strict:
                 if len(other) > 1 or not self._is_word(match):
@@ -450,7 +464,7 @@ class RubricParser:
         return True
 
     def _is_word(self, match: re.Match[str]) -> bool:
-        """Return True if a key is used as an ordinary word of the language: "a", "agree", "no"."""
+        """Return True if a key ("any_key") is an ordinary word of the language: "a", "agree"."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
         if len(key) == 1 and key.isalpha():
@@ -470,7 +484,7 @@ class RubricParser:
         return bool(self._forms["leads"].search(before[-80:]))
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
-        """Return True if another option's key is only the name of a side, a count or a place."""
+        """Return True if another option's key is only a side ("text A"), a count or a place."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
         if _COMMON["list_between"].fullmatch(text[answer_end:start]):
@@ -503,7 +517,7 @@ class RubricParser:
 
     def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
-        answers: set[str] = set()
+        answers: set[str] = set()  # "" for a field of the answer that holds no option
         prose, prose_after = "", ""  # all prose, and the prose after the first answer
         last = 0
         for start, end, fields in objects:
@@ -514,13 +528,11 @@ class RubricParser:
                 if answers and self._holds_option([value for _, value in fields]):
                     return None
                 continue
-            ends_sentence = outside.rstrip().endswith((".", "!", "?", "。"))
-            lead = "" if ends_sentence else _COMMON["sentence"].split(outside.rstrip())[-1]
-            if _COMMON["SAID"].search(lead) or _COMMON["SUPPOSED"].search(lead):
+            if _is_object_attributed(outside):
                 return None
             for name, value in fields:
                 if self._is_answer_field(name):
-                    if isinstance(value, Mapping):
+                    if isinstance(value, Mapping):  # {"verdict": {"label": "B"}}
                         inner_fields = filter(self._is_answer_field, value)
                         value = next((value[field] for field in inner_fields), None)
                     answers.add(self._option(value) or "")
@@ -566,8 +578,8 @@ class RubricParser:
 
 
 class SeveralParser(RubricParser):
-    """Finds the options that an answer names, of which any number may apply. It must be a list and
-    nothing else, or announced as the answer on the last line.
+    """Parser of the options that an answer names, of which any number may apply. It must be a list
+    and nothing else, or announced as the answer on the last line.
 
     >>> parse = SeveralParser({"a": "Billing", "b": "Bug", "c": "Praise"}).label
     >>> [parse(text) for text in ("a, c", "Bug and Billing", '["c"]', "none", "Labels: b")]
@@ -613,6 +625,13 @@ class SeveralParser(RubricParser):
         return set_label(keys, list(self._keys.values()))
 
 
+# ---- a reply's answer in plain words, and the JSON objects in it ----
+# Signs in ASCII for full-width ones, such as Chinese has, and for other spaces and minus signs.
+_ASCII_SIGNS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
+}  # fmt: skip
+
+
 def answer_of(text: str) -> str | None:
     """Return a reply without the thinking before its answer and the tokens of templates around it;
     None where the thinking never ended, or the reply runs on into another turn.
@@ -626,7 +645,7 @@ def answer_of(text: str) -> str | None:
         text = text[ends[-1] :]
     if _COMMON["still_thinks"].search(text):
         return None
-    for _ in range(2):
+    for _ in range(2):  # tokens within tokens
         text = _COMMON["around"].sub("", text).strip()
     return None if _COMMON["within"].search(text) else text
 
@@ -636,11 +655,11 @@ def _plain_answer(reply: str) -> str | None:
     answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))
     if answer is None:
         return None
-    # A space between Latin and Chinese or Japanese.
-    text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_FULL_WIDTH)))
+    # "unspaced" is where Latin script meets Chinese or Japanese without a space.
+    text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_ASCII_SIGNS)))
     text = _COMMON["markdown"].sub("", text)
-    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
-    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
+    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()  # headings
+    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)  # formulas, "$\boxed{B}$"
 
 
 class JsonObject(NamedTuple):
@@ -670,7 +689,7 @@ def _objects(text: str) -> Iterator[JsonObject]:
         try:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            if match := re.compile(r"\{[^{}]*\}").match(text, start):
+            if match := re.compile(r"\{[^{}]*\}").match(text, start):  # Python's, if not nested
                 with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
                     value = ast.literal_eval(match[0])
                 if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -688,7 +707,15 @@ class _Pairs(dict[str, Any]):
         self.pairs = pairs
 
 
+def _is_object_attributed(before: str) -> bool:
+    """Return True if the sentence before a JSON object supposes or ascribes its answer."""
+    before = before.rstrip()
+    lead = "" if before.endswith((".", "!", "?", "。")) else _COMMON["sentence"].split(before)[-1]
+    return bool(_COMMON["SAID"].search(lead) or _COMMON["SUPPOSED"].search(lead))
+
+
 def _sentence_start(text: str, position: int) -> int:
+    """Return the position at which the sentence begins in which a position lies."""
     return max((m.end() for m in _COMMON["sentence"].finditer(text, 0, position)), default=0)
 
 
@@ -700,8 +727,9 @@ def _denial_before(match: re.Match[str]) -> str:
 
 
 def _alternatives(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words, trying longer ones first."""
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    """Return a pattern that matches any of the words, trying longer ones first; none: nothing."""
+    longest_first = sorted(words, key=len, reverse=True)
+    return "|".join(map(re.escape, longest_first)) if longest_first else "(?!)"
 
 
 def _unfenced(text: str) -> str:

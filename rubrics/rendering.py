@@ -1,8 +1,8 @@
 """A rubric and a unit as texts for annotators (`PeopleText`) and for a prompt (`PromptText`), with
-the same words in both.
+the same words in both: the last part.
 
-Before these come the forms of a unit's text other than plain text: a conversation, as messages in
-the form of OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, as a data URI.
+Before it come the forms of a unit's text other than plain text: a conversation, as messages in the
+form of OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, as a data URI.
 """
 
 import base64
@@ -16,8 +16,10 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from evenhand.rubrics.options import Block, LabelKind, Option, listed_texts
+from evenhand.texts import table_of
 
 # ---- conversations ------------------------------------------------------------------------------
+
 ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user",
     "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant",
@@ -71,10 +73,9 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
 
 def is_conversation(cell: str) -> bool:
     """Return True if a cell holds a conversation."""
-    try:
+    with suppress(ValueError):
         return bool(turns_of(cell))
-    except ValueError:
-        return False
+    return False
 
 
 def transcript(turns: tuple[Turn, ...]) -> str:
@@ -118,7 +119,7 @@ def with_appended_text(turns: tuple[Turn, ...], index: int, text: str) -> tuple[
 
 
 def _turns(message: Any, number: int) -> Iterator[Turn]:
-    """Yield the turns of the message of this number, from 1: its own, and calls of tools."""
+    """Yield the turns of the message of this number, from 1: its texts, and calls of tools."""
     if not isinstance(message, Mapping):
         raise ValueError(f"turn {number} is no message")
     name = message.get("role", message.get("from", message.get("type")))
@@ -166,6 +167,7 @@ def _tool_text(value: Any) -> str:
 
 
 # ---- passages -----------------------------------------------------------------------------------
+
 _PASSAGE_TEXTS = ("page_content", "text", "content", "passage")
 _PASSAGE_SOURCES = ("source", "title", "url", "file_name", "name", "id")
 
@@ -200,14 +202,16 @@ def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 # ---- images -------------------------------------------------------------------------------------
+
 _URI = re.compile(r"data:(image/(?:png|jpeg|webp))(?:;alt=([^;,]*))?;base64,([A-Za-z0-9+/]+={0,2})")
 IMAGE_PREFIX = "data:image/"
 MISSING = "[image missing]"
 """The words in place of an image that is not in the form in which a study stores images."""
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
+_CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG that its pixels need
 _JFIF, _SCAN = 0xE0, 0xDA
 _SEGMENTS = [bytes([marker]) for marker in (_JFIF, 0xDB, 0xC0, 0xC2, 0xC4, 0xDD, _SCAN)]
+"""Markers of segments of a JPEG that its pixels need."""
 _PLAIN_JFIF = re.compile(rb"JFIF\0.{7}\0\0", re.DOTALL)  # without a preview
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")
 
@@ -273,7 +277,7 @@ def in_words(cell: str) -> str:
 def _is_bare_png(content: bytes) -> bool:
     """Return True if a PNG has the chunks of its pixels, and no others."""
     offset, names = len(_PNG_SIGNATURE), []
-    while offset < len(content):
+    while offset < len(content):  # a chunk is its length, name, data and checksum
         names.append(content[offset + 4 : offset + 8])
         offset += 12 + int.from_bytes(content[offset : offset + 4], "big")
     is_whole = content.startswith(_PNG_SIGNATURE) and offset == len(content)
@@ -294,7 +298,8 @@ def _is_bare_jpeg(content: bytes) -> bool:
     return content.startswith(b"\xff\xd8") and content[offset:] == b"\xff\xd9"
 
 
-# ---- prompts ------------------------------------------------------------------------------------
+# ---- the texts for annotators and graders -------------------------------------------------------
+
 PROMPT_VERSION = "4"
 """Part of a grade's key. Raise it when the frame around the rubric's words changes, or the tokens
 that are neutralised in a unit's texts.
@@ -309,20 +314,8 @@ TEXT_VARIABLES = {
 ANSWERS = ("response_a", "response_b")
 """The sides of a comparison; a block for `response` says how both are shown."""
 
-# Tokens of chat templates, by shape and not by a list of models: names in capitals, with an
-# underscore or a colon, between bars, triangles or tildes. A server that applies a template to the
-# text obeys them; the bounds keep the search fast on any text.
-_CHAT_TOKEN = re.compile(
-    r"<[|｜][^\s<>|｜]{1,60}[|｜]?>|<[^\s<>|｜/]{1,60}[|｜]>"  # <|im_start|>, <｜User｜>, <|turn>
-    r"|\[[|｜][^\s\[\]|｜]{1,60}[|｜]\]|\{[|｜][^\s{}|｜]{1,60}[|｜]\}"  # [|system|]
-    r"|◁[^\s◁▷]{1,60}▷|</?[A-Za-z0-9]{1,30}[_:▁][A-Za-z0-9_:▁.-]{0,40}>"  # <seed:bos>
-    r"|</?_[A-Za-z0-9_]{1,40}>|</?[A-Z][A-Z0-9]{1,30}>|<unused\d{1,4}>"  # <_user>, <BOS>
-    r"|<0x[0-9A-Fa-f]{2}>|<(?:function|tool)=[^\s<>]{1,60}>"
-    r"|</?(?:bos|eos|pad|unk|sep|cls|mask|s|eot|eom|eop|eod|think|thinking|reasoning|answer|tool|"
-    r"tools|image|video|audio|system|user|assistant|bot|human)>"
-    r"|<</?SYS>>|\[/?(?:[A-Z][A-Z0-9_]{2,40}|gMASK|sMASK)\]"  # [THINK], [/INST]
-    r"|\]~(?=[!a-z])|[\[\]]!?[a-z]{1,10}~(?=[\[\]])"  # ]~b], ]!d~[, [e~[
-)
+_CHAT_TOKENS = table_of("evenhand.rubrics", "templates/chat_tokens.toml")["tokens"]
+_CHAT_TOKEN = re.compile("|".join(_CHAT_TOKENS))  # obeyed by servers that apply a chat template
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 

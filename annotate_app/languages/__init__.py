@@ -87,8 +87,7 @@ def codes_english_first() -> list[str]:
     return sorted(known_languages(), key=lambda code: (code != ORIGINAL, code))
 
 
-ENGLISH = language(ORIGINAL)
-"""Language for the study's lead, and for messages at the start of the app."""
+ENGLISH = language(ORIGINAL)  # for the study's lead, and for messages at the start of the app
 
 
 def offered(settings: study_toml.AnnotationSettings) -> dict[str, Language]:

@@ -1,8 +1,8 @@
 """Readers of exports of Argilla, Label Studio, Potato, Prodigy and doccano, of published votes
 between two models' answers, and of datasets of Hugging Face.
 
-Each kind of file has a section of functions that recognise it, add its ratings to `Rows`, and add
-its items to `ItemRows`; `READERS`, at the end, has them by name.
+Each kind of file has a section of functions that recognise it (`_is_...`), add its ratings to
+`Rows` (`_read_...`) and its items to `ItemRows` (`..._items`). `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from evenhand.texts import written
 
 # ---- Argilla ------------------------------------------------------------------------------------
 # Records as `Dataset.records.to_json` and `Dataset.to_disk` write them.
-_UNNAMED_AGENT = "suggestion"
+
+_UNNAMED_AGENT = "suggestion"  # the rater of suggestions whose agent has no name
 _RECORDS = "records.json"
 
 
@@ -57,7 +58,7 @@ def _read_argilla(rows: Rows, source: src.Source) -> Export:
 
 def _argilla_items(rows: ItemRows, source: src.Source) -> ItemTable:
     """Read a record as an item, with all of its fields as texts."""
-    shown: dict[str, None] = {}
+    shown: dict[str, None] = {}  # names of all fields, in their order
     for record in _argilla_records(source):
         fields = users_fields(record.get("fields"))
         shown |= dict.fromkeys(fields)
@@ -66,6 +67,7 @@ def _argilla_items(rows: ItemRows, source: src.Source) -> ItemTable:
 
 
 def _argilla_records(source: src.Source) -> list[src.Record]:
+    """Return the records of a file, or of the file in a folder."""
     inner = src.Source(source.path / _RECORDS) if source.path.is_dir() else source
     if inner.path.stat().st_size > src.MOST_BYTES:
         raise InputError(f"{source.name} is too large; export fewer records")
@@ -77,6 +79,7 @@ def _argilla_id(record: src.Record) -> object:
 
 
 def _add_argilla_record(rows: Rows, record: src.Record) -> None:
+    """Add the submitted responses and the suggestions of a record."""
     unit = _argilla_id(record)
     rows.describe(unit, record.get("metadata"))
     for question, response in _argilla_responses(record):
@@ -98,13 +101,11 @@ def _add_argilla_record(rows: Rows, record: src.Record) -> None:
 
 
 def _argilla_responses(record: src.Record) -> list[tuple[str, src.Record]]:
-    """Return each response of a record with its question, for Argilla 1 and 2."""
+    """Return each response of a record with its question."""
     responses = record.get("responses")
-    if isinstance(responses, dict):
-        return [
-            (question, part) for question in responses for part in src.objects(responses[question])
-        ]
-    return [
+    if isinstance(responses, dict):  # by question, as Argilla 2 writes them
+        return [(name, part) for name in responses for part in src.objects(responses[name])]
+    return [  # Argilla 1: by user, each with values by question
         (question, {**response, "value": src.get_in(value, "value")})
         for response in src.objects(responses)
         if isinstance(response.get("values"), dict)
@@ -114,6 +115,7 @@ def _argilla_responses(record: src.Record) -> list[tuple[str, src.Record]]:
 
 # ---- Label Studio -------------------------------------------------------------------------------
 # The JSON export (labelstud.io/guide/export); others do not separate labels from a task's data.
+
 _LABEL_STUDIO = src.TOOLS["label_studio"]
 
 
@@ -130,21 +132,19 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
     tasks = source.records()
-    email_by_id, contents = {}, []
+    annotations = [annotation for task in tasks for annotation in _annotations(task)]
+    people = [src.fields_in(annotation.get("completed_by")) for annotation in annotations]
+    # Exports of one project may name a person by either.
+    email_by_id = {src.text_of(p.get("id")): p["email"] for p in people if p.get("email")}
+    contents = []  # by which tasks of several projects are told apart that share an id
     for task in tasks:
-        for annotation in src.objects(task.get("annotations") or task.get("completions")):
-            person = src.fields_in(annotation.get("completed_by"))
-            if person.get("email"):  # exports of one project may name a person by either
-                email_by_id[src.text_of(person.get("id"))] = person["email"]
-        # Tasks of several projects may share an id.
-        data = task["data"]
-        unit = data.get("unit_id") or task.get("id") or task.get("inner_id")
-        contents.append((one_line(unit), data))
+        unit = task["data"].get("unit_id") or task.get("id") or task.get("inner_id")
+        contents.append((one_line(unit), task["data"]))
     for task, unit in zip(tasks, rows.units(contents), strict=True):
         _add_task(rows, unit, task, email_by_id)
 
 
-def _has_label_studio_items(source: src.Source) -> bool:
+def _has_tasks(source: src.Source) -> bool:
     is_export = _is_label_studio(source)
     if is_export and not _is_task(source.first):
         raise InputError(
@@ -166,14 +166,20 @@ def _label_studio_items(rows: ItemRows, source: src.Source) -> None:
         rows.add(unit, users_fields(data), item_id=task_id, ids=ids)
 
 
+def _annotations(task: src.Record) -> list[src.Record]:
+    """Return the annotations of a task, which older exports call completions."""
+    return src.objects(task.get("annotations") or task.get("completions"))
+
+
 def _is_task(record: src.Record) -> bool:
     has_answers = not record.keys().isdisjoint(("annotations", "completions", "predictions"))
     return isinstance(record.get("data"), dict) and has_answers
 
 
 def _add_task(rows: Rows, unit: str, task: src.Record, email_by_id: Mapping[str, object]) -> None:
+    """Add the annotations of a task as people's labels, and its predictions as models'."""
     rows.describe(unit, task["data"])
-    for annotation in src.objects(task.get("annotations") or task.get("completions")):
+    for annotation in _annotations(task):
         if annotation.get("was_cancelled") is True:
             rows.leave_out(written("left_out.cancelled"))
             continue
@@ -187,7 +193,7 @@ def _add_task(rows: Rows, unit: str, task: src.Record, email_by_id: Mapping[str,
     if drafts := src.objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
     predictions = task.get("predictions")
-    for prediction in predictions if isinstance(predictions, list) else []:
+    for prediction in predictions if isinstance(predictions, list) else []:  # some exports: ids
         if not isinstance(prediction, dict):
             rows.leave_out(written("left_out.only_id"))
             continue
@@ -198,6 +204,7 @@ def _add_task(rows: Rows, unit: str, task: src.Record, email_by_id: Mapping[str,
 def _add_results(
     rows: Rows, unit: object, rater: object, kind: str, annotation: src.Record, columns: src.Record
 ) -> None:
+    """Add the results of an annotation or a prediction, by the control that they come from."""
     answers_by_control: dict[str, list[object]] = {}
     if annotation.get("result") == []:
         rows.leave_out(written("left_out.empty"))
@@ -218,10 +225,11 @@ def _add_results(
 # ---- Potato -------------------------------------------------------------------------------------
 # Its export (JSONL, CSV, TSV), by scheme, as in the columns `SCHEME.LABEL`; flat tables, as studies
 # publish them, with a column for each question; and the folder with a folder for each annotator.
+
 _STATE_FILE, _OLD_ANSWERS_FILE = "user_state.json", "annotated_instances.jsonl"
 _POTATO = src.TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
-_KINDS = {"llm": "model", "tool": "model"}
+_KINDS = {"llm": "model", "tool": "model"}  # by an annotator's origin; others are people
 _KEY_COLUMNS = {*_POTATO["ratings"]}
 _RECORD_FIELDS = ({*_KEY_COLUMNS, "labels"}, {"user_id", "instance_id_to_label_to_value"})
 
@@ -239,20 +247,27 @@ def _read_potato(rows: Rows, source: src.Source) -> None:
         for file in _answer_files(source.path):
             if file.stat().st_size <= src.MOST_BYTES:
                 _add_answer_file(rows, file)
-    elif not source.header:
-        for record in source.records():
-            (_add_schemes if "labels" in record else _add_user_state)(rows, record)
-    elif _is_dotted(source.header):
-        for record in source.records():
-            labels: dict[str, dict[str, str]] = {}
-            for name, cell in record.items():
-                scheme, dot, label = name.partition(".")
-                if dot and cell and not label.startswith("_"):
-                    labels.setdefault(scheme, {})[label] = cell
-            origin = {"kind": record.get("annotator_origin", "")}
-            _add_schemes(rows, record | {"labels": labels, "annotator_origin": origin})
-    else:
+    elif source.header and not _is_dotted(source.header):
         _add_flat_table(rows, source)
+    else:
+        for record in source.records():
+            if source.header:
+                _add_dotted_row(rows, record)
+            elif "labels" in record:
+                _add_schemes(rows, record)
+            else:
+                _add_user_state(rows, record)
+
+
+def _add_dotted_row(rows: Rows, row: src.Record) -> None:
+    """Add a row of the table that Potato exports, with a column SCHEME.LABEL for each label."""
+    labels: dict[str, dict[str, str]] = {}
+    for name, cell in row.items():
+        scheme, dot, label = name.partition(".")
+        if dot and cell and not label.startswith("_"):
+            labels.setdefault(scheme, {})[label] = cell
+    origin = {"kind": row.get("annotator_origin", "")}
+    _add_schemes(rows, row | {"labels": labels, "annotator_origin": origin})
 
 
 def _add_flat_table(rows: Rows, source: src.Source) -> None:
@@ -294,22 +309,22 @@ def _is_dotted(header: Sequence[str]) -> bool:
 
 
 def _text_and_question_columns(records: Sequence[src.Record]) -> tuple[list[str], list[str]]:
-    """Return columns that are constant by instance, and short ones that are not."""
+    """Return columns that are constant by instance, and short ones constant by neither."""
     names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
 
     def is_constant(name: str, key: str) -> bool:
         first: src.Record = {}
         return all(row[name] == first.setdefault(row[key], row[name]) for row in records)
 
-    of_unit = {name for name in names if is_constant(name, "instance_id")}
-    of_user = {name for name in names if is_constant(name, "user_id")}
+    unit_facts = [name for name in names if is_constant(name, "instance_id")]
+    user_facts = [name for name in names if is_constant(name, "user_id")]
     questions = [
         name
         for name in names
-        if name not in of_unit | of_user
+        if name not in (*unit_facts, *user_facts)
         and all(len(src.text_of(record[name])) <= LONGEST_LABEL for record in records)
     ]
-    return [name for name in names if name in of_unit - of_user], questions
+    return [name for name in unit_facts if name not in user_facts], questions
 
 
 def _answer_files(folder: Path) -> Iterator[Path]:
@@ -320,6 +335,7 @@ def _answer_files(folder: Path) -> Iterator[Path]:
 
 
 def _add_answer_file(rows: Rows, file: Path) -> None:
+    """Add an annotator's file of answers, of a present or an older version of Potato."""
     content, user = file.read_bytes(), file.parent.name
     if file.name == _STATE_FILE:
         _add_user_state(rows, src.fields_in(src.parse_json(content, f"{user}/{file.name}")))
@@ -331,14 +347,13 @@ def _add_answer_file(rows: Rows, file: Path) -> None:
 
 def _add_user_state(rows: Rows, state: src.Record) -> None:
     """Add a user's labels by instance and scheme; newer files have lists of them."""
-    user = state.get("user_id")
     for unit, recorded in src.fields_in(state.get("instance_id_to_label_to_value")).items():
         labels = src.fields_in(recorded)
         for pair in recorded if isinstance(recorded, list) else ():
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
-                of_scheme = labels.setdefault(src.text_of(pair[0].get("schema")), {})
-                of_scheme[src.text_of(pair[0].get("name"))] = pair[1]
-        _add_schemes(rows, {"user_id": user, "instance_id": unit, "labels": labels})
+                values = labels.setdefault(src.text_of(pair[0].get("schema")), {})
+                values[src.text_of(pair[0].get("name"))] = pair[1]
+        _add_schemes(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": labels})
 
 
 def _add_schemes(rows: Rows, record: src.Record) -> None:
@@ -372,7 +387,7 @@ def _label(name: str, value: object) -> object:
 # ---- Prodigy ------------------------------------------------------------------------------------
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
 def _read_prodigy(rows: Rows, source: src.Source) -> None:
-    """Read a choice's option as the label, or the answer on a label, then the rubric."""
+    """Read a choice's option as the label, or the answer on a label, which is then the rubric."""
     for record in source.records():
         if (answer := src.text_of(record.get("answer"))) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))
@@ -399,6 +414,7 @@ def _prodigy_items(rows: ItemRows, source: src.Source) -> None:
 
 # ---- doccano ------------------------------------------------------------------------------------
 # The JSONL export, a ZIP archive with a file for each annotator.
+
 _DOCCANO = src.TOOLS["doccano"]
 
 
@@ -410,6 +426,10 @@ def _is_doccano(source: src.Source) -> bool:
     users = ["user" in annotation for annotation in src.objects(first.get("annotations"))]
     is_labelled = isinstance(first.get("label"), list) or any(users)
     return "id" in first and is_labelled and any(name in first for name in _DOCCANO["texts"])
+
+
+def _has_doccano_items(source: src.Source) -> bool:
+    return _is_doccano(source) and not RESPONSES & source.first.keys()
 
 
 def _read_doccano(rows: Rows, source: src.Source) -> Export:
@@ -464,8 +484,9 @@ def _doccano_records(source: src.Source) -> Iterator[tuple[str, src.Record]]:
 # ---- votes between two models' answers ----------------------------------------------------------
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
 # et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena.
+
 _VOTES = src.TOOLS["pair_votes"]
-_PERSON = re.compile(r"(author|expert|arena_user)_\w+")
+_PERSON = re.compile(r"(author|expert|arena_user)_\w+")  # names of people who voted
 _UNNAMED_VOTER = "arena_user"
 
 
@@ -503,8 +524,8 @@ def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> It
     an item, the question its cluster. Raises InputError where the votes have no answers.
     """
     for comparison in _comparisons(records):
+        turn, cluster = comparison.unit.rsplit("/", 2)[0], comparison.unit.partition("/")[0]
         for model, answer in comparison.answers.items():
-            turn, cluster = comparison.unit.rsplit("/", 2)[0], comparison.unit.partition("/")[0]
             texts = {"prompt": comparison.question, "response": answer}
             rows.add(f"{turn}/{model}", texts, subject=model, cluster=cluster)
     return _compared_items(rows, written("exchange.pair_votes_items"), source)
@@ -522,11 +543,11 @@ def pairs(source: src.Source) -> ItemTable | None:
     if len({pair.unit for pair in comparisons}) == len(records) and source.document is None:
         return ItemTable(read_table(source.path))
     rows = ItemRows(source, fields=True)
-    for unit, question, answers in comparisons:
-        (model_a, answer_a), (model_b, answer_b) = answers.items()
-        texts = {"question": question, "answer_a": answer_a, "answer_b": answer_b}
+    for pair in comparisons:
+        (model_a, answer_a), (model_b, answer_b) = pair.answers.items()
+        texts = {"question": pair.question, "answer_a": answer_a, "answer_b": answer_b}
         models = {"model_a": model_a, "model_b": model_b}
-        rows.add(unit, texts, cluster=unit.partition("/")[0], about=models)
+        rows.add(pair.unit, texts, cluster=pair.unit.partition("/")[0], about=models)
     return _compared_items(rows, written("exchange.pair_votes_pairs"), source)
 
 
@@ -542,7 +563,7 @@ def _compared_items(rows: ItemRows, note: str, source: src.Source) -> ItemTable:
 
 
 class _Comparison(NamedTuple):
-    """Two answers that were compared, by model in alphabetical order, to a question at one turn."""
+    """Answers by model, in alphabetical order, to a question; unit: QUESTION/TURN/MODEL/MODEL."""
 
     unit: str
     question: str
@@ -575,7 +596,7 @@ def _question(vote: src.Record) -> tuple[str, str]:
 def _add_vote(rows: Rows, vote: src.Record) -> None:
     """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
     winner = src.text_of(vote.get("winner"))
-    first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")
+    first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
     one, two = sorted((first, second))
     winning_model = {"model_a": first, "model_b": second}.get(winner, "")
     label, reason = {one: "a", two: "b"}.get(winning_model), ""
@@ -588,7 +609,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
-    order = "ab" if first == one else "ba"
+    order = "ab" if first == one else "ba"  # a is the first in alphabetical order
     rater, time = _voter(vote) or _UNNAMED_VOTER, vote.get("tstamp") or vote.get("timestamp")
     is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
     kind = "human" if is_person else plain_kind(rater)
@@ -599,24 +620,23 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
 def _voter(vote: src.Record) -> str:
     """Return the name of the voter, or "" if the vote has none."""
     voter = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
-    parts = voter if isinstance(voter, list) else [voter]
-    return ":".join(filter(None, map(src.text_of, parts)))
+    return ":".join(filter(None, map(src.text_of, voter if isinstance(voter, list) else [voter])))
 
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
 # The folder of `save_to_disk`, or of a repository with Parquet files, and a single Parquet or Arrow
 # file of votes between two models.
+
 _SUFFIXES = (".arrow", ".parquet")
-_EVENHAND_RATINGS = "ratings.parquet"
-"""The file of ratings in a folder that evenhand wrote."""
-_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
+_EVENHAND_RATINGS = "ratings.parquet"  # the file of ratings in a folder that evenhand wrote
+_ARROW_FILE, _ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"  # first bytes of two formats
 
 
 def _is_hugging_face(source: src.Source) -> bool:
     if source.path.is_dir():
         return bool(_data_files(source.path))
     if source.path.suffix.casefold() == ".arrow":
-        return source.head.startswith(_ARROW)
+        return source.head.startswith((_ARROW_FILE, _ARROW_STREAM))
     return are_votes(source.columns) or _are_argilla(source.columns)
 
 
@@ -627,46 +647,46 @@ def _are_argilla(columns: Collection[str]) -> bool:
 
 def _read_hugging_face(rows: Rows, source: src.Source) -> Export:
     """Read the largest table, long or wide as in a CSV file, with labels by name; or votes."""
-    columns, records, files = _dataset(source)
+    columns, records, n_files = _dataset(source)
     if are_votes(columns):
         return votes(rows, source, records)
-    return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
+    return Export(_frame(columns, records), [written("exchange.hugging_face", files=n_files)])
 
 
 def _hugging_face_items(rows: ItemRows, source: src.Source) -> ItemTable:
     """Read a row as an item, as in a CSV file; or answers that were compared."""
-    columns, records, files = _dataset(source)
+    columns, records, n_files = _dataset(source)
     if have_answers(columns):
         return answers(rows, source, records)
-    notes = [written("exchange.hugging_face", files=files)]
-    return ItemTable(_frame(columns, records), notes)
+    return ItemTable(_frame(columns, records), [written("exchange.hugging_face", files=n_files)])
 
 
-def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame(columns: list[str], records: list[src.Record]) -> pd.DataFrame:
+    """Return records as a table of texts, with the index of a table read from a CSV file."""
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
     cells = {name: [src.label_cell(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
 
-def _dataset(source: src.Source) -> tuple[list[str], list[dict[str, Any]], int]:
+def _dataset(source: src.Source) -> tuple[list[str], list[src.Record], int]:
     """Return the columns and rows of the largest table in the files, and the number of files."""
     files = _data_files(source.path) if source.path.is_dir() else [source.path]
     if not files:
         raise InputError(f"{source.name} holds no Arrow and no Parquet file")
     if sum(file.stat().st_size for file in files) > src.MOST_BYTES:
         raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
-    tables: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+    tables: dict[tuple[str, ...], list[src.Record]] = defaultdict(list)  # rows by columns
     for file in files:
         with src.readable(f"{source.name}: {file.name}"):
             table = _arrow_table(file)
-            tables[tuple(table.column_names)].append(_records(table, file))
-    columns, parts = max(tables.items(), key=lambda table: sum(map(len, table[1])))
+            tables[tuple(table.column_names)] += _records(table, file)
+    columns = max(tables, key=lambda columns: len(tables[columns]))
     if _are_argilla(columns):
         raise InputError(
             f"{source.name} holds Argilla's records as a Hugging Face dataset; write them with "
             "`dataset.records.to_json(FILE)` and name that file"
         )
-    return list(columns), [record for part in parts for record in part], len(files)
+    return list(columns), tables[columns], len(files)
 
 
 def _data_files(folder: Path) -> list[Path]:
@@ -682,17 +702,18 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def _arrow_table(file: Path) -> Any:
+    """Return the table of a Parquet or Arrow file. Raises an error of pyarrow if it is damaged."""
     if file.suffix.casefold() != ".arrow":
         check_parquet(file)
         return pq.read_table(file)
     with pa.memory_map(str(file)) as stream:
-        is_file = src.Source(file).head.startswith(_ARROW[0])
+        is_file = src.Source(file).head.startswith(_ARROW_FILE)
         table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream).read_all()
         check_arrow(table, file.name)
         return table
 
 
-def _records(table: Any, file: Path) -> list[dict[str, Any]]:
+def _records(table: Any, file: Path) -> list[src.Record]:
     """Return a table's rows, with numbers as texts and class labels by name."""
     metadata = (table.schema.metadata or {}).get(b"huggingface", b"{}")
     features = src.get_in(json.loads(metadata), "info", "features")
@@ -716,17 +737,10 @@ def _records(table: Any, file: Path) -> list[dict[str, Any]]:
 
 READERS = {
     "argilla": Reader(_is_argilla, _read_argilla, _argilla_items),
-    "label_studio": Reader(
-        _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
-    ),
+    "label_studio": Reader(_is_label_studio, _read_label_studio, _label_studio_items, _has_tasks),
     "potato": Reader(_is_potato, _read_potato, _potato_items),
     "prodigy": Reader(has_fields("prodigy"), _read_prodigy, _prodigy_items),
-    "doccano": Reader(
-        _is_doccano,
-        _read_doccano,
-        _doccano_items,
-        lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
-    ),
+    "doccano": Reader(_is_doccano, _read_doccano, _doccano_items, _has_doccano_items),
     "pair_votes": Reader(
         lambda source: are_votes(source.first) or "g1_winner" in source.first,
         lambda rows, source: votes(rows, source, source.records()),

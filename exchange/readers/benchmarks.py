@@ -1,13 +1,13 @@
 """Readers of logs of evaluations by code or by a model: the benchmarks Inspect and
 lm-evaluation-harness, and promptfoo, DeepEval and Braintrust, which evaluate applications. Each has
-a section; `READERS`, at the end, has them by name.
-
-A model under test that chooses among few options is a rater, and gold answers an adjudicator's.
+a section, with functions that recognise its files (`_is_...`), read their ratings (`_read_...`) and
+read their items (`..._items`); `READERS`, at the end, has them by name.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -41,57 +41,9 @@ from evenhand.exchange.readers.source import (
 )
 from evenhand.texts import written
 
-GOLD, MODEL = "gold", "model"
-"""The raters, where a file does not name the model."""
-MOST_OPTIONS = 20
-_JUDGE = re.compile(r"judge|llm|gpt", re.I)
-"""Names of metrics that a model gives."""
-
-
-class _Answer(NamedTuple):
-    """A model's answer and the gold one, either of which may be None."""
-
-    unit: str
-    rubric: str
-    answer: object
-    gold: object
-
-
-def _add_answers(rows: Rows, answers: Sequence[_Answer], model: str = MODEL) -> None:
-    """Add answers as labels if the gold ones are few options; others are texts, left out."""
-    options = {text_of(answer.gold) for answer in answers} - {""}
-    are_few = 0 < len(options) <= min(MOST_OPTIONS, max(len(answers) // 2, 1))
-    if not are_few or any(len(option) > LONGEST_LABEL for option in options):
-        if answers:
-            rows.leave_out(written("left_out.open_answers"), len(answers))
-        return
-    for unit, rubric, answer, gold in answers:
-        rows.add(unit, GOLD, "adjudicator", gold, rubric)
-        rows.add(unit, model, "model", answer, rubric)
-
-
-def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], suffix: str = "") -> None:
-    """Add a model's metrics, each as a rubric of its name and the suffix; none by code."""
-    for name, value in metrics.items():
-        if _JUDGE.search(name):
-            rows.add(unit, name, "model", value, f"{name}, {suffix}" if suffix else name)
-        else:
-            rows.leave_out(written("left_out.by_code"))
-
-
-def _add_texts(
-    rows: ItemRows, doc: str, texts: list[str], prompt: object, gold: object, about: object
-) -> None:
-    """Add the texts generated on a document as items of one cluster; likelihoods are no texts."""
-    if not texts:
-        rows.leave_out(written("left_out.likelihoods"))
-    for number, text in enumerate(texts, 1):
-        unit = f"{doc}/{number}" if len(texts) > 1 else doc
-        rows.add(unit, texts_of(prompt, text, expected=gold), cluster=doc, about=about)
-
-
 # ---- Inspect ------------------------------------------------------------------------------------
-# The logs of its evaluations, `.eval` and `.json`.
+# The logs of its evaluations, `.eval` (a ZIP archive with a file for each sample) and `.json`.
+
 _INSPECT = TOOLS["inspect"]
 
 
@@ -107,10 +59,11 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
     samples = []
     for sample in _inspect_samples(source):  # without its events, which fill a log
         all_scores = fields_in(sample.get("scores"))
-        scores = {by: score for by, score in all_scores.items() if isinstance(score, dict)}
+        scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
-    has_epochs = _have_several_epochs(sample for sample, _ in samples)
-    is_edited = any(objects(s.get("history"))[1:] for _, scores in samples for s in scores.values())
+    has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
+    every_score = [score for _, scores in samples for score in scores.values()]
+    is_edited = any(objects(score.get("history"))[1:] for score in every_score)
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
@@ -128,12 +81,13 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     samples = []
     for sample in _inspect_samples(source):  # without its events, which fill a log
         scores = fields_in(sample.get("scores"))
-        by_code = {by: get_in(scores[by], "value") for by in scores if by in _INSPECT["by_code"]}
+        code = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
+        by_code = {scorer: get_in(scores[scorer], "value") for scorer in code}
         about = fields_in(sample.get("metadata")) | by_code
         ids = {name: sample.get(name) for name in ("id", "epoch")}
         model = text_of(get_in(sample, "output", "model"))
         samples.append((ids, model, about, _inspect_texts(sample)))
-    has_epochs = _have_several_epochs(ids for ids, *_ in samples)
+    has_epochs = any(text_of(ids["epoch"]) not in ("", "1") for ids, *_ in samples)
     header: object = source.document
     if archive := source.archive:
         name = next(value for value in _INSPECT["headers"] if value in archive.names)
@@ -165,10 +119,6 @@ def _inspect_texts(sample: Record) -> Record:
     return texts_of(prompt, output, expected=target)
 
 
-def _have_several_epochs(samples: Iterable[Record]) -> bool:
-    return any(text_of(sample.get("epoch")) not in ("", "1") for sample in samples)
-
-
 def _inspect_samples(source: Source) -> Iterator[Record]:
     archive = source.archive
     if archive is None:
@@ -181,7 +131,9 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
                 yield sample
 
 
-def _add_score(rows: Rows, unit: str, by: str, score: Record, cells: Record, rubric: str) -> None:
+def _add_score(
+    rows: Rows, unit: str, scorer: str, score: Record, cells: Record, rubric: str
+) -> None:
     """Add a score, its first value as the scorer's and each edit as its author's."""
     metadata = score.get("metadata")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
@@ -192,22 +144,22 @@ def _add_score(rows: Rows, unit: str, by: str, score: Record, cells: Record, rub
             _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
         return
     known = rating_columns(metadata)
-    if by in _INSPECT["by_code"] and "rater_kind" not in known:
+    if scorer in _INSPECT["by_code"] and "rater_kind" not in known:
         rows.leave_out(written("left_out.by_code"))
         return
     reason = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, by, first, rubric, {**reason, **known, **cells})
+    _add_values(rows, unit, scorer, first, rubric, {**reason, **known, **cells})
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
             edit["value"] = before.get("value")
         time = get_in(edit, "provenance", "timestamp")
-        of_edit = {**cells, "rater_kind": plain_kind(author), "created_at": time}
-        _add_values(rows, unit, author, edit["value"], rubric, of_edit)
+        edit_cells = {**cells, "rater_kind": plain_kind(author), "created_at": time}
+        _add_values(rows, unit, author, edit["value"], rubric, edit_cells)
 
 
 def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cells: Record) -> None:
-    """Add a rater's value with these columns of its rating; an object has values by rubric."""
+    """Add a rater's value with these cells of its rating; an object has values by rubric."""
     kind = cells.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = cells.pop("rater_id", rater), cells.pop("rubric", rubric)
     for name, label in value.items() if isinstance(value, dict) else ((rubric, value),):
@@ -215,55 +167,84 @@ def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cell
 
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
-# The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`).
+# The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`). The model under test is a
+# rater if it chooses among few options; the gold answers are then an adjudicator's labels.
+
+_GOLD, _MODEL = "gold", "model"  # the raters, as a file does not name the model
+_MOST_OPTIONS = 20
+_JUDGE = re.compile(r"judge|llm|gpt", re.I)  # names of metrics that a model gives
+
+
+class _Choice(NamedTuple):
+    """A model's answer and the gold one, either of which may be None."""
+
+    answer: object
+    gold: object
+
+
 def _read_lm_eval(rows: Rows, source: Source) -> None:
     """Read a model's choice as its label and the target as gold; each filter is a rubric."""
-    answers = []
     samples = source.records()
     units = rows.units([(text_of(sample.get("doc_id")), sample.get("doc")) for sample in samples])
     filters = [text_of(sample.get("filter")) for sample in samples]
-    has_filters = len({*filters}) > 1
-    for sample, unit, filter_name in zip(samples, units, filters, strict=True):
+    rubrics = [filter_name if filter_name != "none" else "" for filter_name in filters]
+    for sample, unit, rubric in zip(samples, units, rubrics, strict=True):
         rows.describe(unit, sample.get("doc"))
-        rubric = filter_name if filter_name != "none" else ""
-        answers.append(_Answer(unit, rubric, *_lm_eval_choice(sample)))
         metrics = sample.get("metrics")
-        names = map(text_of, metrics if isinstance(metrics, list) else ())
-        suffix = rubric if has_filters else ""
-        _add_metrics(rows, unit, {name: sample.get(name) for name in names}, suffix)
-    _add_answers(rows, answers)
+        suffix = f", {rubric}" if rubric and len({*filters}) > 1 else ""
+        for name in dict.fromkeys(map(text_of, metrics if isinstance(metrics, list) else ())):
+            if _JUDGE.search(name):
+                rows.add(unit, name, "model", sample.get(name), name + suffix)
+            else:
+                rows.leave_out(written("left_out.by_code"))
+    choices = list(map(_lm_eval_choice, samples))
+    options = {text_of(choice.gold) for choice in choices} - {""}
+    are_few = 0 < len(options) <= min(_MOST_OPTIONS, max(len(choices) // 2, 1))
+    if not are_few or any(len(option) > LONGEST_LABEL for option in options):
+        if choices:
+            rows.leave_out(written("left_out.open_answers"), len(choices))
+        return
+    for unit, rubric, choice in zip(units, rubrics, choices, strict=True):
+        rows.add(unit, _GOLD, "adjudicator", choice.gold, rubric)
+        rows.add(unit, _MODEL, "model", choice.answer, rubric)
 
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
-    """Read a generated text as an item, with the metrics as columns."""
-    own_fields = TOOLS["lm_eval"]["own"]
+    """Read a generated text as an item, with the metrics as columns; a document is a cluster."""
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in own_fields}
+        about = {name: sample[name] for name in sample if name not in TOOLS["lm_eval"]["own"]}
         doc, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
-        _add_texts(rows, doc, _generated(sample), prompt, sample.get("target"), about)
+        responses = _generated(sample)
+        if not responses:
+            rows.leave_out(written("left_out.likelihoods"))
+        for number, response in enumerate(responses, start=1):
+            texts = texts_of(prompt, response, expected=sample.get("target"))
+            unit = f"{doc}/{number}" if len(responses) > 1 else doc
+            rows.add(unit, texts, cluster=doc, about=about)
 
 
-def _lm_eval_choice(sample: Record) -> tuple[object, object]:
+def _lm_eval_choice(sample: Record) -> _Choice:
     """Return the likeliest option, or the filtered answer, and the gold one, if known."""
     responses, target = sample.get("filtered_resps"), sample.get("target")
     first = _first(responses)
     if _generated(sample) or not isinstance(first, list):
-        return _first(first) if first and isinstance(first, list) else first, target
+        return _Choice(_first(first) if first and isinstance(first, list) else first, target)
     options, prompt = [], _prompt(sample)
     for record in objects([*fields_in(sample.get("arguments")).values()]):
         if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
             options.append(text_of(record.get("arg_1")).strip())
     likelihoods = [_number(_first(response)) for response in (responses or [])[: len(options)]]
     if not options or len(likelihoods) < len(options):
-        return None, target
+        return _Choice(None, target)
     answer = options[likelihoods.index(max(likelihoods))]
+    # The target is the gold option's text or its number; if it may be either, the accuracy tells.
     target_text = text_of(target)
     gold = {target_text.strip()} & {*options}
     if target_text.isdecimal() and int(target_text) < len(options):
         gold.add(options[int(target_text)])
     if len(gold) > 1 and (accuracy := _number(sample.get("acc"))) in (0, 1):
         gold = {option for option in gold if (option == answer) == bool(accuracy)}
-    return answer, gold.pop() if len(gold) == 1 else None
+    return _Choice(answer, gold.pop() if len(gold) == 1 else None)
 
 
 def _first(value: object) -> object:
@@ -273,10 +254,9 @@ def _first(value: object) -> object:
 
 def _number(value: object) -> float:
     """Return a value as a number; minus infinity if it is none."""
-    try:
+    with suppress(ValueError):
         return float(text_of(value))
-    except ValueError:
-        return float("-inf")
+    return float("-inf")
 
 
 def _prompt(sample: Record) -> object:
@@ -297,8 +277,10 @@ def _generated(sample: Record) -> list[str]:
 
 # ---- promptfoo ----------------------------------------------------------------------------------
 # The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
+
 _PROMPTFOO = TOOLS["promptfoo"]
 _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
+"""Beginnings of the reason that older versions give for an answer that they could not read."""
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
@@ -340,20 +322,21 @@ def _promptfoo_items(rows: ItemRows, source: Source) -> None:
 
 
 def _output_unit(result: Record) -> str:
+    """Return the id of an output, by its test and prompt."""
     unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
     return unit if unit != "-" else text_of(result.get("id"))
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
     """Add a label, true if all assertions passed, and with several one for each of them."""
-    has_error = [
+    errors = [
         get_in(part, "metadata", "graderError") is True
-        or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)  # in older versions
+        or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
         for part in parts
     ]
-    graded = list(zip(parts, has_error, strict=True))
+    graded = list(zip(parts, errors, strict=True))
     passed = all(part.get("pass") is True for part, error in graded if not error)
-    is_open = any(has_error) and passed
+    is_open = any(errors) and passed
     rows.add(unit, grader, "model", None if is_open else passed, unscored_reason="error" * is_open)
     for part, error in graded if len(parts) > 1 else ():
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
@@ -372,20 +355,21 @@ def _results(source: Source) -> list[Record]:
 # ---- DeepEval -----------------------------------------------------------------------------------
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
 def _cases(source: Source) -> list[Record]:
+    """Return the test cases of a file, with their fields in snake case."""
     document: Any = source.document
-    paths = TOOLS["deepeval"]["cases"]
-    return [case for path in paths for case in objects(get_in(document, *path.split(".")))]
+    lists = [get_in(document, *path.split(".")) for path in TOOLS["deepeval"]["cases"]]
+    return [snake_case(case) for cases in lists for case in objects(cases)]
 
 
 def _read_deepeval(rows: Rows, source: Source) -> None:
     """Read the success of a case as the label of the model that evaluates a metric, the rubric."""
     cases = _cases(source)
     names = ("input", "actual_output", "turns")  # they tell cases of one name apart
-    contents = [[case.get(name) for name in names] for case in map(snake_case, cases)]
+    contents = [[case.get(name) for name in names] for case in cases]
     units = rows.units(list(zip(map(_case_name, cases), contents, strict=True)))
     for case, unit in zip(cases, units, strict=True):
         rows.describe(unit, {"input": case.get("input")})
-        for metric in _metrics(case):
+        for metric in objects(case.get("metrics_data")):
             model = text_of(metric.get("evaluationModel") or metric.get("evaluation_model"))
             if not model:
                 rows.leave_out(written("left_out.by_code"))
@@ -397,7 +381,7 @@ def _read_deepeval(rows: Rows, source: Source) -> None:
 
 def _deepeval_items(rows: ItemRows, source: Source) -> None:
     """Read a test case as an item, with its expected output and its (retrieval) context."""
-    for case in map(snake_case, _cases(source)):
+    for case in _cases(source):
         output = case.get("turns") or case.get("actual_output")
         context = case.get("retrieval_context") or case.get("context")
         expected = case.get("expected_output") or case.get("expected_outcome")
@@ -408,10 +392,6 @@ def _deepeval_items(rows: ItemRows, source: Source) -> None:
 
 def _case_name(case: Record) -> str:
     return text_of(case.get("name")) or text_of(case.get("index"))
-
-
-def _metrics(case: Record) -> list[Record]:
-    return objects(case.get("metrics_data") or case.get("metricsData"))
 
 
 # ---- Braintrust ---------------------------------------------------------------------------------
@@ -430,15 +410,17 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     kinds = _scorer_kinds(records)
     for record in filter(_is_root, records):
         log = objects(record.get("audit_data"))
-        paths = [get_in(part, "audit_data", "path") for part in log if part.get("source") == "app"]
+        changes = [entry for entry in log if entry.get("source") == "app"]
+        paths = [get_in(change, "audit_data", "path") for change in changes]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
+        unit = first_text(record.get("id"), record.get("span_id"))
         for name, value in fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
             if kind == "code":
                 rows.leave_out(written("left_out.by_code"))
             else:
-                rows.add(_row_id(record), name, kind, value, created_at=record.get("created"))
-        rows.describe(_row_id(record), from_json(record.get("metadata")))
+                rows.add(unit, name, kind, value, created_at=record.get("created"))
+        rows.describe(unit, from_json(record.get("metadata")))
     return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
@@ -449,16 +431,13 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
             from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
         texts, ids = texts_of(inputs, output, expected=expected), {"span_id": record.get("span_id")}
+        unit = first_text(record.get("id"), record.get("span_id"))
         subject = first_text(get_in(metadata, "model"))
-        rows.add(_row_id(record), texts, subject=subject, ids=ids, about=metadata)
+        rows.add(unit, texts, subject=subject, ids=ids, about=metadata)
 
 
 def _braintrust_rows(records: list[Record]) -> list[Record]:
     return unpaged(records, ("data", "events", "rows"), "root_span_id")
-
-
-def _row_id(record: Record) -> str:
-    return first_text(record.get("id"), record.get("span_id"))
 
 
 def _is_root(record: Record) -> bool:
@@ -507,12 +486,10 @@ READERS = {
         lambda source: any({"response", "vars"} <= {*result} for result in _results(source)[:1]),
     ),
     "deepeval": Reader(
-        lambda source: any(map(_metrics, _cases(source))),
+        lambda source: any(objects(case.get("metrics_data")) for case in _cases(source)),
         _read_deepeval,
         _deepeval_items,
-        lambda source: any(
-            "actual_output" in case or case.get("turns") for case in map(snake_case, _cases(source))
-        ),
+        lambda source: any("actual_output" in case or case.get("turns") for case in _cases(source)),
     ),
     "braintrust": Reader(_is_braintrust, _read_braintrust, _braintrust_items),
 }

@@ -1,8 +1,9 @@
 """Readers of files that belong to no one tool: a workbook of Excel (.xlsx), of which one sheet is
 read; JSON logs of chat completions; and JSON data in a few general shapes.
 
-Each kind has a section of functions that recognise it, read its ratings, and read its items; for
-the general shapes these find the list of items, then the answers in it. `READERS` is at the end.
+Each kind has a section of functions that recognise it (`_is_...`), read its ratings (`_read_...`)
+and its items (`..._items`). For the general shapes two more sections find the list of items in a
+file, and the answers in an item. `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
@@ -37,12 +38,12 @@ from evenhand.study.tables.columns import likely_columns, names_items
 from evenhand.texts import written
 
 # ---- Excel --------------------------------------------------------------------------------------
+
 _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; unpacked they take several times as much memory."""
-_ROW_BYTES = 100
-_MOST_NAMED = 3
-_OF_TIMES = re.compile(r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I)
-"""Names of columns whose cells are times."""
+_ROW_BYTES = 100  # bytes of memory that a row takes besides its cells
+_MOST_NAMED = 3  # cells that a message names
+_TIMES = re.compile(r"(?i)date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)")
 
 
 class _Row(NamedTuple):
@@ -118,7 +119,7 @@ def _sheets(source: src.Source) -> list[_Sheet]:
 
 
 def _book(source: src.Source, *, formulas: bool = False) -> Any:
-    """Open a workbook, with the values of cells, or with `formulas` in their place."""
+    """Open a workbook: with the values that are stored for formulas, or with the formulas."""
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
@@ -128,20 +129,18 @@ def _book(source: src.Source, *, formulas: bool = False) -> Any:
 
 
 def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
-    """Raise InputError where cells are formulas and the workbook holds no value of any."""
+    """Raise InputError where cells are formulas and the workbook stores no value of any."""
     worksheets = _book(source, formulas=True).worksheets
     worksheet = next(other for other in worksheets if str(other.title) == sheet.title)
     worksheet.reset_dimensions()
-    cells_by_row = {row.number: row.cells for row in sheet.rows}
-    columns = dict(enumerate(sheet.rows[0].cells))
-    unsaved: Counter[str] = Counter()
+    values_by_row = {row.number: row.cells for row in sheet.rows}
+    unsaved: Counter[str] = Counter()  # number of formulas by column
     for number, row in enumerate(worksheet.iter_rows(), start=1):
-        values = dict(enumerate(cells_by_row.get(number, ())))
-        for index, cell in enumerate(row):
-            if cell.data_type == "f":
-                if values.get(index):
+        values = values_by_row.get(number, [])
+        for cell, value, name in zip_longest(row, values, sheet.rows[0].cells):
+            if cell is not None and cell.data_type == "f":
+                if value:
                     return
-                name = columns.get(index)
                 unsaved[repr(name) if name else cell.column_letter] += 1
     if unsaved:
         counts = ", ".join(f"{name} ({count:,})" for name, count in unsaved.items())
@@ -159,8 +158,9 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
     header, *body = rows
     for index, column in enumerate(header.cells):
         dates = [row.number for row in body if index in row.dates]
-        filled = [row for row in body if row.cells[index : index + 1] not in ([], [""])]
-        if not dates or len(filled) == len(dates) or _OF_TIMES.search(column):
+        filled = [row for row in body if any(row.cells[index : index + 1])]  # rows may be shorter
+        # A column that is called after a time may have other cells, too.
+        if not dates or len(filled) == len(dates) or _TIMES.search(column):
             continue
         letter = get_column_letter(index + 1)
         cells = ", ".join(f"{letter}{number}" for number in dates[:_MOST_NAMED])
@@ -183,7 +183,7 @@ def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
         if bytes_left < 0:
             raise InputError(f"{name} is too large a workbook; {formats.AS_CSV}")
         cells = [src.label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
-        dates = tuple(at for at, value in enumerate(row) if isinstance(value, (date, time)))
+        dates = tuple(index for index, value in enumerate(row) if isinstance(value, (date, time)))
         yield _Row(number, cells, dates)
 
 
@@ -214,6 +214,7 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
 # ---- chat completions ---------------------------------------------------------------------------
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
 # conversations.
+
 _CHAT = src.TOOLS["chat"]
 _INPUT_FIELDS = {*src.ASKED, *src.CONTEXT, *src.EXPECTED}
 
@@ -225,8 +226,8 @@ def _is_chat(source: src.Source) -> bool:
 
 
 def _conversation(record: src.Record) -> list[src.Record] | None:
-    conversations = (src.messages_in(record.get(name)) for name in _CHAT["lists"])
-    return next(filter(None, conversations), None)
+    """Return the messages of a record that is a conversation; None if it has none."""
+    return next(filter(None, (src.messages_in(record.get(name)) for name in _CHAT["lists"])), None)
 
 
 def _chat_items(rows: ItemRows, source: src.Source) -> None:
@@ -238,7 +239,7 @@ def _chat_items(rows: ItemRows, source: src.Source) -> None:
     for record in records:
         key = src.text_of(record.get("custom_id"))
         if key in request_by_id and "response" not in record and "result" not in record:
-            continue  # its answer is on another line
+            continue  # its response is another record
         has_answers = True
         reply, request = _reply(record), _request(record) or request_by_id.get(key)
         conversation = _conversation(record)
@@ -298,11 +299,12 @@ def _reply(record: src.Record) -> src.Record | None:
 # Items in a list, by their ids, or in a wrapper, each with the answers of several raters; or raters
 # with their answers by item. Answers are a list of objects that name the rater, an object of labels
 # by rater or by question, or a list of labels. Anything else is refused with the path of its key.
-_SAMPLED = 50
+
+_SAMPLED = 50  # items that are looked at to recognise a file
 _DEEPEST_WRAPPER = 4
 _DEEPEST_KEY, _QUOTED = 12, 60
 """Keys below one another in an item, and characters of them in a message."""
-_FEW_LABELS = 20
+_FEW_LABELS = 20  # different answers at most that are labels, and not texts
 _JSON = src.TOOLS["json"]
 _PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
 _RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["who"], _JSON["what"], _JSON["when"]
@@ -312,9 +314,9 @@ _ANSWERS_KEY, _RATER_NAMES_KEY = src.pattern("json", "answers"), src.pattern("js
 
 @dataclass(frozen=True)
 class _Node:
-    """A value in an item, at first that below a key of answers and at last a label, and what is
-    known of the labels in it: the rater (by position in a list if `is_positional`), the question
-    and the time. `item` and `path` are for messages, `key` is that of the answers.
+    """A value on the way from an item's answers, under `key`, to a label, and what is known of the
+    labels in it: the rater (by position in a list if `is_positional`), the question (`rubric`) and
+    the time. `item` and `path` are for messages.
     """
 
     item: str
@@ -348,7 +350,7 @@ def _is_json(source: src.Source) -> bool:
         return False
     document = source.document
     if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
-        return any(map(_is_container, document.values()))
+        return any(map(_may_hold_items, document.values()))
     records = src.objects(document) if isinstance(document, list) else [source.first]
     return any(_answer_keys(item) or _rated_parts_key(item) for item in islice(records, _SAMPLED))
 
@@ -360,33 +362,18 @@ def _read_json(rows: Rows, source: src.Source) -> Export | None:
     if not any(_answer_keys(record) for record in records):
         return Export(_item_table(records, source.name), _notes(where))
     rows.notes.append(written("exchange.json_where", where=where))
-    id_key = _id_key(records)
-    numbered = enumerate(records, start=1)
-    ids = [one_line(item.get(id_key)) if id_key else str(number) for number, item in numbered]
-    contents = []
-    for record in records:
-        answer_keys = _answer_keys(record)
-        contents.append({name: record[name] for name in record if name not in answer_keys})
-    units = rows.units(list(zip(ids, contents, strict=True)))
+    units = _unit_names(rows, records)
     labels: set[str] = set()
     has_positions = False
     for unit, record in zip(units, records, strict=True):
-        rows.describe(unit, {name: record[name] for name in record if name != id_key})
-        item = f"{source.name}, item {unit}"
         for key in _answer_keys(record):
             value = _labels_by_rater(key, record[key], record) or record[key]
-            for answer in _answers_in(_Node(item, key, key, value)):
+            for answer in _answers_in(_Node(f"{source.name}, item {unit}", key, key, value)):
                 kind, time = _rater_kind(answer.rater, answer.key), answer.time
                 labels.add(src.text_of(answer.value))
                 has_positions |= answer.is_positional
                 rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=time)
-    judges = [  # keys called after a model whose values are all labels
-        name
-        for name in records[0]
-        if src.pattern("json", "judge").search(name)
-        and {src.text_of(record.get(name)) for record in records} - {""} <= labels
-        and any(src.text_of(record.get(name)) for record in records)
-    ]
+    judges = _judge_keys(records, labels)
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
             rows.add(unit, judge, "model", record.get(judge))
@@ -397,6 +384,27 @@ def _read_json(rows: Rows, source: src.Source) -> Export | None:
     if judges:
         rows.notes.append(written("exchange.json_judges", names=", ".join(judges)))
     return None
+
+
+def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:
+    """Return the name of each item as a unit, its id or else its number, and describe the unit."""
+    id_key = _id_key(records)
+    contents = []
+    for number, record in enumerate(records, start=1):
+        answer_keys = _answer_keys(record)
+        content = {name: record[name] for name in record if name not in answer_keys}
+        contents.append((one_line(record.get(id_key)) if id_key else str(number), content))
+    units = rows.units(contents)
+    for unit, record in zip(units, records, strict=True):
+        rows.describe(unit, {name: record[name] for name in record if name != id_key})
+    return units
+
+
+def _judge_keys(records: list[src.Record], labels: set[str]) -> list[str]:
+    """Return the keys of items that are called after a model and whose values are all labels."""
+    candidates = filter(src.pattern("json", "judge").search, records[0])
+    values = {name: {src.text_of(record.get(name)) for record in records} for name in candidates}
+    return [name for name in values if values[name] - {""} and values[name] - {""} <= labels]
 
 
 def _json_items(_: ItemRows, source: src.Source) -> ItemTable:
@@ -411,14 +419,14 @@ def _notes(where: str) -> list[str]:
 
 # ---- the list of items --------------------------------------------------------------------------
 def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
-    """Return words for the items' place in a file, and the items, or raise InputError."""
+    """Return words for the items' place in a file, and the items. Raises InputError if unclear."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
         return "one list", source.records()
     return _items_below(source.document, source.name, "")
 
 
 def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[src.Record]]:
-    """Return the same for a value at a path of keys with dots between them."""
+    """Return what `_items_in` returns, for a value at a path of keys with dots between them."""
     where = path or "one object"
     if isinstance(value, list):
         return where, src.objects(value)
@@ -430,7 +438,7 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
             return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
     if len(values) > 1 and all(src.objects(part) for part in values.values()):
         return f"{where}, in several lists", _merged_lists(values)
-    containers = {key: part for key, part in values.items() if _is_container(part)}
+    containers = {key: part for key, part in values.items() if _may_hold_items(part)}
     if not containers or path.count(".") >= _DEEPEST_WRAPPER:
         place = f"{file_name}, {one_line(path)}" if path else file_name
         raise InputError(
@@ -450,18 +458,18 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
     return _items_below(containers[longest], file_name, f"{path}.{longest}".strip("."))
 
 
-def _is_container(value: object) -> bool:
+def _may_hold_items(value: object) -> bool:
     """Return True if there may be items in a value."""
     if isinstance(value, dict):
         return any(isinstance(part, (dict, list)) for part in value.values()) or len(value) > 1
     return bool(src.objects(value))
 
 
-def _items_by_rater(answers_of: Mapping[str, src.Record]) -> list[src.Record]:
-    """Return items with annotations from answers by rater and item; [] if these are no answers."""
-    ids = dict.fromkeys(item for by_item in answers_of.values() for item in by_item)
-    answers = [answer for by_item in answers_of.values() for answer in by_item.values()]
-    if len(answers) <= len(ids) or len(ids) <= 2 * len(answers_of):
+def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Record]:
+    """Return items with annotations from {RATER: {ITEM: ANSWER}}; [] if these are no answers."""
+    ids = dict.fromkeys(item for by_item in answers_by_rater.values() for item in by_item)
+    answers = [answer for by_item in answers_by_rater.values() for answer in by_item.values()]
+    if len(answers) <= len(ids) or len(ids) <= 2 * len(answers_by_rater):
         return []  # without overlap, or too few items to be told from the fields of an object
     are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
     are_few = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
@@ -469,13 +477,13 @@ def _items_by_rater(answers_of: Mapping[str, src.Record]) -> list[src.Record]:
         return []
     items = []
     for item in ids:
-        annotations = {rater: a[item] for rater, a in answers_of.items() if item in a}
+        annotations = {rater: by[item] for rater, by in answers_by_rater.items() if item in by}
         items.append({"id": item, "annotations": annotations})
     return items
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
-    """Return the objects of several lists with the name of theirs, a rater or a part."""
+    """Return the objects of several lists with the name of theirs, as an annotator or a part."""
     merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
     parts_by_list = map(src.objects, lists.values())
@@ -514,8 +522,7 @@ def _id_key(records: list[src.Record]) -> str:
 
 
 def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
-    columns = {name for record in records for name in record}
-    formats.check_table(columns, len(records), source)
+    formats.check_table({name for record in records for name in record}, len(records), source)
     cells = [{name: formats.cell_text(v) for name, v in record.items()} for record in records]
     index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
@@ -530,6 +537,7 @@ def _answer_keys(record: src.Record) -> list[str]:
 
 
 def _holds_answers(key: str, value: object, record: src.Record) -> bool:
+    """Return True if the value under a key of an item is answers, by the key or by their raters."""
     is_called_answers = bool(_ANSWERS_KEY.fullmatch(key))
     if isinstance(value, list) and (records := src.objects(value)):
         have_raters = all(any(_rater_name(part.get(n)) for n in _RATER_KEYS) for part in records)
@@ -555,6 +563,7 @@ def _labels_by_rater(key: str, value: object, record: src.Record) -> dict[str, o
 
 
 def _split(value: object) -> list[str]:
+    """Return the texts of a list, or of a text with commas between them."""
     if isinstance(value, list):
         return [one_line(part) for part in value]
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else []
@@ -578,7 +587,7 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
     else:
         for name, inner in value.items():
             child = node.child(name, inner)
-            if node.rater:
+            if node.rater:  # so that the keys below are parts of the question
                 yield from _answers_in(child.for_question(name))
             elif _names_rater(name, inner):
                 yield from _answers_in(replace(child, rater=one_line(name)))
@@ -611,6 +620,7 @@ def _answers_in_list(node: _Node) -> Iterator[_Node]:
         return
     words = re.split(r"[ _-]", node.key.lower())
     stems = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
+    # Raters without names are called after the key: `expert_1` for `expert_scores`.
     stem = next((word.rstrip("s") for word in stems if word != "individual"), "annotator")
     for number, value in enumerate(values, start=1):
         path, rater = f"{node.path}[{number - 1}]", node.rater or f"{stem}_{number}"

@@ -1,5 +1,6 @@
 """Reading a file of ratings (`read_export`) or items (`read_items`) in its format: the one that is
-named, or the first that recognises the content.
+named, or the first that recognises the content. A judge is a model whose labels are in a file of
+items.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,8 @@ from evenhand.exchange.readers.source import TOOLS, Source
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
-_MOST_NAMED = 8
+_LabelsByJudge = Mapping[str, Mapping[str, str]]  # labels by judge and unit
+_MOST_NAMED = 8  # judges that a note names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +59,7 @@ class ToolFormat:
         return rows.items(written(f"exchange.{self.key}_items"), self.cluster, self.show)
 
 
-TABLE = "table"
-"""CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
+TABLE = "table"  # CSV with any delimiter, JSONL and Parquet as `study.tables` reads them
 _READERS = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
 _ORDER = (
     "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
@@ -147,9 +148,7 @@ def read_items(
     return ItemTable(read_table(path))
 
 
-def _labels_by_judge(
-    tool_format: ToolFormat, items: ItemTable, source: Source
-) -> dict[str, dict[str, str]]:
+def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) -> _LabelsByJudge:
     """Return the labels by models, or by raters of an unknown kind, in a file of items: for each
     judge by unit. A judge is called after its rubric, else by its id; further ones of a rubric by
     both. Contradictory labels of a unit are "".
@@ -175,13 +174,11 @@ def _labels_by_judge(
     return labels_by_judge
 
 
-def _with_judge(
-    items: ItemTable, judge: str, labels_by_judge: Mapping[str, Mapping[str, str]], file: str
-) -> ItemTable:
+def _with_judge(items: ItemTable, judge: str, by_judge: _LabelsByJudge, file: str) -> ItemTable:
     """Return items with a judge's labels as a column. Raises InputError if the items have none, and
     no such column already.
     """
-    labels, judges = labels_by_judge.get(judge, {}), _judges_on(items, labels_by_judge)
+    labels, judges = by_judge.get(judge, {}), _judges_on(items, by_judge)
     if judge in judges:
         column = [labels.get(unit, "") for unit in items.units]
         return replace(items, table=items.table.assign(**{judge: column}))
@@ -196,7 +193,7 @@ def _with_judge(
     raise InputError(f"{file} has no labels of the judge {judge!r}; {hint}")
 
 
-def _judges_on(items: ItemTable, labels_by_judge: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _judges_on(items: ItemTable, labels_by_judge: _LabelsByJudge) -> list[str]:
     """Return the judges with labels on items, not on other parts of the file alone."""
     units = set(items.units)
     return [judge for judge, labels in labels_by_judge.items() if units & labels.keys()]
@@ -204,5 +201,4 @@ def _judges_on(items: ItemTable, labels_by_judge: Mapping[str, Mapping[str, str]
 
 def format_of(source: Source) -> str:
     """Return the name of the format of a file; `table` where no reader recognises it."""
-    recognised = (name for name in READERS if READERS[name].reader.recognises(source))
-    return next(recognised, TABLE)
+    return next((name for name in READERS if READERS[name].reader.recognises(source)), TABLE)

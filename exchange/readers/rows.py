@@ -29,15 +29,15 @@ from evenhand.study.tables.ratings import (
 )
 from evenhand.texts import written
 
-LONGEST_LABEL = 200
-"""Characters; a longer answer is a text, not a label."""
+LONGEST_LABEL = 200  # characters; a longer answer is a text, not a label
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
 _RESERVED_COLUMNS = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
 """Columns with a meaning here; in a file they may mean something else."""
-_EVENHAND_COLUMNS = (
+_METADATA_COLUMNS = (
     "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
 )  # fmt: skip
+"""Columns of a rating that evenhand's writers store in a tool's metadata, unchanged."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Rows(_Collected):
         super().__init__(source)
         self._several = source.several
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
-        self._times: dict[tuple[str, ...], str] = {}
-        self._units: dict[str, dict[str, str]] = {}
+        self._times: dict[tuple[str, ...], str] = {}  # as the file has them, by the same keys
+        self._facts: dict[str, dict[str, str]] = {}  # by unit and column
         self.notes: list[str] = []
 
     def add(
@@ -104,13 +104,11 @@ class Rows(_Collected):
                 value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
         row["created_at"] = stored_instant(time)
+        key = tuple(row.get(name, "") for name in RATING_KEY)
         if reason := self._fault_of(row, value):
             self.leave_out(reason)
-            return
-        key = tuple(row.get(name, "") for name in RATING_KEY)
-        if key in self._rows and not self._replaces(key, row, time):
-            return
-        self._rows[key], self._times[key] = row, time
+        elif key not in self._rows or self._replaces(key, row, time):
+            self._rows[key], self._times[key] = row, time
 
     def _replaces(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
         """Return True if an answer replaces an earlier one; InputError if neither is later."""
@@ -151,21 +149,21 @@ class Rows(_Collected):
         """
         texts = [json.dumps(content, sort_keys=True, default=str) for _, content in contents]
         hashes = [sha256(text.encode()).hexdigest()[:6] for text in texts]
-        hashes_of: dict[str, set[str]] = defaultdict(set)
+        hashes_by_id: dict[str, set[str]] = defaultdict(set)
         for (unit, _), digest in zip(contents, hashes, strict=True):
-            hashes_of[unit].add(digest)
-        if ambiguous := [unit for unit in hashes_of if unit and len(hashes_of[unit]) > 1]:
+            hashes_by_id[unit].add(digest)
+        if ambiguous := [unit for unit, each in hashes_by_id.items() if unit and len(each) > 1]:
             first = shortened(ambiguous[0])
             self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
         return [
-            f"{unit}#{digest}" if unit and len(hashes_of[unit]) > 1 else unit
+            f"{unit}#{digest}" if unit and len(hashes_by_id[unit]) > 1 else unit
             for (unit, _), digest in zip(contents, hashes, strict=True)
         ]
 
     def describe(self, unit: object, columns: object) -> None:
         """Store the single values of a unit's description as its columns."""
         if isinstance(columns, dict):
-            facts = self._units.setdefault(one_line(unit), {})
+            facts = self._facts.setdefault(one_line(unit), {})
             for name, value in columns.items():
                 column, label = one_line(name), label_of(value)
                 if column not in _RESERVED_COLUMNS and label is not None:
@@ -179,13 +177,13 @@ class Rows(_Collected):
         if not self._rows:
             raise NoRatingError(" ".join([f"{self._name} holds no rating.", how_read, *left_out]))
         rows = list(self._rows.values())
-        units: dict[str, dict[str, str]] = {}
-        for unit, facts in self._units.items():
-            for name, value in facts.items():
-                units.setdefault(name, {})[unit] = value
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
-        for name, facts in units.items():
+        fact_by_unit: dict[str, dict[str, str]] = defaultdict(dict)  # by column
+        for unit, facts in self._facts.items():
+            for name, fact in facts.items():
+                fact_by_unit[name][unit] = fact
+        for name, facts in fact_by_unit.items():
             # Columns of long texts define no groups of units.
             if all(len(fact) <= LONGEST_LABEL and "\n" not in fact for fact in facts.values()):
                 columns[name] = [facts.get(row["unit_id"], "") for row in rows]
@@ -220,7 +218,7 @@ def rating_columns(metadata: object) -> src.Record:
     {'rater_id': 'ann'}
     """
     metadata = src.fields_in(metadata)
-    names = ("rater_id", "rubric", *_EVENHAND_COLUMNS)
+    names = ("rater_id", "rubric", *_METADATA_COLUMNS)
     columns = {name: text for name in names if (text := src.text_of(metadata.get(name)))}
     if (kind := src.text_of(metadata.get("rater_kind"))) in RATER_KINDS:
         columns["rater_kind"] = kind
@@ -246,6 +244,7 @@ def plain_kind(name: str) -> str:
 
 
 # ---- items --------------------------------------------------------------------------------------
+
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _INPUTS = {"prompt", "context", "reference"}
@@ -305,7 +304,7 @@ class ItemRows(_Collected):
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)
-        key = unit_id or f"\n{len(self._items)}"
+        key = unit_id or f"\n{len(self._items)}"  # no id has a line break
         if key in self._items:
             if self._items[key]["texts"] != texts:
                 raise InputError(
@@ -317,8 +316,7 @@ class ItemRows(_Collected):
         for name, value in src.fields_in(about).items():
             column, label = one_line(name), label_of(value)
             if column and label is not None:
-                is_reserved = _RESERVED_FACTS.fullmatch(column)
-                facts[f"metadata_{column}" if is_reserved else column] = label
+                facts[f"metadata_{column}" if _RESERVED_FACTS.fullmatch(column) else column] = label
         self._items[key] = {
             "unit": unit_id,
             "texts": texts,

@@ -1,8 +1,10 @@
-"""A file or folder from a user (`Source`), read once and within bounds whatever it holds: the sizes
-that the members of a ZIP archive declare are not trusted.
+"""A file or folder from a user, and what readers take from it. Four parts: the file (`Source`),
+read once and within bounds whatever it holds; values of JSON; ZIP archives, whose declared sizes
+are not trusted; and the texts that raters read, such as prompt and response, in a tool's record of
+an answer (`texts_of`).
 
-Then come the values in such files (JSON, records in lists and pages, archives), and last the texts
-that raters read, such as prompt and response, in a tool's record of an answer (`texts_of`).
+In objects of JSON (`Record`) numbers keep their digits (`Numeral`). A path in them is several keys
+(`get_in`), or a text such as "source.id", as keys may have dots themselves (`value_at`).
 """
 
 from __future__ import annotations
@@ -15,28 +17,23 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.lazy import pa, pq
 from evenhand.study.tables import formats
 from evenhand.texts import table_of
 
+# ---- files --------------------------------------------------------------------------------------
+
 MOST_BYTES = formats.MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
+MOST_UNPACKED = 1024**3  # bytes of an archive, and bytes that all its members may hold together
 _HEAD = 4096
 _LONGEST_LINE = 1024**2
-_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-MOST_UNPACKED = 1024**3
-"""Bytes that all members of an archive may hold together."""
-_MOST_MEMBERS = 200_000
-_STORED, _DEFLATED, _ZSTD = 0, 8, 93
-_ENCRYPTED = 0x1
-_LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""The header of a member: its signature, and the lengths of its name and its extra field."""
 
 
 class Numeral(str):
@@ -56,6 +53,13 @@ def pattern(tool: str, name: str) -> re.Pattern[str]:
     parts = TOOLS[tool]
     text = re.sub(r"\{([a-z]+)\}", lambda part: str(parts[part[1]]), parts[name])
     return re.compile(text.replace("\n", ""), re.IGNORECASE)
+
+
+class _FirstValue(NamedTuple):
+    """The JSON value that a file begins with, or None, and True if it is all of the file."""
+
+    value: object = None
+    is_whole: bool = False
 
 
 class Source:
@@ -82,67 +86,62 @@ class Source:
         """The ZIP archive that the file is; None if it is none, or too large to be opened."""
         if not self.head.startswith(b"PK\x03\x04") or self.path.stat().st_size > MOST_UNPACKED:
             return None
-        try:
+        with suppress(zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
             return Archive(self.path.read_bytes(), self.name)
-        except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
-            return None
+        return None
 
     @cached_property
-    def _first_value(self) -> tuple[object, bool]:
-        """The JSON value that the file begins with, or None, and True if it is all of the file."""
-        plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    def _first_value(self) -> _FirstValue:
+        plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()  # the mark of UTF-8
         if plain[:1] not in (b"{", b"["):
-            return None, False
+            return _FirstValue()
         try:
             if plain.startswith(b"{") and (value := self._first_line()) is not None:
-                return value, False
+                return _FirstValue(value)
             if self._too_large:
-                return None, False
+                return _FirstValue()
             text = self.path.read_bytes().decode("utf-8-sig").strip()
             value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
-            return None, False
-        return value, end == len(text)
+            return _FirstValue()
+        return _FirstValue(value, is_whole=end == len(text))
 
     @property
     def _too_large(self) -> bool:
         return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
-        """Return the JSON value on the first of several lines, without reading the whole file."""
+        """Return the JSON value on the first of several lines, all that is read; else None."""
         with self.path.open("rb") as file:
             line = file.readline(_LONGEST_LINE)
             if not (line.endswith(b"\n") and file.read(_HEAD).strip()):
                 return None
-        try:
+        with suppress(ValueError):  # of an object that goes on over several lines
             return _DECODER.decode(line.decode("utf-8-sig").strip())
-        except ValueError:  # an object that goes on over several lines
-            return None
+        return None
 
     @cached_property
     def header(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; none of any other."""
         suffix = self.path.suffix.casefold()
-        if suffix not in formats.DELIMITED or self._first_value != (None, False):
+        if suffix not in formats.DELIMITED or self._first_value != _FirstValue():
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
-        try:
+        with suppress(csv.Error):
             return next(csv.reader([line], delimiter=formats.delimiter_of(line)), [])
-        except csv.Error:
-            return []
+        return []
 
     @property
     def document(self) -> object:
         """The file as one JSON value; None if it is not one."""
-        value, is_whole = self._first_value
-        return value if is_whole else None
+        return self._first_value.value if self._first_value.is_whole else None
 
     @property
     def first(self) -> Record:
         """The first object of a JSON or JSONL file, or the columns of a CSV file without values."""
         if self.header:
             return dict.fromkeys(self.header, "")
-        value, _ = self._first_value
+        value = self._first_value.value
         if isinstance(value, list):
             value = next(iter(objects(value)), None)
         return fields_in(value)
@@ -152,10 +151,9 @@ class Source:
         """The names of a Parquet file's columns; empty for any other file."""
         if not self.head.startswith(b"PAR1") or not formats.has_small_footer(self.path):
             return []
-        try:
+        with suppress(Exception):  # reading the table raises the error
             return list(pq.read_schema(self.path).names)
-        except Exception:  # reading the table raises the error
-            return []
+        return []
 
     def records(self, columns: Sequence[str] = ()) -> list[Record]:
         """Return all objects of a JSON list or of a JSONL file, or the rows of a CSV file; with
@@ -172,17 +170,14 @@ class Source:
                 typed = pq.read_table(self.path, columns=list(columns)).to_pylist()
             return [map_leaves(row, number_as_text) for row in typed]
         if self.header:
+
+            def decoded(cell: str) -> object:  # an object or a list is written as JSON
+                return from_json(cell) if cell[:1] in ("{", "[") else cell
+
             rows = formats.read_table(self.path).to_dict("records")
-            return [
-                {  # an object or a list is written as JSON
-                    str(name): from_json(cell) if cell[:1] in ("{", "[") else cell
-                    for name, cell in row.items()
-                }
-                for row in rows
-            ]
-        value, is_whole = self._first_value
-        if is_whole:
-            return objects(value if isinstance(value, list) else [value])
+            return [map_leaves(row, decoded) for row in rows]
+        if self._first_value.is_whole:
+            return objects(self.document if isinstance(self.document, list) else [self.document])
         if self._too_large:
             raise InputError(
                 f"{self.name} is too large for an export of a tool (at most "
@@ -191,9 +186,15 @@ class Source:
         return records_in(self.path.read_bytes(), self.name)
 
 
+# ---- values of JSON -----------------------------------------------------------------------------
+
+_DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
 @contextmanager
 def readable(subject: str, advice: str = "") -> Iterator[None]:
-    """Raise InputError for a library's error on a damaged file, from `subject` to `advice`."""
+    """Raise InputError for a library's error: that `subject` cannot be read, with the advice."""
     try:
         yield
     except InputError:
@@ -221,13 +222,12 @@ def parse_json(content: bytes, name: str) -> object:
 
 
 def from_json(value: object) -> object:
-    """Return the value of a text that is JSON, as some tools keep values; others as they are."""
+    """Return the value of a text that is JSON, as some tools store it; other values as they are."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
-    try:
+    with suppress(InputError):
         return parse_json(value.encode(errors="replace"), "")
-    except InputError:
-        return value
+    return value
 
 
 def records_in(content: bytes, name: str) -> list[Record]:
@@ -294,11 +294,33 @@ def label_cell(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else formats.cell_text(value)
 
 
-_DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
+def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a value with `leaf` applied to each value in its lists and objects, at any depth."""
+    if isinstance(value, list):
+        return [map_leaves(part, leaf) for part in value]
+    if isinstance(value, dict):
+        return {name: map_leaves(part, leaf) for name, part in value.items()}
+    return leaf(value)
+
+
+def number_as_text(value: Any) -> Any:
+    """Return a number or a date of a typed table as text; other values as they are."""
+    is_other = isinstance(value, (list, dict, bool, str)) or value is None
+    return value if is_other else Numeral(formats.cell_text(value))
+
+
+# ---- archives -----------------------------------------------------------------------------------
+
+_MOST_MEMBERS = 200_000
+_STORED, _DEFLATED, _ZSTD = 0, 8, 93
+"""Methods of compression in ZIP; Python's `zipfile` lacks the last, with which Inspect packs."""
+_ENCRYPTED = 0x1
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""The header of a member: its signature, and the lengths of its name and its extra field."""
 
 
 class Archive:
-    """A ZIP archive with member `names`, read one at a time, also of Zstandard (method 93)."""
+    """A ZIP archive with member `names`, read one at a time."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._content = content
@@ -331,7 +353,7 @@ class Archive:
         return content
 
     def _unpacked(self, member: zipfile.ZipInfo) -> bytes:
-        """Return a member's content, of one that is too large a byte more than may be read."""
+        """Return a member's content; of one that is too large, one byte more than may be read."""
         offset = member.header_offset
         signature, name_length, extra_length = _LOCAL_HEADER.unpack_from(self._content, offset)
         if signature != b"PK\x03\x04":
@@ -349,22 +371,8 @@ class Archive:
         raise ValueError("an unknown compression")
 
 
-def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return a value with `leaf` applied to each value in its lists and objects, at any depth."""
-    if isinstance(value, list):
-        return [map_leaves(part, leaf) for part in value]
-    if isinstance(value, dict):
-        return {name: map_leaves(part, leaf) for name, part in value.items()}
-    return leaf(value)
-
-
-def number_as_text(value: Any) -> Any:
-    """Return a number or a date of a typed table as text; other values as they are."""
-    is_other = isinstance(value, (list, dict, bool, str)) or value is None
-    return value if is_other else Numeral(formats.cell_text(value))
-
-
 # ---- texts that raters read ---------------------------------------------------------------------
+
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
 _NAMES = TOOLS["texts"]
@@ -373,11 +381,11 @@ CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
 """Keys of inputs and outputs by what they hold, the plainest first."""
 _LANGUAGE_MODEL = pattern("texts", "language_model")
 _OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
+"""Keys of a reply next to its text, such as usage, and those that only replies have."""
 _SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
-_DEEPEST = 8
-"""Layers of wrapping that are looked through."""
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""Characters that no text of a study can hold."""
+"""Types of a message's parts that are text, and those that only the model saw."""
+_DEEPEST = 8  # layers of wrapping that are looked through
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # characters that no text of a study can hold
 
 
 def texts_of(
@@ -388,8 +396,8 @@ def texts_of(
     of tools, `conversation` takes the place of prompt and response.
     """
     for value in (inputs, outputs):
-        context = _under(value, CONTEXT) if context is None else context
-    expected = _under(inputs, EXPECTED) if expected is None else expected
+        context = _filled_under(value, CONTEXT) if context is None else context
+    expected = _filled_under(inputs, EXPECTED) if expected is None else expected
     prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED)
     texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):
@@ -402,8 +410,8 @@ def texts_of(
 
 
 def text_in(value: object, names: Collection[str]) -> Text:
-    """Return the text of an input or output without what a tool wraps around it, under one of these
-    names; messages where they are more than one text; JSON for any other form.
+    """Return the text of an input or output without what a tool wraps around it: the value under
+    one of these names, or messages where they are more than one text; JSON for any other form.
 
     >>> text_in({"question": "Why?", "top_k": Numeral("3")}, ASKED)
     'Why?'
@@ -443,14 +451,8 @@ def value_at(record: object, path: str) -> Any:
         head, rest = ".".join(parts[:count]), ".".join(parts[count:])
         if head in record and (value := value_at(record[head], rest)) is not None:
             return value
-    start = f"{path}."
+    start = f"{path}."  # a path may also be the beginning of several longer keys
     return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
-
-
-def first_at(record: object, paths: Iterable[str]) -> Any:
-    """Return the first value at one of these paths that is not missing or empty; else None."""
-    values = (value_at(record, path) for path in paths)
-    return next((value for value in values if value not in (None, "")), None)
 
 
 def name_at(record: object, paths: Iterable[str]) -> str:
@@ -464,7 +466,7 @@ def documents(value: object) -> str:
     >>> documents([{"page_content": "One."}, "Two."])
     'One.\\n\\nTwo.'
     """
-    if isinstance(value, dict) and (context := _under(value, CONTEXT)) is not None:
+    if isinstance(value, dict) and (context := _filled_under(value, CONTEXT)) is not None:
         value = context
     parts: list[Any] = value if isinstance(value, list) else [value]
     texts = []
@@ -477,7 +479,7 @@ def documents(value: object) -> str:
 
 
 def messages_in(value: object) -> list[Record] | None:
-    """Return the messages of a value, in one form for all libraries; None if it has none."""
+    """Return a message, or a list of them, in one form for all libraries; None for other values."""
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list) or not value:
@@ -494,7 +496,7 @@ def as_messages(text: Text, role: str = "user") -> list[Record]:
 
 
 def _message(value: object) -> Record | None:
-    """Return a message as OpenAI writes it: role, content, and perhaps name and calls of tools."""
+    """Return a message as OpenAI writes it, with role, content and perhaps name and tool_calls."""
     if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
         path = value.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
         class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
@@ -576,6 +578,7 @@ def _reply_in(value: object) -> object:
     parts = objects(value.get("output"))
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
         return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT]
+    # Chat completions, LangChain and Cohere, Google, and the models of Amazon Bedrock.
     for name in ("choices", "generations", "candidates", "results", "outputs"):
         is_of_replies = name not in ("results", "outputs")  # names in other data, too
         first = value.get(name)
@@ -587,8 +590,9 @@ def _reply_in(value: object) -> object:
         is_reply = is_of_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
         if isinstance(first, dict) and is_reply:
             return first.get("message") or first.get("text") or first.get("outputText")
-        if isinstance(first, list) and is_of_replies:
+        if isinstance(first, list) and is_of_replies:  # an empty list
             return None
+    # Bedrock's Converse, Ollama and Cohere, and last Anthropic.
     for message in (get_in(value, "output", "message"), value.get("message")):
         if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
             return message
@@ -622,7 +626,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
     return filled[0] if len(filled) == 1 == len(value) else ""
 
 
-def _under(value: object, names: Collection[str]) -> object:
+def _filled_under(value: object, names: Collection[str]) -> object:
     """Return the first filled value under one of these keys, also in wrapping objects, or None."""
     for _ in range(_DEEPEST):
         inner = [part for part in value.values() if part] if isinstance(value, dict) else []
@@ -644,8 +648,7 @@ def cell_of(value: object) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return a number that was kept as text as a number; other values as they are."""
-    try:
+    """Return a `Numeral` as a number; other values as they are."""
+    with suppress(ValueError):  # of more digits than Python reads, or a date of a typed table
         return json.loads(value) if isinstance(value, Numeral) else value
-    except ValueError:  # more digits than Python reads, or a date of a typed table
-        return str(value)
+    return str(value)

@@ -2,17 +2,17 @@
 MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
 item; its context is the documents that steps below it retrieved, its subject their model.
 
-`Span` and `add_traces` are shared; each tool then has a section, and `READERS` is at the end.
+`Span` and `add_traces` are shared; each tool then has a section of functions that recognise its
+files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READERS` is at the end.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
 from evenhand.exchange.readers.source import (
@@ -22,7 +22,6 @@ from evenhand.exchange.readers.source import (
     Source,
     documents,
     fields_in,
-    first_at,
     first_text,
     from_json,
     get_in,
@@ -41,7 +40,7 @@ from evenhand.texts import written
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps whose output is no answer."""
-_STEP = ("id", "trace", "parent", "kind", "model", "cluster")
+_STEP = ("id", "trace", "parent", "kind", "model", "cluster")  # fields of a `Span` that are names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +103,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         traces[span.trace].append(span)
     for steps in traces.values():
         ids = {span.id for span in steps}
-        below: dict[str, list[Span]] = defaultdict(list)
+        below: dict[str, list[Span]] = defaultdict(list)  # by the id of their parent, "" if none
         for span in steps:
             below[span.parent if span.parent in ids else ""].append(span)
         answers = ([span for span in level if span.is_answer] for level in _levels("", below))
@@ -124,36 +123,30 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
     """Yield the spans below one, level by level, in the order of the file within each level."""
-    names, seen = [top], {top} - {""}  # a span may have no id
-    while level := [span for name in names for span in below.get(name, ()) if span.id not in seen]:
+    parents, seen = [top], {top} - {""}  # a span may have no id
+    while level := [s for parent in parents for s in below.get(parent, ()) if s.id not in seen]:
         yield level
-        names = list(dict.fromkeys(span.id for span in level))
-        seen |= set(names)
-
-
-def _add_steps(
-    tool: str, fields: Callable[[Record], Record], rows: ItemRows, source: Source
-) -> None:
-    """Add the items of a file of steps; `fields` gives those of a record's span that differ."""
-    records = source.records(source.columns)
-    add_traces(rows, [Span.of(record, tool, **fields(record)) for record in records])
+        parents = list(dict.fromkeys(span.id for span in level))
+        seen |= set(parents)
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
-    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`).
-    Columns that a writer of evenhand stored in its metadata, and then these `columns`, take
-    precedence.
+    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`). What
+    a writer of evenhand stored in the tool's metadata takes precedence, and over it a `unit`, a
+    `value` and other columns that are given here.
     """
     form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
     origin = name_at(record, [form["origin"]])
     known = rating_columns(from_json(value_at(record, form["claim"]))) | columns
     known.pop("rubric", None)
     raters = form["raters"].get(origin, form["raters"]["other"])
+    values = (value_at(record, path) for path in form.get("value", ()))
+    value = next((value for value in values if value not in (None, "")), None)
     rows.add(
         unit or name_at(record, form.get("unit", ())),
         known.pop("rater_id", "") or name_at(record, raters),
         known.pop("rater_kind", kinds.get(origin, "")),
-        known.pop("value") if "value" in columns else first_at(record, form["value"]),
+        known.pop("value", value),
         name_at(record, form["rubric"]),
         created_at=name_at(record, form["created_at"]),
         **known,
@@ -162,18 +155,23 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # Scores as its API (v2, v3) gives them, and as it exports them to files.
+
 _LANGFUSE = TOOLS["langfuse"]
 
 
 def _is_langfuse(source: Source) -> bool:
+    """Return True for scores; in the header of a table their source has no value."""
     scores, _ = _langfuse_parts([source.first])
-    for score in scores[:1]:
-        has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
-        origin = score.get("source")
-        is_empty = bool(source.header) and origin == ""
-        is_typed = "data_type" in score or origin in _LANGFUSE["origins"] or is_empty
-        return {"name", "value"} <= score.keys() and has_subject and is_typed
-    return False
+    score: Record = scores[0] if scores else {}
+    has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
+    origin = score.get("source")
+    is_empty = bool(source.header) and origin == ""
+    is_typed = "data_type" in score or origin in _LANGFUSE["origins"] or is_empty
+    return {"name", "value"} <= score.keys() and has_subject and is_typed
+
+
+def _has_steps(source: Source) -> bool:
+    return bool(_langfuse_parts([source.first])[1])
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
@@ -188,21 +186,23 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, word = score.get("value"), score.get("string_value")
         truth = _LANGFUSE["truth"].get(str(value).lower(), word)
-        unit = "/".join(filter(None, map(text_of, ids)))
         label = truth if form == "BOOLEAN" else word or value
+        unit = "/".join(filter(None, map(text_of, ids)))
         _add_feedback(rows, score, "langfuse", unit, value=label)
 
 
 def _langfuse_items(rows: ItemRows, source: Source) -> None:
     """Read a trace or its uppermost observations as items; those of one session are a cluster."""
     spans: dict[str, Span] = {}
-    for record, parent, ids in _langfuse_parts(source.records())[1]:
+    _, steps = _langfuse_parts(source.records())
+    for step in steps:
         # The page exports a score as a list of one.
         no_facts = _LANGFUSE["no_facts"]
-        about = {name: unwrap(value) for name, value in record.items() if name not in no_facts}
-        about |= fields_in(from_json(record.get("metadata")))
-        fields = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
-        span = Span.of(record, "langfuse", about=about, parent=parent, **fields)
+        about = {name: unwrap(fact) for name, fact in step.record.items() if name not in no_facts}
+        about |= fields_in(from_json(step.record.get("metadata")))
+        ids: Record = {"ids": step.ids, "unit": "/".join(step.ids.values())}
+        ids |= {"trace": step.ids["trace_id"], "parent": step.parent}
+        span = Span.of(step.record, "langfuse", about=about, **ids)
         spans.setdefault(f"{span.trace}/{span.id}", span)
     add_traces(rows, spans.values())
 
@@ -213,8 +213,16 @@ def _is_step(record: Record, kind: str) -> bool:
     return {*form["all"]} <= names and not names.isdisjoint(form["any"])
 
 
-def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Record, str, Record]]]:
-    """Return scores, and steps with the id of their parent and their ids, in snake case."""
+class _LangfuseStep(NamedTuple):
+    """A trace or an observation, the id of its parent ("" for a trace), and its ids by column."""
+
+    record: Record
+    parent: str
+    ids: dict[str, str]
+
+
+def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_LangfuseStep]]:
+    """Return the scores and the steps in a file, with their fields in snake case."""
     scores, steps = [], []
     for record in records:
         inner = [record]
@@ -226,7 +234,7 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Rec
             below: list[Record] = []
             if _is_step(value, "trace"):
                 trace = text_of(value["id"])
-                steps.append((value, "", {"trace_id": trace}))
+                steps.append(_LangfuseStep(value, "", {"trace_id": trace}))
                 below = objects(value.get("observations"))
             elif _is_step(value, "observation"):
                 trace, below = text_of(value["trace_id"]), [value]
@@ -235,32 +243,40 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Rec
             scores += map(snake_case, objects(value.get("scores")))
             for step in map(snake_case, below):
                 ids = {"trace_id": trace, "observation_id": text_of(step.get("id"))}
-                steps.append((step, text_of(step.get("parent_observation_id")) or trace, ids))
+                parent = text_of(step.get("parent_observation_id")) or trace
+                steps.append(_LangfuseStep(step, parent, ids))
     return scores, steps
 
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
+
+_has_runs = has_fields("langsmith", "items", in_tables=True)
+
+
 def _read_langsmith(rows: Rows, source: Source) -> None:
     """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():
         _add_feedback(rows, feedback, "langsmith")
 
 
-def _key_values(run: Record) -> Record:
-    """Return the values of feedback keys that were given once, as facts about a run."""
-    feedback = fields_in(from_json(run.get("feedback_stats")))
-    facts = {
-        name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
-        for name, stats in feedback.items()
-        if text_of(get_in(stats, "n")) == "1"
-    }
-    return {"about": facts}
+def _langsmith_items(rows: ItemRows, source: Source) -> None:
+    """Read a run as a step, with the values of feedback that was given once as facts about it."""
+    spans = []
+    for run in source.records(source.columns):
+        facts = {
+            name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
+            for name, stats in fields_in(from_json(run.get("feedback_stats"))).items()
+            if text_of(get_in(stats, "n")) == "1"
+        }
+        spans.append(Span.of(run, "langsmith", about=facts))
+    add_traces(rows, spans)
 
 
 # ---- Opik ---------------------------------------------------------------------------------------
 # Traces and spans with feedback scores, as `search_traces` gives them and as `opik export` writes
 # each to a file.
+
 _OPIK = TOOLS["opik"]
 
 
@@ -312,9 +328,14 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
 
 # ---- W&B Weave ----------------------------------------------------------------------------------
 # Calls with their feedback (`get_calls(include_feedback=True)`, `to_dict`), and feedback by itself.
+
 _WEAVE = TOOLS["weave"]
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
+
+
+def _is_weave(source: Source) -> bool:
+    return has_fields("weave", "items")(source) or has_fields("weave")(source)
 
 
 def _read_weave(rows: Rows, source: Source) -> None:
@@ -344,6 +365,15 @@ def _read_weave(rows: Rows, source: Source) -> None:
             rows.add(unit, person, rater_kind, get_in(payload, "value"), rubric, created_at=when)
 
 
+def _weave_items(rows: ItemRows, source: Source) -> None:
+    """Read a call as a step; the first model whose usage is counted in it is its model."""
+    spans = []
+    for call in source.records(source.columns):
+        models = fields_in(get_in(call, "summary", "usage"))
+        spans.append(Span.of(call, "weave", model=next(iter(models), "")))
+    add_traces(rows, spans)
+
+
 def _feedback(records: list[Record]) -> Iterator[Record]:
     """Yield the feedback in a file, and that of its calls."""
     for record in records:
@@ -356,6 +386,7 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
 # ---- MLflow -------------------------------------------------------------------------------------
 # Traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table of the
 # latter as JSON, CSV or Parquet.
+
 _MLFLOW = TOOLS["mlflow"]
 _IDS = {*_MLFLOW["ids"]}
 
@@ -366,7 +397,7 @@ def _is_mlflow(source: Source) -> bool:
     if {"assessment_name", "source"} <= source.first.keys():
         return True
     first = unpaged([source.first], ["traces"])
-    return bool(first) and any(
+    return any(
         isinstance(get_in(value, "assessments"), list)
         for trace in first
         for value in (trace.get("info"), trace)
@@ -387,6 +418,7 @@ def _read_mlflow(rows: Rows, source: Source) -> None:
 
 
 def _has_mlflow_items(source: Source) -> bool:
+    """Return True for traces: of `Trace.to_dict`, or of the table, with their request."""
     columns = source.columns
     first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
     return any(
@@ -419,8 +451,7 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
     facts = {name: fact for name, fact in trace.items() if name not in own_fields}
     facts |= {name: tag for name, tag in tags.items() if "." not in name}
     spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
-    whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
-    for span in spans or [whole | {"outputs": trace.get("response")}]:
+    for span in spans or [{"inputs": trace.get("request"), "outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
         given, made, kind, model = (
             from_json(attributes.get(f"mlflow.{name}"))
@@ -467,6 +498,7 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
 # Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them,
 # an object for each span; and Phoenix's annotations of spans, alone or with the spans.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
+
 _PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
 _PAGES = ("data", "spans")
@@ -513,13 +545,14 @@ def _is_span(record: Record) -> bool:
 def _phoenix_span(record: Record) -> Span:
     """Return a record as a span, with evaluations by a model or code as facts about it."""
     facts = fields_in(from_json(record.get("attributes")))
-    facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
+    prefixed = [name for name in record if name.startswith(_PREFIX)]
+    facts |= {name.removeprefix(_PREFIX): record[name] for name in prefixed}
     given, made = _value(facts, "input"), _value(facts, "output")
     asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
     retrieved = _numbered(value_at(facts, "retrieval.documents"))
     trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
-    columns, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
-    names = [name for name in record if name not in columns and not name.startswith(frames)]
+    columns, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
+    names = [name for name in record if name not in columns and not name.startswith(prefixes)]
     others = {name: record[name] for name in names}
     return Span(
         id=span,
@@ -586,29 +619,10 @@ def _evaluations(record: Record) -> Record:
 
 
 READERS = {
-    "langfuse": Reader(
-        _is_langfuse,
-        _read_langfuse,
-        _langfuse_items,
-        lambda source: bool(_langfuse_parts([source.first])[1]),
-    ),
-    "langsmith": Reader(
-        has_fields("langsmith"),
-        _read_langsmith,
-        partial(_add_steps, "langsmith", _key_values),
-        has_fields("langsmith", "items", in_tables=True),
-    ),
+    "langfuse": Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_steps),
+    "langsmith": Reader(has_fields("langsmith"), _read_langsmith, _langsmith_items, _has_runs),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
-    "weave": Reader(
-        lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
-        _read_weave,
-        partial(
-            _add_steps,
-            "weave",
-            lambda call: {"model": next(iter(fields_in(get_in(call, "summary", "usage"))), "")},
-        ),
-        has_fields("weave", "items"),
-    ),
+    "weave": Reader(_is_weave, _read_weave, _weave_items, has_fields("weave", "items")),
     "mlflow": Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items),
     "phoenix": Reader(
         lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),

@@ -202,11 +202,10 @@ def test_code_is_coloured_and_no_character_is_lost(text):
     assert nodes is None or said(nodes) == text
 
 
+KEYS = st.text(max_size=4)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=12,
 )
 

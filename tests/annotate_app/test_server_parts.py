@@ -262,9 +262,7 @@ def functions(code: str) -> dict[str, list[str]]:
     known = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
     inner = {id(each) for node in known for each in ast.walk(node) if each is not node}
     names = {id(node): f"a part, {node.name}" if id(node) in inner else node.name for node in known}
-    return {
-        names[id(node)]: [name for each in node.body for name in called(each)] for node in known
-    }
+    return {names[id(n)]: [name for each in n.body for name in called(each)] for n in known}
 
 
 def reaching(goal: set[str], calls: dict[str, list[str]]) -> set[str]:

@@ -41,6 +41,7 @@ from evenhand.texts import texts
 from harness.served import holds
 from harness.sessions import Session
 from harness.studies import CODES, MORE_CODES, SHORTER, send, submit, task_of
+from tests.cases import refused
 
 PASSWORD = "correct horse battery"
 COOKIES = ("a" * 43, "b" * 43)
@@ -356,9 +357,8 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study):
         given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
         sent = payload.read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
         assert send(desk, "r1", *sent) == ["stored"]
-        back = payload.page_data(desk, "r1", {}, payload.Navigation("n", "task", task.task_id))[
-            "sheet"
-        ]
+        look = payload.Navigation("n", "task", task.task_id)
+        back = payload.page_data(desk, "r1", {}, look)["sheet"]
     assert back["questions"][0]["evidence"]["given"] == given["evidence"]
     assert "response_b" in {each["name"] for each in back["blocks"]}
 
@@ -489,14 +489,12 @@ def test_each_end_has_its_code(participant, codes, answers, excluded, code):
 
 
 TEXTS = {"title": "Evenness", "question": "Which?", "instructions": "Read.", "options": [1, 2]}
+ASKED = [{"task": f"t{n}", "given": n - 1 or None, **TEXTS} for n in (1, 2)]
 DATA = {
     "words": {"submit": "Submit"},
     "asks": {"skip": {}},
     "controls": {"200b": "zero-width space"},
-    "sheet": {
-        "blocks": ["a text"],
-        "questions": [{"task": "t1", "given": None, **TEXTS}, {"task": "t2", "given": 1, **TEXTS}],
-    },
+    "sheet": {"blocks": ["a text"], "questions": ASKED},
     "ahead": {"blocks": ["another"], "questions": [{"task": "t3", "given": None, **TEXTS}]},
 }
 
@@ -613,10 +611,8 @@ def test_what_english_says_elsewhere_is_translated(code):
 
 def test_what_the_study_words_itself_stays_as_it_is():
     usual = study_toml.USUAL_BACKGROUND[0]
-    own = study_toml.BackgroundQuestion(
-        key=usual.key, question="Left or right?", options=("L", "R")
-    )
-    assert language("de").background(own) == ("Left or right?", ("L", "R"))
+    own = study_toml.BackgroundQuestion(key=usual.key, question="Left?", options=("L", "R"))
+    assert language("de").background(own) == ("Left?", ("L", "R"))
     assert ENGLISH.background(usual) == (usual.question, usual.options)
     assert language("de").complaint(InputError("the disk is full")) == "the disk is full"
 
@@ -680,9 +676,8 @@ def test_a_unit_is_asked_in_the_readers_language(make_study):
     rubrics = [load_rubric("even-handedness")]
     with open_study(make_study(2, rubrics=rubrics)) as study:
         desk = AnnotationDesk(study)
-        english, german = (
-            payload.page_data(desk, "r", reader=language(code))["sheet"] for code in ("en", "de")
-        )
+        pages = [payload.page_data(desk, "r", reader=language(code)) for code in ("en", "de")]
+    english, german = (page["sheet"] for page in pages)
     (asked,), (original,) = german["questions"], english["questions"]
     assert (german["language"], asked["lang"], original["lang"]) == ("de", "de", "en")
     assert asked["title"] == "Ausgewogenheit"
@@ -695,12 +690,11 @@ def test_a_unit_is_asked_in_the_readers_language(make_study):
 
 def test_an_untranslated_rubric_keeps_its_own_language(make_study):
     with open_study(make_study(2)) as study:
-        (asked,) = payload.page_data(AnnotationDesk(study), "r", reader=language("de"))["sheet"][
-            "questions"
-        ]
+        sheet = payload.page_data(AnnotationDesk(study), "r", reader=language("de"))["sheet"]
+    (asked,) = sheet["questions"]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
-    with pytest.raises(InputError, match=r"the language 'xx'; evenhand knows de, en, es$"):
-        offered(study_toml.AnnotationSettings(languages=("de", "xx")))
+    told = "the language 'xx'; evenhand knows de, en, es$"
+    refused(told, offered, study_toml.AnnotationSettings(languages=("de", "xx")))
 
 
 @pytest.mark.parametrize("sent", ["xx", "", None, 7, ["de"], "de" * 10_000, {"de": 1}])

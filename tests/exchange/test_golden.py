@@ -18,11 +18,8 @@ from evenhand.exchange.readers.reading import read_export, read_items
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden.json"
-PATHS = [
-    f"{room}/{path.name}"
-    for room in ("files", "items", "shapes")
-    for path in (HERE / room).iterdir()
-]
+ROOMS = ("files", "items", "shapes")
+PATHS = [f"{room}/{path.name}" for room in ROOMS for path in (HERE / room).iterdir()]
 
 
 def outcome(read: Callable[[Path], Any], path: str) -> Any:

@@ -28,15 +28,13 @@ class Made:
     """A file, the format that it is known as, and all that is to be read from it.
 
     `said` has by rubric, rater and kind the labels of eight units in their order in the file, "."
-    where there is none. `columns` are what is known of the units.
+    where there is none. What is left out, and what is known of the units, is in golden.json.
     """
 
     file: str
     form: str
     said: dict[tuple[str, str, str], str]
     units: tuple[str, ...] = ()
-    left_out: str = ""
-    columns: tuple[str, ...] = ()
 
 
 def two(ann: str, ben: str, rubric: str = "") -> dict[tuple[str, str, str], str]:
@@ -56,12 +54,7 @@ MLFLOW = {
     ("correct", "ben@example.org", HUMAN): BEN[::-1],
     ("correct", GRADER, MODEL): ("yyyynny?")[::-1],
 }
-MLFLOW_LEFT = "scores that code computed (8), assessments no longer valid (1)"
-ARGILLA = {
-    ("fair", f"{UUID}1", HUMAN): ANN,
-    ("fair", f"{UUID}2", HUMAN): BEN,
-    ("fair", GRADER, MODEL): GPT,
-}
+ARGILLA = three(f"{UUID}1", f"{UUID}2", GRADER, "fair")
 EVAL = {
     ("model_graded_qa", "model_graded_qa", MODEL): GPT,
     ("model_graded_qa", "ann", UNKNOWN): ANN,
@@ -79,59 +72,45 @@ PAIRS = tuple(f"{81 + n}/1/llama-13b/vicuna-13b" for n in range(8))
 POTATO = {("fair", "ann", HUMAN): ".yyynnnn", ("fair", "ben", HUMAN): BEN}
 
 MADE = [
-    Made("label_studio.json", "label-studio", {**LS, **STARRED}, NUMBERS,
-         "cancelled annotations (1), drafts (1)", ("text", "topic")),
-    Made("inspect.eval", "inspect", EVAL, (), "ratings without a rater (1)", ("topic",)),
-    Made("mlflow.json", "mlflow", MLFLOW, (), MLFLOW_LEFT),
-    Made("mlflow_frame.jsonl", "mlflow", MLFLOW, (), MLFLOW_LEFT),
-    Made("mlflow.parquet", "mlflow", MLFLOW, (), MLFLOW_LEFT),
-    Made("langfuse.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE,
-         "free-text answers (1)"),
-    Made("langfuse_v3.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE,
-         "free-text answers (1)"),
-    Made("langfuse_blob.jsonl", "langfuse", three("ann", "ben", "fair-check", "fair"), LANGFUSE,
-         "free-text answers (1)"),
+    Made("label_studio.json", "label-studio", {**LS, **STARRED}, NUMBERS),
+    Made("inspect.eval", "inspect", EVAL),
+    Made("mlflow.json", "mlflow", MLFLOW),
+    Made("mlflow_frame.jsonl", "mlflow", MLFLOW),
+    Made("mlflow.parquet", "mlflow", MLFLOW),
+    Made("langfuse.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE),
+    Made("langfuse_v3.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE),
+    Made("langfuse_blob.jsonl", "langfuse", three("ann", "ben", "fair-check", "fair"), LANGFUSE),
     Made("../items/langfuse_traces.json", "langfuse",
          {("fair", "ann", HUMAN): "yyyy", ("fair", GRADER, MODEL): "ynyy"},
          tuple(f"trace-q{n}" for n in range(1, 5))),
     Made("langsmith.jsonl", "langsmith", three("ann", "ben", GRADER, "fair"),
-         tuple(f"{UUID}{n}" for n in range(1, 9)), "answers without a label (1)"),
+         tuple(f"{UUID}{n}" for n in range(1, 9))),
     Made("promptfoo.json", "promptfoo",
          {("", "human", HUMAN): "yyyynnn.", ("", "file://./grader.js", MODEL): GPT},
-         tuple(f"{n}-0" for n in range(8)), "scores that code computed (8)", ("topic",)),
-    Made("deepeval.json", "deepeval", {("Fair", GRADER, MODEL): GPT}, (),
-         "scores that code computed (8)", ("input",)),
-    Made("deepeval_run.json", "deepeval", {("Fair", GRADER, MODEL): GPT}, (),
-         "scores that code computed (8)", ("input",)),
-    Made("argilla.json", "argilla", {**ARGILLA, ("fair", f"{UUID}3", HUMAN): "..n....."}, (), "",
-         ("topic",)),
-    Made("potato.jsonl", "potato", POTATO, (),
-         "answers without a label (1), free-text answers (16)"),
-    Made("potato.csv", "potato", POTATO, (), "free-text answers (16)"),
+         tuple(f"{n}-0" for n in range(8))),
+    Made("deepeval.json", "deepeval", {("Fair", GRADER, MODEL): GPT}),
+    Made("deepeval_run.json", "deepeval", {("Fair", GRADER, MODEL): GPT}),
+    Made("argilla.json", "argilla", {**ARGILLA, ("fair", f"{UUID}3", HUMAN): "..n....."}),
+    Made("potato.jsonl", "potato", POTATO),
+    Made("potato.csv", "potato", POTATO),
     Made("prodigy.jsonl", "prodigy",
          {("", "fair-ann", HUMAN): ANN, ("", "fair-ben", HUMAN): "yy.nnnny"},
-         tuple(str(1000 + n) for n in range(8)), "ignored examples (1)", ("doc",)),
-    Made("doccano.zip", "doccano", {**two("ann", "ben"), ("", "ann", HUMAN): "yyyy.nnn"}, NUMBERS,
-         "answers with several labels (1)", ("text", "topic")),
-    Made("phoenix.json", "phoenix", three("ann", "ben", GRADER, "fair"), (),
-         "scores that code computed (8)"),
+         tuple(str(1000 + n) for n in range(8))),
+    Made("doccano.zip", "doccano", {**two("ann", "ben"), ("", "ann", HUMAN): "yyyy.nnn"}, NUMBERS),
+    Made("phoenix.json", "phoenix", three("ann", "ben", GRADER, "fair")),
     Made("phoenix.csv", "phoenix",
-         {key: said[::-1] for key, said in three("ann", "ben", GRADER, "fair").items()}, (),
-         "scores that code computed (8)"),
+         {key: said[::-1] for key, said in three("ann", "ben", GRADER, "fair").items()}),
     Made("opik.json", "opik",
          {**three("ann", "ben", GRADER, "fair"), ("length", "sdk", UNKNOWN): "3.0" * 8},
          tuple(f"trace-u{n}" for n in range(1, 9))),
-    Made("weave.jsonl", "weave",
-         {**two("ann", "ben", "fair"), ("fair", "judge", UNKNOWN): GPT}, (),
-         "free-text answers (8)"),
-    Made("braintrust.json", "braintrust", three("ann", "ben", "judge"), (), "", ("model",)),
+    Made("weave.jsonl", "weave", {**two("ann", "ben", "fair"), ("fair", "judge", UNKNOWN): GPT}),
+    Made("braintrust.json", "braintrust", three("ann", "ben", "judge")),
     Made("samples_fair.jsonl", "lm-eval",
-         {("", "gold", GOLD): ANN, ("", "model", MODEL): GPT}, tuple("01234567"),
-         "scores that code computed (8)", ("unit",)),
-    Made("nested.json", "json", three("ann_1", "ann_2", "gpt-4o"), (), "", ("topic",)),
+         {("", "gold", GOLD): ANN, ("", "model", MODEL): GPT}, tuple("01234567")),
+    Made("nested.json", "json", three("ann_1", "ann_2", "gpt-4o")),
     Made("mt_bench.jsonl", "pair-votes",
          {("", "expert_1", HUMAN): ANN, ("", "author_2", HUMAN): BEN,
-          ("", "gpt4_pair", MODEL): "yyy?nnyn"}, PAIRS, "", ("cluster_id",)),
+          ("", "gpt4_pair", MODEL): "yyy?nnyn"}, PAIRS),
 ]  # fmt: skip
 UNITS = tuple(f"u{n}" for n in range(1, 9))
 
@@ -153,40 +132,26 @@ def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
     # Traces and spans have random ids.
     units = () if made.form in ("mlflow", "phoenix") else made.units or UNITS
     assert said_in(export.table, *units) == made.said
-    assert made.left_out == ", ".join(f"{why} ({n})" for why, n in export.left_out.items())
-    assert bool(made.left_out) == any(note.startswith("Left out") for note in export.notes)
-    assert set(made.columns) <= set(export.table)
+    assert bool(export.left_out) == any(note.startswith("Left out") for note in export.notes)
     pd.testing.assert_frame_equal(export.table, read_export(FILES / made.file, made.form).table)
 
 
-def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tables() -> None:
+def test_every_format_has_a_file() -> None:
     forms = {format_of(Source(path)) for path in FILES.iterdir()}
     assert forms == set(FORMATS) - {"table", "headless"}
-    table = read_export(FILES / "datasets").table.assign(rubric="")
-    assert said_in(table.sort_values("unit_id", kind="stable")) == three("ann", "ben", GRADER)
-    table = read_export(FILES / "wide.xlsx").table
-    assert table.columns.tolist() == ["item", "human_1", "human_2", "gpt-4o", "topic"]
-    assert "".join(LETTERS[label] for label in table["gpt-4o"]) == GPT
 
 
 def test_a_file_in_another_format_than_the_one_named_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text("item,ann\n1,yes\n")
+    table, scores = tmp_path / "f.csv", FILES / "langfuse.json"
+    table.write_text("item,ann\n1,yes\n")
     for form, file, told in (
-        (
-            "Doc-Cano",
-            FILES / "langfuse.json",
-            "is not in the format doccano; it looks like langfuse$",
-        ),
-        ("json", tmp_path / "f.csv", "f.csv is not in the format json$"),
-        (
-            "xml",
-            tmp_path / "f.csv",
-            "there is no format 'xml'; use table, headless, excel, inspect",
-        ),
+        ("Doc-Cano", scores, "is not in the format doccano; it looks like langfuse$"),
+        ("json", table, "f.csv is not in the format json$"),
+        ("xml", table, "there is no format 'xml'; use table, headless, excel, inspect"),
         ("TABLE", tmp_path / "none.csv", "there is no file"),
     ):
         refused(told, read_export, file, form)
-    refused("is no workbook of Excel", read_export, tmp_path / "f.csv", sheet="One")
+    refused("is no workbook of Excel", read_export, table, sheet="One")
 
 
 def test_several_choices_are_one_label_where_that_is_said(wrote: Wrote) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.rubrics import (
     Instructions,
     JudgePrompt,
@@ -28,6 +27,7 @@ from evenhand.rubrics.loading import (
     parse_rubric,
 )
 from evenhand.study.creation import usual_rubrics
+from tests.cases import refused
 from tests.commands import Run
 from tests.conftest import ROOT
 
@@ -100,12 +100,10 @@ def test_a_golden_answer_that_does_not_fit_is_named() -> None:
         ("texts.response", 'texts.note = "x"\ntexts.response', "1 has a text for 'note', which"),
     ):
         assert old in text
-        with pytest.raises(InputError, match=says):
-            parse_rubric(text.replace(old, new, 1), "mine.toml")
+        refused(says, parse_rubric, text.replace(old, new, 1), "mine.toml")
     text = shipped_rubrics()["even-handedness"]
     golden = '\n[[golden]]\nlabel = "A"\ntexts.prompt_a = "x"\n'
-    with pytest.raises(InputError, match="`golden` belongs to rubrics on responses"):
-        parse_rubric(text + golden, "even-handedness.toml")
+    refused("`golden` belongs to rubrics on responses", parse_rubric, text + golden, "e.toml")
 
 
 def test_a_new_rubric_works_as_it_is_and_overwrites_nothing(here: Path, run: Run) -> None:
@@ -181,11 +179,8 @@ def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) 
 def test_words_of_a_user_s_own_have_a_hash_by_which_their_graders_are_known() -> None:
     words = JudgePrompt(template="{response}", answer_line="last")
     rater = f"m{OWN_PROMPT}{words.hash[:8]}"
-    assert (words.hash, own_prompt_hash(rater), own_prompt_hash("m")) == (
-        "e25980efc1dfbbeb",
-        words.hash[:8],
-        "",
-    )
+    assert words.hash == "e25980efc1dfbbeb"
+    assert [own_prompt_hash(name) for name in (rater, "m")] == [words.hash[:8], ""]
     assert own_prompt_raters([rater, "m"]) == [rater]
     assert own_prompt_raters(["Judge", "m"], {"Judge": rater}) == ["Judge"]
 
@@ -221,16 +216,14 @@ WRONG = {
 def test_what_is_wrong_with_a_file_is_said(tmp_path, text):
     file = tmp_path / "judge.toml"
     file.write_text(text, "utf-8")
-    with pytest.raises(InputError) as refused:
-        read_own_words(file).for_rubric(load_rubric("hedging"))
-    assert WRONG[text] in str(refused.value)
-    assert "\n" not in str(refused.value)
+    said = refused("", lambda: read_own_words(file).for_rubric(load_rubric("hedging")))
+    assert WRONG[text] in said
+    assert "\n" not in said
 
 
-@pytest.mark.parametrize(
-    ("instructions", "labels"), [("", ["1"]), ("Judge how sure.", []), ("Judge.", ["1", "5"])]
-)
-def test_instructions_and_examples_take_the_place_of_the_rubrics(tmp_path, instructions, labels):
+@pytest.mark.parametrize("given", [("", "1"), ("Judge how sure.", ""), ("Judge.", "15")])
+def test_instructions_and_examples_take_the_place_of_the_rubrics(tmp_path, given):
+    instructions, labels = given
     rubric, file = load_rubric("hedging"), tmp_path / "own.toml"
     examples = [Example(texts={"prompt": "P", "response": f"Ex {n}"}, label=n) for n in labels]
     made = Instructions.make(instructions, examples, ["Why\nthese"])

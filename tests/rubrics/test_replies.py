@@ -147,9 +147,8 @@ def test_two_options_side_by_side_are_no_label(scale, ways, between):
     if first == second or (between == "/" and second == keys[-1]):
         return
     for frame in ("{}", "Answer: {}", "The answer is {}.", '{{"label": "{}"}}'):
-        reply = frame.format(
-            f"{first}{between}{second}".replace("\n", "\\n" if "{{" in frame else "\n")
-        )
+        newline = "\\n" if "{{" in frame else "\n"
+        reply = frame.format(f"{first}{between}{second}".replace("\n", newline))
         assert parser(scale).label(reply) in (None, second if "no" in between.casefold() else None)
 
 

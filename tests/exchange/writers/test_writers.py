@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.exchange.writers import FORMATS, Material, Output, check_out, format_of, save
 from harness.installing import installed, pip_command
 from harness.reading_back import PACKAGES
@@ -153,8 +152,7 @@ def test_what_a_format_cannot_say_is_refused_and_no_rater_run_as_a_formula() -> 
         ("argilla", replace(given, combined=other.assign(rater_kind="model")),
          "name one grader with --rater: ben, openai:gpt-x, other:x"),
     ):  # fmt: skip
-        with pytest.raises(InputError, match=fault):
-            FORMATS[name].make(whole)
+        refused(fault, FORMATS[name].make, whole)
     renamed = combined.assign(rater_id="=cmd()").drop_duplicates(["unit_id", "rubric"])
     wide = FORMATS["wide"].make(replace(given, combined=renamed)).files[""].decode()
     assert wide.splitlines()[0].endswith(",'=cmd()")
@@ -207,8 +205,8 @@ def test_a_folder_is_written_whole_or_not_at_all_and_over_nothing(tmp_path, monk
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "README.md").write_text("mine")
     refused("is there already; name a new folder", check_out, tmp_path, FORMATS["hugging-face"])
-    with pytest.raises(InputError, match=r"x\.csv: the extension must be \.jsonl for Langfuse"):
-        check_out(Path("x.csv"), FORMATS["langfuse"])
+    told = r"x\.csv: the extension must be \.jsonl for Langfuse"
+    refused(told, check_out, Path("x.csv"), FORMATS["langfuse"])
 
 
 def test_an_unknown_format_suggests_the_nearest() -> None:
