@@ -489,7 +489,7 @@ def folder(labelled) -> Path:
 def rows_of(location: str, folder: Path):
     store = Database.connect(location, folder)
     with store.read() as connection:
-        found = keeping.states(connection, keeping.reflected_tables(connection))
+        found = keeping.states(connection, keeping.reflected_tables(connection), bool)
     store.close()
     return found
 
