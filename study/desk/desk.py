@@ -9,7 +9,6 @@ progress, tasks and sheets; at the end `AnnotationDesk`, which puts them togethe
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from statistics import median
 from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo
@@ -126,8 +125,7 @@ def store_submission(
             return "unknown_task"
         flag = {"kind": "flag", "reason": submission.reason, "text": submission.text}
         event = _task_columns(claim, submit_id) | flag
-        is_new = append_once(connection, remarks, "submit_id", event)
-        return "stored" if is_new else "duplicate"
+        return "stored" if append_once(connection, remarks, "submit_id", event) else "duplicate"
     if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
@@ -330,9 +328,7 @@ def minutes_left(answers: Sequence[TimedAnswer], left: int) -> int | None:
     35
     """
     seconds = [answer.seconds for answer in answers[-_RECENT_ANSWERS:] if answer.seconds > 0]
-    if len(seconds) < LEAST_ANSWERS:
-        return None
-    return rounded_minutes(median(seconds) * left / 60)
+    return None if len(seconds) < LEAST_ANSWERS else rounded_minutes(median(seconds) * left / 60)
 
 
 def rounded_minutes(minutes: float) -> int:
@@ -414,7 +410,7 @@ class Sheet:
 
 PAGE = 30
 """Number of answers on a page of the list of earlier answers."""
-_EXCERPT_CHARACTERS, _OF_EACH_TEXT = 160, 60
+_EXCERPT_CHARACTERS, _TEXT_CHARACTERS = 160, 60  # the most of an excerpt, and of each text in it
 
 
 @dataclass(frozen=True)
@@ -438,7 +434,8 @@ class EarlierPage:
 
 def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts, in the order in which they are read."""
-    return " · ".join(block.text[:_OF_EACH_TEXT] for block in people.blocks)[:_EXCERPT_CHARACTERS]
+    beginnings = " · ".join(block.text[:_TEXT_CHARACTERS] for block in people.blocks)
+    return beginnings[:_EXCERPT_CHARACTERS]
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]
@@ -483,6 +480,7 @@ class AnnotationDesk(Desk):
         self._oversight = Oversight()
         self._work_log = WorkLog()
         self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
+        """The design, after the `size` of the store that it was computed for."""
 
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be used."""
@@ -511,15 +509,14 @@ class AnnotationDesk(Desk):
         assumed = {task.task_id for task in before.tasks} if before else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
-            if self._end_reason(connection, tasks, datetime.now(UTC), more=len(assumed)):
+            if self._end_reason(connection, tasks, datetime.now(UTC), n_assumed=len(assumed)):
                 return None
             done, total = (before.done, before.total) if before else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
             flags = rater_flags(connection, rater_id, claimed)
         sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)
-        answers = self._work_log.of_rater(rater_id)
-        minutes = None if before else minutes_left(answers, total - done)
+        minutes = None if before else minutes_left(self._work_log.of_rater(rater_id), total - done)
         return Sheet(sheet_tasks, done + len(assumed), total, minutes=minutes, flags=flags)
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
@@ -548,9 +545,11 @@ class AnnotationDesk(Desk):
             return self._end_reason(connection, tasks, datetime.now(UTC) - JUST_NOW)
 
     def _end_reason(
-        self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
+        self, connection: sa.Connection, tasks: NextTasks, now: datetime, n_assumed: int = 0
     ) -> str:
-        """Return the reason as `end_reason` does, assuming that the rater gives `more` answers."""
+        """Return the reason as `end_reason` does, for a rater who has given `n_assumed` answers
+        more than are stored.
+        """
         self._work_log.refresh(connection)
         by_lead = self._oversight.end_reason(tasks.rater_id)
         if by_lead or tasks.valid_claims:
@@ -558,7 +557,7 @@ class AnnotationDesk(Desk):
         session = self.study.config.session
         # An assumed answer counts for the longest time, and twice: the rater may change it.
         longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
-        answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * more)]
+        answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * n_assumed)]
         if not is_day_over(session, answers, now):
             return ""
         done, total = tasks.progress()
@@ -574,8 +573,7 @@ class AnnotationDesk(Desk):
         """Return the rater's tasks, after reading what changed in the store."""
         self._index.refresh(connection)
         self._oversight = self._oversight.updated(connection)
-        excluded = self._oversight.exclusions.keys()
-        return NextTasks(rater_id, design, self._index, excluded, assumed)
+        return NextTasks(rater_id, design, self._index, self._oversight.exclusions.keys(), assumed)
 
     # Taking in
 
@@ -614,8 +612,7 @@ class AnnotationDesk(Desk):
         table = attention_labels if has_known_answer(claim.unit_id) else labels
         task_texts = texts.get(submission.task_id, {})
         receipt = store_submission(changes.connection, table, claim, submission, rubric, task_texts)
-        is_new = receipt == "stored" and claim.state != "labelled"
-        if isinstance(submission, Answer) and is_new:
+        if isinstance(submission, Answer) and receipt == "stored" and claim.state != "labelled":
             changes.mark(claim.task_id, state="labelled")
         return receipt
 
@@ -632,10 +629,9 @@ class AnnotationDesk(Desk):
     def stored_submissions(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
         """Return the ids of these answers and flags of the rater that are stored."""
         ids = set(submit_ids)
-        tables = (table.c for table in (labels, attention_labels, remarks))
         queries = (
-            sa.select(table.submit_id).where(table.rater_id == rater_id, table.submit_id.in_(ids))
-            for table in tables
+            sa.select(log.c.submit_id).where(log.c.rater_id == rater_id, log.c.submit_id.in_(ids))
+            for log in (labels, attention_labels, remarks)
         )
         return set(self.study.store.values(sa.union_all(*queries)))
 
@@ -718,7 +714,7 @@ class AnnotationDesk(Desk):
             return {}
         if has_known_answer(claim.unit_id):
             # Texts of some unit are read, or else a check would be recognised by its quick reply.
-            for unit, _ in islice(design.questions, 1):
-                self.study.store.texts_of([parse_unit_id(unit)[:2]])
+            if first_question := next(iter(design.questions), None):
+                self.study.store.texts_of([parse_unit_id(first_question[0])[:2]])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

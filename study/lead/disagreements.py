@@ -221,8 +221,7 @@ def _append_decision(connection: sa.Connection, name: str, decision: Mapping[str
     columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
     columns |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
     columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-    label = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
-    append(connection, labels, label)
+    append(connection, labels, columns | {"rater_kind": "adjudicator", "label": decision["label"]})
     remark = columns | {"kind": "answer", "text": decision["reason"]}
     append_once(connection, remarks, "submit_id", remark)
 
@@ -381,10 +380,9 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
     """Return the judgments that count, in order, without those under a former rubric text."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
-    latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
     by_case = {
         (judgment.rubric, judgment.unit_id, judgment.grader): judgment
-        for judgment in latest
+        for judgment in _LOG.all(study.store, is_latest(sorted_disagreements, *key))
         if judgment.rubric_hash in accepted.get(judgment.rubric, ())
     }
     return [judgment for judgment in by_case.values() if judgment.kind]

@@ -267,8 +267,7 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     hours_ago = (now - times).dt.total_seconds() / 3600
     recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
     idle_days = max(1, int(hours_ago.min() // 24)) if len(times) else 1
-    annotators = recent["rater_id"].nunique()
-    without_end = Forecast(done, wanted, hours, annotators, idle_days=idle_days)
+    without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique(), idle_days=idle_days)
     window = min(hours_ago.max(), WINDOW_HOURS)
     if without_end.labels_left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
         return without_end
