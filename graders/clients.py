@@ -1,7 +1,7 @@
 """Clients of the graders behind a network: from a prompt to the outcome of the model's reply.
 
 Read in this order. `ClaudeBatches` and `OpenAIBatches` are the two providers' batch services.
-`Grader` is what a run sees of any model, and `client_options` and `http_client` its connection: the
+`Grader` is the interface of a run to any model; `client_options` and `http_client` connect it: the
 SDKs' clients over aiohttp, which spend a third less time on a request. `CONSTRAINTS` are the ways
 to hold an answer to the rubric's keys. Then come the graders: `ClaudeGrader`, `OpenAIGrader` for
 OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own.
@@ -74,13 +74,16 @@ if TYPE_CHECKING:
     SdkClient = AsyncAnthropic | AsyncOpenAI
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""Errors that the SDKs raise if a proxy answers 200 with a page."""
+"""Errors that the SDKs, or the reading of a reply, raise if a proxy answers 200 with a page."""
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PARAMETER_STATUSES = (400, 403, 422)  # answers to a parameter that a server does not take
 _NO_KEY = "none"  # servers without keys still want the header
+
+
+# ---- batch services -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +117,9 @@ class _Batches:
     most_requests = 10_000
     most_bytes = 150_000_000
 
-    def __init__(
-        self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
-    ) -> None:
-        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
+    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
         self._spec, self._scrubber = spec, scrubber
+        self._errors = (*errors, *UNREADABLE)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -131,8 +132,8 @@ class _Batches:
 
 class ClaudeBatches(_Batches):
     """Anthropic's batch service. `pause` waits between two queries for a batch's state. Batches
-    cannot be given a name. A batch whose id was not noted is recognised by its time, its size and,
-    once it has ended, its custom ids.
+    cannot be given a name, such as that of their chunk. A batch whose id was not noted is
+    recognised by its time, its size and, once it has ended, its custom ids.
     """
 
     most_bytes = 200_000_000
@@ -143,7 +144,7 @@ class ClaudeBatches(_Batches):
         import httpx2
         from anthropic import AnthropicError
 
-        super().__init__((AnthropicError, httpx2.HTTPError), spec, scrubber)
+        super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
         self._batches = client.messages.batches
         self._pause = pause
 
@@ -209,12 +210,14 @@ class ClaudeBatches(_Batches):
 
 
 class OpenAIBatches(_Batches):
-    """OpenAI's batch service: a batch has a file of requests, one of replies and one of errors."""
+    """OpenAI's batch service, with the methods of `ClaudeBatches`. A batch has a file of requests,
+    one of replies and one of errors, and is named after its chunk.
+    """
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
         from openai import OpenAIError
 
-        super().__init__((OpenAIError,), spec, scrubber)
+        super().__init__(spec, scrubber, OpenAIError)
         self._client = client
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
@@ -312,6 +315,8 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 
 
 # ---- one grader ---------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answered request, as finally sent, with an outcome for each draw that came. `charged` is
@@ -452,6 +457,8 @@ class Grader:
 
 
 # ---- connections --------------------------------------------------------------------------------
+
+
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -572,11 +579,12 @@ def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 # ---- constraints of an answer to the rubric's keys ----------------------------------------------
+
 CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 FREE_TEXT = "plain"  # the bare question, whose answer is read as free text
 
-TOOL = "rate"
+TOOL = "rate"  # the name of the tool whose input is the answer
 _ABOUT_CONSTRAINT = re.compile(
     r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
     r"tool|function|enum\b"
@@ -601,14 +609,17 @@ def refuses_constraint(complaint: str) -> bool:
 
 
 # ---- Claude -------------------------------------------------------------------------------------
+
 _CLAUDE_TOKENS = 16_000
 _LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
 _TOOL_PURPOSE = "Takes the answer."
 _UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
-    **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
-    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
+    "content_filtered": FILTERED,  # this and the next by the clouds that serve Claude
+    "guardrail_intervened": FILTERED,
+    "max_tokens": "truncated",
+    "model_context_window_exceeded": "truncated",
 }
 _CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
 
@@ -672,12 +683,16 @@ def _claude_content(prompt: PromptText) -> str | list[dict[str, Any]]:
 
 
 class _ClaudeBlock(BaseModel):
+    """A part of a message: a text, or the call of a tool with its `input`."""
+
     type: str
     text: str = ""
     input: dict[str, Any] | None = None
 
 
 class _ClaudeMessage(BaseModel):
+    """The fields of a Messages API reply that are read; odd values of optional ones are ignored."""
+
     id: OrNone[str | int] = None
     model: OrNone[str] = None
     content: list[_ClaudeBlock]
@@ -829,16 +844,17 @@ class ClaudeGrader(Grader):
 
 
 # ---- chat servers -------------------------------------------------------------------------------
+
 _CHAT_TOKENS = 4_096  # one token is needed, but thinking counts, too
 LONG_ANSWER = 16_000
 _CHAT_DEFAULTS = GraderSettings("logprobs")
 _ABOUT_DRAWS = re.compile(r"[`'\"]n[`'\"]")
 _EXCESS = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
-_FILTER_REASONS = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
-    "content_filter",
-    *("safety", "prohibited_content", "recitation", "blocklist", "spii"),
-    "guardrail_intervened",
-)
+_FILTER_REASONS = (
+    "content_filter", "guardrail_intervened",
+    "safety", "prohibited_content", "recitation", "blocklist", "spii",
+)  # fmt: skip
+"""Beginnings of stop reasons: of OpenAI and Azure, of Bedrock, and in the second row of Gemini."""
 _EVIDENCE_FIELDS = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
 
 
@@ -973,6 +989,8 @@ def is_openai(spec: GraderSpec) -> bool:
 
 
 class _ChatMessage(BaseModel):
+    """The message of a chat completion's choice, with the fields that are read."""
+
     content: str | list[dict[str, Any]] | None = None
     refusal: OrNone[str] = None
     tool_calls: OrNone[list[dict[str, Any]]] = None
@@ -1050,7 +1068,7 @@ def parse_chat_reply(
     )
 
 
-_TRIAL_FACTOR = 4  # of the replies before the next trial: at most 6 trials in 1,000 requests
+_TRIAL_FACTOR = 4  # by which replies before the next trial grow: at most 6 in 1,000 requests
 _MAX_POSTPONED = 3  # times that a trial may fail for an unrelated reason
 MAX_REFUSALS = 2  # times that a prompt without its probabilities is asked again
 _UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's parameters
@@ -1230,7 +1248,9 @@ def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape
 
 class Probing:
     """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has probabilities.
+    which asks for probabilities and replaces `shape` only if the reply has probabilities. There are
+    two reasons for a trial: probabilities were refused, or they were left out of a reply, which may
+    be because the model reasoned.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -1241,7 +1261,9 @@ class Probing:
         self._trial: Shape | None = None
         self._n_replies = self._n_refusals = self._n_postponed = 0
         self._trial_due = math.inf
+        """The number of replies after which refused probabilities are asked for again."""
         self._tried_effort = False
+        """True once a trial without reasoning has been chosen; there is only one."""
 
     @property
     def settled(self) -> bool:
@@ -1268,7 +1290,7 @@ class Probing:
             self.has_probabilities, self.shape = True, final_shape
             self._trial, self._trial_due = None, math.inf
             return
-        if self.has_probabilities:
+        if self.has_probabilities:  # then one reply without them is no reason to give them up
             if final_shape.top_logprobs and not is_trial:
                 self.shape = final_shape
             return
@@ -1290,7 +1312,6 @@ class Probing:
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------
-_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def build_form_request(
@@ -1306,17 +1327,6 @@ def build_form_request(
         schema=schema if settings.method == "verbalised" else None,
     )
     return form_of(spec.api_format).request(question)
-
-
-def parse_form_reply(form: str, reply: Json, rubric: Rubric | None, method: str) -> Outcome:
-    """Return the outcome in a reply of this form; without a rubric, its text."""
-    try:
-        answer = form_of(form).read(reply)
-        text, usage = str(answer.text), dict(answer.usage)
-    except _MALFORMED:
-        return Outcome.unreadable(reply)
-    evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
-    return outcome_of(text, rubric, method, evidence, unscored=answer.unscored)
 
 
 class OtherGrader(Grader):
@@ -1338,13 +1348,22 @@ class OtherGrader(Grader):
         return build_form_request(self.spec, prompt, self.settings)
 
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
-        return [parse_form_reply(self.spec.api_format, reply, rubric, self.settings.reading)]
+        try:
+            answer = form_of(self.spec.api_format).read(reply)
+            text, usage = str(answer.text), dict(answer.usage)
+        except (*UNREADABLE, RecursionError):
+            return [Outcome.unreadable(reply)]
+        evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
+        method, unscored = self.settings.reading, answer.unscored
+        return [outcome_of(text, rubric, method, evidence, unscored=unscored)]
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
         return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **options)
 
 
 # ---- any grader ---------------------------------------------------------------------------------
+
+
 def open_grader(access: Access) -> Grader:
     """Return a client for one model. Raises InputError if its key is missing."""
     classes = {"messages": ClaudeGrader, "chat": OpenAIGrader}

@@ -401,9 +401,7 @@ class Position(Token):
     def candidates(self) -> list[Token]:
         """Return the listed tokens, and the chosen token if the list leaves it out."""
         listed = [token for token in self.top_logprobs or () if token]
-        if any(token.text == self.text for token in listed):
-            return listed
-        return [*listed, self]
+        return listed if any(token.text == self.text for token in listed) else [*listed, self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,12 +538,11 @@ def _read_from(
     # between m_k / (M + u) and (m_k + u) / (M + u), an interval of width u / (M + u).
     unseen_mass = unlisted_mass + unfinished_mass
     total_mass = option_mass + ambiguous_mass + unseen_mass
-    top = positions[read_at].candidates()
     return OptionReading(
         probabilities={key: mass / (option_mass or 1.0) for key, mass in masses.items()},
         in_option_mass=min(option_mass + ambiguous_mass, 1.0),
         position=read_at,
-        top_tokens=[(token.token, token.logprob) for token in top],
+        top_tokens=[(token.token, token.logprob) for token in positions[read_at].candidates()],
         unseen=unseen_mass / total_mass,
         unfinished=unfinished_mass / total_mass,
         ambiguous=ambiguous_mass,
@@ -610,6 +607,7 @@ def _answer_start(positions: Sequence[Position], text: str) -> int:
 
 
 # ---- what a store can keep ----------------------------------------------------------------------
+
 _MAX_INTEGER = 2**63 - 1  # an integer as databases know it
 _MAX_DIGITS = 100
 # In JSON's own writing: half a character, NUL, and an integer of 19 digits or more.
@@ -641,8 +639,7 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:  # most texts
             return value
-        without_surrogates = value.encode("utf-8", "replace").decode("utf-8")
-        return without_surrogates.replace("\0", "\ufffd")
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
     if isinstance(value, Mapping):
         return {_storable(str(key)): _storable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -655,6 +652,7 @@ def _storable(value: Any) -> Any:
 
 
 # ---- outcomes -----------------------------------------------------------------------------------
+
 MAX_RAW_CHARS = 20_000  # characters kept of a reply that could not be read
 
 ASKED_AGAIN = "asked_again"
@@ -686,6 +684,7 @@ class Outcome:
 
 
 # ---- answers of more than a label ---------------------------------------------------------------
+
 _PERCENTAGES = TypeAdapter(
     dict[str, Annotated[float, Field(strict=True, ge=0, le=100, allow_inf_nan=False)]]
 )
@@ -786,6 +785,7 @@ def _split_reason(text: str) -> tuple[str, str]:
 
 
 # ---- any answer ---------------------------------------------------------------------------------
+
 NOT_LOGPROBS = "not_logprobs"
 """Key in a reply's evidence: the reason why reported values cannot be log-probabilities."""
 
@@ -863,6 +863,7 @@ def _reading_evidence(reading: OptionReading, label: str | None) -> dict[str, An
 
 
 # ---- repeated draws -----------------------------------------------------------------------------
+
 NO_CACHE_HEADERS = {
     "Cache-Control": "no-cache",
     "X-OpenRouter-Cache": "false",
