@@ -58,8 +58,7 @@ def truth(unit: str) -> str:
 
 
 def said(who: str, unit: str, skill: float) -> str:
-    other = {"yes": "no", "no": "yes"}
-    return truth(unit) if luck(who, unit) < skill else other[truth(unit)]
+    return truth(unit) if luck(who, unit) < skill else {"yes": "no", "no": "yes"}[truth(unit)]
 
 
 def grades(call: Call) -> Reply:
@@ -385,8 +384,7 @@ def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
 
 
 def test_other_clusters_than_the_parted_ones_are_refused(study, bench, tmp_path):
-    asked = options(bench, candidates(tmp_path / "c"))
-    improving.improve(study, asked, FAST)
+    improving.improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     other = changed(study, {"analysis": {"cluster": "unit"}})
     bench.calls.clear()
     with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):

@@ -92,8 +92,7 @@ def test_an_attack_reaches_the_description_of_an_image(tmp_path: Path) -> None:
     attacked = AttackedQuestion("u", rubric, attack="flattery", side=places[0], suffix=" ATTACK")
     Pictures.new("RGB", (8, 8), "red").save(tmp_path / "1.png")
     red = replace(stored_image("1.png", tmp_path), alt="red")
-    shown = attacked.presented({"shot": red.cell})
-    prompt = rubric.for_prompt(shown)
+    prompt = rubric.for_prompt(attacked.presented({"shot": red.cell}))
     assert "[image: red ATTACK]" in prompt.user
     assert [image.data for _, image in prompt.images] == [red.data]
 
@@ -343,8 +342,7 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(grader, part, bench):
     assert len(stored(study)) == kept  # grading by batches leaves the audit's alone
     (summary,) = injection.audit_injection(study, choice, limits=FAST, batch=True).graders
     assert effects(study, summary.rater_id) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
-    asked = len(bench.calls) + len(bench.batches.calls)
-    assert asked == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
+    assert len(bench.calls) + len(bench.batches.calls) == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
     assert len(stored(study, grades)) == 4
 
 

@@ -108,8 +108,7 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, tmp_path, 
     about = kept.read_text("utf-8")
     assert f"by GEPA, written by {bench.openai} for the rubric kind" in about
     assert found.old.rater_id in about
-    log = proposals_of(study.store, "kind").values()
-    assert [each.user for each in log] == proposals(bench)
+    assert [each.user for each in proposals_of(study.store, "kind").values()] == proposals(bench)
     parts, ratings = parts_of(study.store, "kind"), study.ratings()
     graders = set(from_study(study).ratings["rater_id"]) - {"ann", "ben", "cem"}
     assert graders == {found.old.rater_id, found.best.rater_id}, "no report has what GEPA tried"
@@ -265,8 +264,7 @@ def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(gepa
 
 
 def test_nothing_is_proposed_where_grader_and_people_agree(gepa, study, bench):
-    ratings = study.ratings()
-    majority = {unit: own.mode()[0] for unit, own in ratings.groupby("unit_id")["label"]}
+    majority = {unit: own.mode()[0] for unit, own in study.ratings().groupby("unit_id")["label"]}
     bench.script = lambda call: completion(majority[call.unit])
     found = improve(study, options(bench, proposals=2), FAST)
     assert found.outcome == "not_shown"

@@ -67,8 +67,7 @@ def test_no_reading_where_the_tokens_do_not_carry_the_answer(first, text, label)
 def test_draws_are_rows_whose_mean_is_the_share(bench: Bench) -> None:
     bench.script = lambda call: labelled("C" if call.nth <= 3 else "A")
     study = bench.study(pairs=1, rubrics=("even-handedness",))
-    first = grade(study, [bench.claude], draws=2, concurrency=1, orders=("ab",))
-    assert first.scored == 2
+    assert grade(study, [bench.claude], draws=2, concurrency=1, orders=("ab",)).scored == 2
     more = grade(study, [bench.claude], draws=5, concurrency=1, orders=("ab",))
     assert (more.graders[0].already, more.scored) == (2, 3), "more draws add to those there"
     table = study.ratings()

@@ -29,8 +29,7 @@ def test_the_request_asks_for_one_option_by_schema_and_holds_nothing_that_is_ref
     assert request["system"][0]["text"] == PROMPT.system
     assert request["system"][0]["cache_control"] == {"type": "ephemeral"}
     assert request["messages"] == [{"role": "user", "content": PROMPT.user}]  # no prefill
-    refused = {"temperature", "top_p", "top_k", "tool_choice", "tools", "thinking"}
-    assert not refused & set(request)
+    assert not {"temperature", "top_p", "top_k", "tool_choice", "tools", "thinking"} & set(request)
     assert request["max_tokens"] >= 8000  # thinking counts too
 
 
@@ -100,8 +99,7 @@ def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> 
     assert kept.tolist() == [*reasons, ""]
     assert grade(study, [bench.claude]).graders[0].already == 4
     assert len(bench.calls) == 4
-    again = grade(study, [bench.claude], retry_unscored=True).graders[0]
-    assert again.planned == 3
+    assert grade(study, [bench.claude], retry_unscored=True).graders[0].planned == 3
 
 
 KEY = "credential-of-nobody-0123456789"
@@ -145,8 +143,7 @@ def test_a_cloud_grades_and_its_credentials_go_nowhere_else(bench, cloud, server
     summary = grade(echoed, [f"{cloud}:{model}"])
     for each in (study, echoed):
         each.close()
-        kept = (each.folder / "study.db").read_bytes().decode("latin-1")
-        assert KEY not in kept + repr(summary)
+        assert KEY not in (each.folder / "study.db").read_bytes().decode("latin-1") + repr(summary)
     grade(bench.study(pairs=1, name="other"), [f"{cloud}:{model}@{server.root}"])
     assert server.calls
     assert not [call for call in server.calls if KEY in repr(call.headers)]

@@ -273,8 +273,7 @@ def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_batch(bench
 
     def script(call: Call) -> Reply:
         first.append(call.unit)
-        refused = call.unit == first[0] and "logprobs" in call.body
-        return NO_LOGPROBS if refused else answer(call)
+        return NO_LOGPROBS if call.unit == first[0] and "logprobs" in call.body else answer(call)
 
     bench.script, study = script, bench.study(pairs=4)
     assert grade(study, [bench.openai], batch=True).scored == 8
@@ -301,8 +300,7 @@ def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, 
 
 def without_reasoning(call: Call) -> Reply:
     """An answer where reasoning is off, and one without probabilities elsewhere."""
-    is_off = call.body.get("reasoning_effort") == "none"
-    return answer(call) if is_off else completion(call.choice)
+    return answer(call) if call.body.get("reasoning_effort") == "none" else completion(call.choice)
 
 
 @pytest.mark.journey
@@ -363,8 +361,7 @@ def test_a_cached_reply_is_one_draw_and_is_said(bench: Bench, run: Run) -> None:
     study = bench.study(pairs=1)
     arguments = ["grade", str(study.folder), "--grader", bench.openai, "--draws", "5"]
     assert "8 draws repeated an earlier reply" in run.ok(*arguments)
-    table = study.ratings()
-    assert table["label"].ne("").sum() == 2
+    assert study.ratings()["label"].ne("").sum() == 2
     bench.script = answer  # the cache is off: what it gave again is asked anew, and nothing else
     (summary,) = grade(study, [bench.openai], draws=5).graders
     assert (summary.already, summary.scored) == (2, 8)
@@ -402,8 +399,7 @@ def test_openais_own_draws_go_as_one_request(bench: Bench, most: int, requests: 
     bench.as_openai()
     bench.script = script
     study = bench.study(pairs=2)
-    summary = grade(study, ["openai:gpt-4o"], draws=3)
-    assert (summary.scored, len(bench.calls)) == (12, requests)
+    assert (grade(study, ["openai:gpt-4o"], draws=3).scored, len(bench.calls)) == (12, requests)
     assert sorted(study.ratings()["draw"]) == sorted([0, 1, 2] * 4)
     totals = grade_totals(study.store).iloc[0]
     answered = 12 if most == 1 else 4
@@ -418,6 +414,5 @@ def test_fewer_draws_than_asked_for_are_asked_for_again(bench: Bench) -> None:
     bench.script = lambda call: replace(
         answer(call), body=answer(call).body | {"id": f"c-{call.nth}"}
     )
-    study = bench.study(pairs=1)
-    summary = grade(study, ["openai:gpt-4o"], draws=3, concurrency=1)
+    summary = grade(bench.study(pairs=1), ["openai:gpt-4o"], draws=3, concurrency=1)
     assert (summary.scored, len(bench.calls)) == (6, 6)

@@ -98,8 +98,7 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
         by_batch(study, grader)
     assert by_batch(study, grader).stopped == ()
     assert decided(study)["unscored_reason"].tolist() == [""] * 8
-    asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
-    assert set(asked.values()) == {1}
+    assert set(Counter(call.unit for call in [*bench.calls, *bench.batches.calls]).values()) == {1}
 
 
 @pytest.mark.slow
@@ -263,8 +262,7 @@ def test_draws_in_a_batch_survive_a_kill(bench: Bench, own: str, step: str, afte
         by_batch(study, own, draws=3)
     assert by_batch(study, own, draws=3).stopped == ()
     assert decided(study)["draw"].tolist() == [0, 1, 2] * 4
-    asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
-    assert set(asked.values()) == {1}
+    assert set(Counter(call.unit for call in [*bench.calls, *bench.batches.calls]).values()) == {1}
     # More draws add to these, those that are missing alone.
     assert by_batch(study, own, draws=5).scored == 8
     assert {call.body["n"] for call in bench.batches.calls[3:]} == {2}
@@ -275,8 +273,7 @@ def test_a_budget_counts_every_draw_of_a_request(bench: Bench, own: str) -> None
     budget = 0.2  # 4 draws with 1,024 tokens each may cost $0.02 and more in a batch
     summary = by_batch(study, own, draws=4, budget=budget)
     limits = [call.body["max_completion_tokens"] for call in bench.batches.calls]
-    at_most = sum(4 * limit * 5e-6 for limit in limits[: sizes(bench)[0]])
-    assert at_most <= budget
+    assert sum(4 * limit * 5e-6 for limit in limits[: sizes(bench)[0]]) <= budget
     assert summary.scored + summary.graders[0].unasked == 48
     counts = Counter(study.ratings()["unit_id"]).values()
     assert set(counts) == {4}, "a unit's draws are reserved for together"

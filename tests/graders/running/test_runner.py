@@ -103,8 +103,7 @@ def test_a_rejected_question_is_not_retried(bench: Bench, status: int) -> None:
         error(status, "too long") if call.unit == "p0001|m|a" else answer(call)
     )
     study = bench.study(pairs=1)
-    summary = grade(study, [bench.claude])
-    assert summary.graders[0].unscored == {f"request_rejected: {status}": 1}
+    assert grade(study, [bench.claude]).graders[0].unscored == {f"request_rejected: {status}": 1}
     assert len(bench.calls) == 2
     assert grade(study, [bench.claude]).graders[0].already == 2
 

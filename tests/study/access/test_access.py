@@ -664,8 +664,7 @@ def test_a_link_is_short_and_one_of_before_still_works(make_session):
     wrong = ((older[1], "expired"), ("ab" * 8, "not valid"), ("\0" * 22 + ".1", "not valid"))
     for token, said in wrong:
         refused(said, access.admit, study, {"invite": token})
-    told = access.invites_table(study).set_index("rater_id")
-    assert told.loc["bo", "token"] == ""
+    assert access.invites_table(study).set_index("rater_id").loc["bo", "token"] == ""
     access.revoke_invites(study, "bo")
     refused("this link was revoked", access.admit, study, {"invite": older[0]})
 
@@ -697,8 +696,7 @@ ENDS = ("no_consent", "screened_out", "stopped", "returned", "timed_out", "rejec
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_place_is_free_again_only_as_the_study_says(make_session, end):
-    others = [other for other in ENDS if other != end]
-    for free_again, freed in (([end], True), (others, False)):
+    for free_again, freed in (([end], True), ([other for other in ENDS if other != end], False)):
         study = make_session(f"{ASKS}{CODES}places = 1\nfree_again = {free_again}\n")
         rater, sessions = access.enter_participant(study, address(1)), Sessions(study)
         refused(FULL, access.enter_participant, study, address(2))

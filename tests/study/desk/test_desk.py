@@ -103,8 +103,7 @@ def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_ses
         study = make_session(**CHECKED, seed=1)
         give_secret(study, secret)
         for rater in ("r1", "r2"):
-            tasks = label_all(AnnotationDesk(study), rater, "5")
-            seen = [is_check(study, task) for task in tasks]
+            seen = [is_check(study, task) for task in label_all(AnnotationDesk(study), rater, "5")]
             assert len(seen) == 24 + 4  # 6 pairs x 2 subjects x 2 sides, and every check once
             assert not seen[0]  # nobody begins with one
             checks = [place for place, check in enumerate(seen) if check]
@@ -207,8 +206,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
     assert desk.progress("r1") == (30, 30)
     assert set(study.ratings()["draw"]) == {0, 1}
     assert len(study.ratings()) == 26
-    found = claiming.attention_results(study)
-    assert found["rubric"].tolist() == ["refusal"] * 4
+    assert claiming.attention_results(study)["rubric"].tolist() == ["refusal"] * 4
 
 
 @pytest.mark.parametrize(
@@ -610,8 +608,7 @@ def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit
     assert task_of(desk, "away").task_id == late.task_id  # renewed: who comes back in time
     assert task_of(desk, "other") is None
     let_leases_run_out(one_unit)
-    taken = task_of(desk, "other")
-    assert submit(desk, "other", taken, "C", "o") == "stored"
+    assert submit(desk, "other", task_of(desk, "other"), "C", "o") == "stored"
     # Who comes back to a place that is gone is not sent there.
     assert task_of(desk, "away") is None
     assert desk.progress("away") == (0, 0)
@@ -788,8 +785,7 @@ def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make
         (kept,) = json.loads(unit["evidence"])
         own = {"ab": "response_a", "ba": "response_b"}[task.order]
         assert kept == {"text": own, "start": 1, "end": end}
-        values = study.values(task.rubric, unit["unit_id"])
-        assert values[own] == shown(task, "response_a")
+        assert study.values(task.rubric, unit["unit_id"])[own] == shown(task, "response_a")
     assert orders == {"ab", "ba"}
 
 
@@ -931,8 +927,7 @@ def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
         for task in desk.next_sheet("r1").tasks:
             assert submit(desk, "r1", task, task.rubric.categories[0]) != "unknown_task"
         after = changed.ratings()
-    kept = after.merge(before, how="inner")
-    assert len(kept) == len(before) == 25
+    assert len(after.merge(before, how="inner")) == len(before) == 25
     first = after[after["draw"] == 0]
     assert set(first.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {1}
     assert len(first) == 100

@@ -272,8 +272,7 @@ def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study,
     table = pd.DataFrame({"unit_id": units, "rubric": "refusal", "label": "2", "reason": "so"})
     with statements(study) as sent:
         assert cases.import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
-    read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
-    assert len(read) == 1
+    assert len([sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]) == 1
     assert not [sql for sql in sent if "responses.response" in sql]
 
 

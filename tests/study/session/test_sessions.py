@@ -267,8 +267,7 @@ def test_settings_that_do_not_hold_are_one_sentence(make_session):
 
 def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
     texts = '[session]\ninstructions = "Read both."\n[consent]\ntext = "We keep your answers."\n'
-    made = make_session(texts, annotation={"languages": ["de", "es"]})
-    folder = made.folder
+    folder = make_session(texts, annotation={"languages": ["de", "es"]}).folder
     (folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
     with open_study(folder) as study:
         sessions = Sessions(study)
@@ -372,9 +371,8 @@ def test_nothing_is_written_over_or_deleted(make_session):
     told_of |= {"sorted_disagreements"}
     assert told_of <= filled <= schema.metadata.tables.keys()
     changed = r"(?i)^\s*(?:UPDATE|DELETE FROM|REPLACE INTO|INSERT INTO(?=.*DO UPDATE))\s+(\w+)"
-    rewritten = {name for each in sent for name in re.findall(changed, each, re.DOTALL)}
     # Who holds which place at present; what was answered there stands in `labels`.
-    assert rewritten == {"claims"}
+    assert {name for each in sent for name in re.findall(changed, each, re.DOTALL)} == {"claims"}
 
 
 def enter(study: Study, participant: str, session: str = "") -> str:
