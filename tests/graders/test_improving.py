@@ -205,8 +205,7 @@ def test_the_report_tells_how_a_grader_was_improved(study, bench, tmp_path):
     assert "3 candidates" in first
     spent = f"cost ${PRICE * len(bench.calls):.2f}."
     assert spent in first, "the old grader's grades and the audit too"
-    assert first.count("12 training") == 1
-    assert main(shlex.split(found.command)[1:]) == 0
+    assert (first.count("12 training"), main(shlex.split(found.command)[1:])) == (1, 0)
     improving.improve(study, options(bench, tmp_path / "c"), FAST)
     assert told() == first, "told once, and what grading the rest cost is no part of it"
 
@@ -360,8 +359,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_pa
     assert found.best is not None
     assert found.chance < 0.1
     assert "a test on 30 clusters would succeed in" in found.sentence
-    assert parts_asked(study, bench) == {"choose"}
-    assert contents_read(study.store, "kind") == []
+    assert (parts_asked(study, bench), contents_read(study.store, "kind")) == ({"choose"}, [])
     _, context = analyse_study(study)
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert "gained too little there" in told

@@ -272,8 +272,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
     grade(pictured, [bench.claude, bench.openai])
     kept = [image_of(cell) for cell in pictured.store.pairs()["image"]]
     data = {image.data for image in kept if image}
-    assert len(data) == 2
-    assert len(bench.calls) == 4
+    assert (len(data), len(bench.calls)) == (2, 4)
     sent = []
     for call in bench.calls:
         tag, picture, said = call.body["messages"][-1]["content"]
@@ -310,6 +309,5 @@ def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     Pictures.new("RGB", (4, 3), "red").save(content, "PNG")
     shot = Image("image/png", base64.b64encode(content.getvalue()).decode(), "red")
     prompt = own.for_prompt({"shot": shot.cell})
-    assert prompt.user == "Look: [image: red]"
-    assert prompt.images == (("shot", shot),)
+    assert (prompt.user, prompt.images) == ("Look: [image: red]", (("shot", shot),))
     assert own.for_prompt({"shot": "shots/1.png"}).user == "Look: [image missing]"

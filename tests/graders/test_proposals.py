@@ -267,8 +267,7 @@ def test_nothing_is_proposed_where_grader_and_people_agree(gepa, study, bench):
     majority = {unit: own.mode()[0] for unit, own in study.ratings().groupby("unit_id")["label"]}
     bench.script = lambda call: completion(majority[call.unit])
     found = improve(study, options(bench, proposals=2), FAST)
-    assert found.outcome == "not_shown"
-    assert proposals(bench) == []
+    assert (found.outcome, proposals(bench)) == ("not_shown", [])
     assert "There were no proposals" in str(found.remarks)
 
 

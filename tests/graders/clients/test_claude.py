@@ -63,8 +63,7 @@ def test_what_has_no_valid_label_is_unscored_with_the_reason(reply: Reply, reaso
 @pytest.mark.parametrize("reply", [{}, {"content": None}, {"content": ["x"]}, {"content": 3}])
 def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> None:
     outcome = parse_reply(reply, PAIR)
-    assert outcome.unscored_reason == "unparseable"
-    assert json.loads(outcome.raw) == reply
+    assert (outcome.unscored_reason, json.loads(outcome.raw)) == ("unparseable", reply)
 
 
 def test_a_graded_study(bench: Bench) -> None:
@@ -97,8 +96,7 @@ def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> 
     assert grade(study, [bench.claude]).graders[0].unscored == reasons
     kept = study.ratings().set_index("unit_id")["unscored_reason"].sort_index()
     assert kept.tolist() == [*reasons, ""]
-    assert grade(study, [bench.claude]).graders[0].already == 4
-    assert len(bench.calls) == 4
+    assert (grade(study, [bench.claude]).graders[0].already, len(bench.calls)) == (4, 4)
     assert grade(study, [bench.claude], retry_unscored=True).graders[0].planned == 3
 
 

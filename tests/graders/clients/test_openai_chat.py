@@ -153,8 +153,7 @@ def test_what_has_no_valid_label_is_unscored_with_the_reason(text, more, reason)
 @pytest.mark.parametrize("reply", [{}, {"choices": []}, {"choices": [{}]}, {"choices": None}])
 def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> None:
     outcome = parse_reply(reply, PAIR)
-    assert outcome.unscored_reason == "unparseable"
-    assert json.loads(outcome.raw) == reply
+    assert (outcome.unscored_reason, json.loads(outcome.raw)) == ("unparseable", reply)
     odd = Outcome(raw="\ud800", evidence={"p": float("inf")})
     assert (odd.raw, odd.evidence) == ("?", {"p": "inf"})
 
@@ -219,8 +218,7 @@ def test_a_server_teaches_once_not_per_request(bench, refuses, method, lessons, 
     assert (summary.scored, summary.unscored) == (20, 0)
     asked = list(dict.fromkeys(call.unit for call in bench.calls))
     assert [1 + asked.index(unit) for unit in dict.fromkeys(c.unit for c in refused)] == taught
-    assert len(refused) == lessons
-    assert set(study.ratings()["prob_method"]) == {method}
+    assert (len(refused), set(study.ratings()["prob_method"])) == (lessons, {method})
 
 
 @pytest.mark.journey
@@ -246,8 +244,7 @@ def test_a_refusal_after_probabilities_is_asked_again_then_counted(bench, times)
     assert len(bench.calls) == 6 + min(times, 3)
     asked.extend([asked[0]] * 9)  # it is mended
     arguments = ["grade", str(study.folder), "--grader", bench.openai]
-    assert main(arguments) == 0
-    assert main([*arguments, "--retry-unscored"]) == 0
+    assert (main(arguments), main([*arguments, "--retry-unscored"])) == (0, 0)
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
 
 

@@ -108,8 +108,7 @@ def test_claude_batches(tmp_path, marked_study, monkeypatch):
         summary = grade(study, ["anthropic:claude-opus-5"], batch=True, wait_scale=0.02)
         done.set()
     # What it says is no label; that every reply of the batch is kept is what counts.
-    assert summary.stopped == ()
-    assert len(study.ratings()) == 6
+    assert (summary.stopped, len(study.ratings())) == ((), 6)
     assert "request_failed" not in set(study.ratings()["unscored_reason"])
 
 

@@ -73,8 +73,7 @@ def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -
         "invalid" if call.unit == "p0003|m|b" else fates.get(call.unit, "") * (call.nth == 1)
     )
     summary = by_batch(bench.study(pairs=4), grader)
-    assert summary.scored == 7
-    assert summary.graders[0].unscored == {"request_rejected: 400": 1}
+    assert (summary.scored, summary.graders[0].unscored) == (7, {"request_rejected: 400": 1})
     asked = Counter(call.unit for call in bench.batches.calls)
     assert {unit: n for unit, n in asked.items() if n > 1} == dict.fromkeys(fates, 2)
     assert sizes(bench) == [7, 3]
@@ -128,8 +127,7 @@ def test_a_connection_that_breaks_makes_no_second_batch(bench, grader, fault):
         bench.batches.get = breaking
     else:
         bench.batches.drop = [fault]
-    assert by_batch(bench.study(pairs=2), grader).scored == 4
-    assert sizes(bench) == [3]
+    assert (by_batch(bench.study(pairs=2), grader).scored, sizes(bench)) == (4, [3])
 
 
 def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str) -> None:
@@ -140,8 +138,7 @@ def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str)
     bench.batches.fate = lambda call: ""
     assert by_batch(study, grader, cancel=True).stopped == ()
     assert bench.batches.made[0]["cancelled"]
-    assert len(bench.batches.made) == 1
-    assert kinds(study)[-1] == "collected"
+    assert (len(bench.batches.made), kinds(study)[-1]) == (1, "collected")
 
 
 def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader: str) -> None:
@@ -189,8 +186,7 @@ def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(b
     study = bench.study(pairs=1)
     assert "cannot be read" in by_batch(study, grader).stopped[0]
     bench.batches.write = str
-    assert by_batch(study, grader).stopped == ()
-    assert len(decided(study)) == 2
+    assert (by_batch(study, grader).stopped, len(decided(study))) == ((), 2)
     assert sizes(bench) == [1]
 
 

@@ -32,8 +32,7 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
     assert own["p0002", "b"] == "On Argue against 2."
     assert [turn["role"] for turn in bench.calls[0].body["messages"]] == ["user"]
     assert "system" not in bench.calls[0].body
-    assert respond(study, grader).run.planned == 0
-    assert len(bench.calls) == 4
+    assert (respond(study, grader).run.planned, len(bench.calls)) == (0, 4)
     told = forecast_responses(study, PRICED, answered=[("p0001", "a")])
     assert (told.already, told.new, told.sample) == (1, 3, None)
     assert 0 < told.cost[0] < told.expected < told.cost[1]
@@ -55,8 +54,7 @@ def test_only_whole_pairs_enter_the_study(bench: Bench) -> None:
     assert (first.run.unscored, first.added) == ({"request_failed": 1}, 2)
     assert "p0001|anthropic:claude-test" not in study.units()["unit_id"].tolist()
     broken.clear()
-    assert respond(study, bench.claude).added == 2
-    assert len(bench.calls) == 3 + 8 + 1
+    assert (respond(study, bench.claude).added, len(bench.calls)) == (2, 3 + 8 + 1)
 
 
 def test_a_second_runner_is_kept_off(marked_study: MarkedStudy) -> None:

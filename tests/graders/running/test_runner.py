@@ -104,8 +104,7 @@ def test_a_rejected_question_is_not_retried(bench: Bench, status: int) -> None:
     )
     study = bench.study(pairs=1)
     assert grade(study, [bench.claude]).graders[0].unscored == {f"request_rejected: {status}": 1}
-    assert len(bench.calls) == 2
-    assert grade(study, [bench.claude]).graders[0].already == 2
+    assert (len(bench.calls), grade(study, [bench.claude]).graders[0].already) == (2, 2)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 402, 429])
@@ -113,8 +112,7 @@ def test_what_no_question_can_pass_stops_the_grader_at_once(bench, status, grade
     bench.script = lambda call: error(status, "no such thing", {"retry-after": "7200"})
     study = bench.study(pairs=3)
     summary = grade(study, [grader])
-    assert len(bench.calls) == 1
-    assert summary.graders[0].unasked == 6
+    assert (len(bench.calls), summary.graders[0].unasked) == (1, 6)
     assert rows(study) == []  # nothing was learnt about any unit
     (sentence,) = summary.stopped
     model = "claude-test" if grader == bench.claude else "test-model"
@@ -207,8 +205,7 @@ def test_provenance_says_how_a_grade_came_about(bench: Bench) -> None:
     assert facts["prompt_hash"] == words[:16]
     assert len(facts["grade_key"]) == 40
     asked = {"max_tokens": 4096, "logprobs": True, "top_logprobs": 20, "temperature": 1}
-    assert facts["settings"] == asked
-    assert facts["stop_reason"] == "stop"
+    assert (facts["settings"], facts["stop_reason"]) == (asked, "stop")
     assert facts["usage"]["prompt_tokens"] == 900
     assert facts["in_option_mass"] == pytest.approx(0.7)
     assert facts["low_mass"] is True

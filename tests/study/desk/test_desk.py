@@ -137,8 +137,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session):
         assert desk.earlier("r1").rows[0].task.task_id == task.task_id
         assert desk.reopen("r1").tasks[0].stored_answer.option_key == "5"
         answered += 1
-    assert totals == {28}
-    assert desk.progress("r1") == (28, 28)
+    assert (totals, desk.progress("r1")) == ({28}, (28, 28))
     assert ids[True] == ids[False] == {25}
     assert sheets[True][0] == sheets[False][0]
     assert len(sheets[True]) == 4
@@ -203,8 +202,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         totals.add(sheet.total)
         answered += len(label_all(desk, "r1", "5", 1))
     assert totals == {20 + 6 + 4}  # units, repeats, checks
-    assert desk.progress("r1") == (30, 30)
-    assert set(study.ratings()["draw"]) == {0, 1}
+    assert (desk.progress("r1"), set(study.ratings()["draw"])) == ((30, 30), {0, 1})
     assert len(study.ratings()) == 26
     assert claiming.attention_results(study)["rubric"].tolist() == ["refusal"] * 4
 
@@ -333,8 +331,7 @@ def test_a_place_that_was_given_up_before_the_upgrade_is_taken_up_again(one_rubr
             connection.execute(sa.update(claims).values(state="released", version=99))
         desk = AnnotationDesk(study)
         label_all(desk, "ann", "5")
-        assert task_of(desk, "ann") is None
-        assert len(study.ratings()) == 80
+        assert (task_of(desk, "ann"), len(study.ratings())) == (None, 80)
 
 
 @pytest.mark.slow
@@ -610,8 +607,7 @@ def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit
     let_leases_run_out(one_unit)
     assert submit(desk, "other", task_of(desk, "other"), "C", "o") == "stored"
     # Who comes back to a place that is gone is not sent there.
-    assert task_of(desk, "away") is None
-    assert desk.progress("away") == (0, 0)
+    assert (task_of(desk, "away"), desk.progress("away")) == (None, (0, 0))
     # What they had chosen before they left still arrives, also by another process' desk.
     assert submit(AnnotationDesk(one_unit), "away", late, "C", "a") == "stored"
     assert desk.progress("away") == (1, 1)
@@ -627,8 +623,7 @@ def test_a_place_that_was_given_up_is_taken_up_again(one_unit):
     let_leases_run_out(one_unit)
     again = task_of(desk, "r1")  # and r2 has left too
     assert (again.task_id, again.order) == (first.task_id, first.order)
-    assert submit(desk, "r1", again, "A") == "stored"
-    assert task_of(desk, "r2") is None
+    assert (submit(desk, "r1", again, "A"), task_of(desk, "r2")) == ("stored", None)
 
 
 def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
@@ -641,8 +636,7 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
         assert submit(desk, "r1", task, "B", "e", seconds=1.0, edit=True) == status
     assert desk.reopen("r1").tasks[0].stored_answer.option_key == "B"
     rows = study.ratings()
-    assert len(rows) == 6
-    assert (rows["seconds"] == 1.0).sum() == 1
+    assert (len(rows), (rows["seconds"] == 1.0).sum()) == (6, 1)
     query = sa.select(labels.c.label).where(labels.c.submit_id.in_((task.task_id, "e")))
     turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
     assert study.store.values(query.order_by(labels.c.event_id)) == turned
@@ -653,8 +647,7 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
 @pytest.mark.slow
 def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study):
     desk = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"]))
-    assert desk.earlier("r1").rows == ()
-    assert desk.reopen("r1") is None
+    assert (desk.earlier("r1").rows, desk.reopen("r1")) == ((), None)
     done = [task.task_id for task in label_all(desk, "r1", lambda _, n: "ABC"[n % 3], 35)]
     listed, rest = (desk.earlier("r1", start=start) for start in (0, 30))
     rows = [*listed.rows, *rest.rows]
@@ -702,8 +695,7 @@ def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study):
     table = remarks_table(study.store)
     assert table["kind"].tolist() == ["answer", "flag"]
     assert table["confidence"].tolist()[0] == 3
-    assert table["text"].tolist() == ["It is.", "See line 2."]
-    assert len(study.ratings()) == 1
+    assert (table["text"].tolist(), len(study.ratings())) == (["It is.", "See line 2."], 1)
     assert "confidence" not in study.ratings()
 
 
@@ -716,8 +708,7 @@ def test_several_answers_go_in_together_or_not_at_all(make_study):
     with pytest.raises(sa.exc.SQLAlchemyError):
         send(desk, "r1", good, broken)
     assert study.ratings().empty
-    assert task_of(desk, "r1").task_id == task.task_id
-    assert send(desk, "r1", good) == ["stored"]
+    assert (task_of(desk, "r1").task_id, send(desk, "r1", good)) == (task.task_id, ["stored"])
 
 
 def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(make_study):
@@ -728,8 +719,7 @@ def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(make_study):
     (own,) = desk.next_sheet("r1").flags
     assert (own.task_id, own.reason, own.text) == (task, "other", "odd")
     submit(desk, "r1", task, "A", "s")
-    assert desk.next_sheet("r1").flags == ()
-    assert desk.reopen("r1").flags == (own,)
+    assert (desk.next_sheet("r1").flags, desk.reopen("r1").flags) == ((), (own,))
     assert [row.flagged for row in desk.earlier("r1").rows] == [True]
     assert desk.next_sheet("r2").flags == ()
 
@@ -896,8 +886,7 @@ def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
     rows = by_time(study, "r1").reset_index(drop=True)
     assert len(asked) == len({task.task_id for task in asked}) == len(rows) == 36
     again = rows[rows["draw"] == 1]
-    assert len(again) == 6
-    assert set(rows["draw"]) == {0, 1}
+    assert (len(again), set(rows["draw"])) == (6, {0, 1})
     for at, row in again.iterrows():
         first = rows[(rows["unit_id"] == row["unit_id"]) & (rows["draw"] == 0)]
         assert at - first.index[0] > 10
@@ -1071,12 +1060,10 @@ def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     assert sheet is not None  # who holds a task, and has answered none
     assert work_through(desk, "r1") == 2
     claiming.exclude(study.store, "careless", "answered without reading", "ann")
-    assert desk.end_reason("careless") == "excluded"
-    assert desk.next_sheet("careless") is None
+    assert (desk.end_reason("careless"), desk.next_sheet("careless")) == ("excluded", None)
     assert work_through(desk, "r1") == 5
     claiming.exclude(study.store, "slow", "never answered")
-    assert desk.sheet_ahead("slow", sheet) is None
-    assert work_through(desk, "r1") == 1
+    assert (desk.sheet_ahead("slow", sheet), work_through(desk, "r1")) == (None, 1)
     assert study.ratings()["rater_id"].value_counts().to_dict() == {"r1": 8, "careless": 5}
     assert desk.progress("r2") == (0, 0)
     claiming.exclude(study.store, "r1", "looked careless")
@@ -1153,8 +1140,7 @@ def test_the_total_has_the_checks_that_will_come(make_session):
         raters.setdefault(checks.due_after(rater, 0), []).append(rater)
     for after, total in ((1, 5), (3, 5), (4, 4)):  # after the last of four units none comes
         rater = raters[after].pop()
-        assert desk.progress(rater) == (0, total)
-        assert len(label_all(desk, rater, "5")) == total
+        assert (desk.progress(rater), len(label_all(desk, rater, "5"))) == ((0, total), total)
         assert desk.progress(rater) == (total, total)
     elsewhere = raters[1].pop()  # whose labels come from another tool
     with_labels(study, {elsewhere: "1111"})
@@ -1187,8 +1173,7 @@ def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(
             append(connection, flag_events, event)
     assert [own.text for own in desk.next_sheet("r1").flags] == [f"{n}" for n in range(1, 21)]
     told = [(each.text, each.answer) for each in desk.answers_to_flags("r1")]
-    assert told == [("1", "to 1"), ("0", "to 0")]
-    assert desk.answers_to_flags("r2") == ()
+    assert (told, desk.answers_to_flags("r2")) == ([("1", "to 1"), ("0", "to 0")], ())
     assert desk.stored_submissions("r1", ["f1", "f99"]) == {"f1"}
     assert desk.stored_submissions("r2", ["f1"]) == set()
 

@@ -135,8 +135,7 @@ def test_answers_stand_with_what_the_others_said(make_study):
     assert found["others"].tolist() == ["1 2", "2 2", "5 5"]
     table = lead.confusions(study, "ann")["refusal"]  # each shared unit counts once
     # Unit 1: ann 1, the others 1 and 2, a half each; unit 2: ann 1, both 2; unit 3: all 5.
-    assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
-    assert table.loc["5", "5"] == 1.0
+    assert (table.loc["1"].tolist(), table.loc["5", "5"]) == ([0.5, 1.5, 0.0, 0.0, 0.0], 1.0)
     assert table.to_numpy().sum() == 3.0
     exclude(study.store, "cy", "too fast")
     assert lead.rater_answers(study, "ann")["others"].tolist() == ["1", "2", "5"]
@@ -287,8 +286,7 @@ def disputed(make_study) -> Study:
 
 def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed):
     case, waiting = cases.open_next(disputed, "ada")
-    assert waiting == 4
-    assert cases.open_next(disputed, "ada", wanted=case.key)[0] == case
+    assert (waiting, cases.open_next(disputed, "ada", wanted=case.key)[0]) == (4, case)
     assert len({cases.open_next(disputed, name)[0].key for name in ("ada", "ben", "cy", "dee")}) > 1
     seen = cases.last_label(disputed.store)
     assert cases.decide(disputed, "ben", *case.key, "4", "quickly", seen) == ""
@@ -420,8 +418,7 @@ def held(study: Study) -> list[tuple[str, str, str]]:
 
 
 def test_the_latest_word_counts_and_what_does_not_hold_together_is_refused(make_study):
-    assert cases.KINDS == REPORTED
-    assert len({kind_title(kind) for kind in cases.KINDS}) == 3
+    assert (cases.KINDS, len({kind_title(kind) for kind in cases.KINDS})) == (REPORTED, 3)
     with studies.upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
         say(again, "grader_wrong", " it missed the irony\n")
         say(again, "people_wrong", grader="h")

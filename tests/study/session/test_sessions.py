@@ -102,8 +102,7 @@ def events(sessions: Sessions) -> list[str]:
 
 def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
     without = Sessions(make_session())
-    assert without.next_step("r").name == "labelling"
-    assert events(without) == []
+    assert (without.next_step("r").name, events(without)) == ("labelling", [])
     for _ in range(2):
         without.complete("r")
     assert events(without) == ["completed"]
@@ -344,8 +343,7 @@ def test_what_was_done_is_there_after_a_kill(make_session, database):
         assert claims.oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert claims.decisions_table(study.store)["kind"].tolist() == kinds
-        assert access.accounts(study.store) == {}
-        assert len(participants_table(study)) == 1
+        assert (access.accounts(study.store), len(participants_table(study))) == ({}, 1)
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
         (said,) = disagreements.sorted_cases(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
@@ -418,8 +416,7 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     assert len(study.ratings()) == 12 + 5
     # A rejection that is taken back gives the rater their answers again.
     sessions.readmit(first)
-    assert sessions.next_step(first).name == "labelling"
-    assert desk.progress(first) == (5, 5)
+    assert (sessions.next_step(first).name, desk.progress(first)) == ("labelling", (5, 5))
     assert task_of(desk, first) is None
 
 
@@ -436,8 +433,7 @@ def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
     enter(study, "p1", "second")
     assert desk.next_sheet(rater) == shown
     label(desk, rater)
-    assert len(claims.attention_results(study)) == 1
-    assert desk.progress(rater) == (5, 5)
+    assert (len(claims.attention_results(study)), desk.progress(rater)) == (1, (5, 5))
 
 
 def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
