@@ -159,8 +159,7 @@ def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(gepa, ben
         requests = sorted((call.unit, str(call.body["messages"])) for call in bench.calls)
         made = [each.grading.prompt.hash for each in found.candidates]
         seen.append((made, written, requests, found.choice))
-    assert len(seen[0][1]) == 3
-    assert seen[0][:2] == seen[1][:2]
+    assert (len(seen[0][1]), seen[0][:2]) == (3, seen[1][:2])
     if permuted == ("prove",):
         assert seen[0] == seen[1], "of the proof's labels no request and no choice depends"
         assert found.gain.after < 0.3, "the labels were permuted"

@@ -106,8 +106,7 @@ def test_known_answer() -> None:
     assert (outcome.label, outcome.prob_method) == ("C", "logprobs")
     assert outcome.probabilities["C"] == pytest.approx(0.75 / 0.90)
     assert outcome.evidence["in_option_mass"] == pytest.approx(0.90)
-    assert outcome.evidence["low_mass"] is False
-    assert len(outcome.evidence["top_logprobs"]) == 6
+    assert (outcome.evidence["low_mass"], len(outcome.evidence["top_logprobs"])) == (False, 6)
     # The most probable option and its text are kept, and low mass is flagged.
     outcome = parsed("B", positions=[{"B": 0.3, "C": 0.7}])
     assert (outcome.label, outcome.raw, outcome.evidence["text_label"]) == ("C", "B", "B")
@@ -260,8 +259,7 @@ def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_g
     bench.script = script
     study = bench.study(pairs=3)
     grade(study, [f"openai:{name}@{bench.root}/v1" if name else bench.as_openai("gpt-test")])
-    assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    assert len(bench.calls) == 6 + lessons
+    assert (set(study.ratings()["prob_method"]), len(bench.calls)) == ({"logprobs"}, 6 + lessons)
 
 
 @pytest.mark.slow

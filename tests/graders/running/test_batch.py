@@ -63,8 +63,7 @@ def test_the_same_grades_under_the_same_keys_as_live(bench: Bench, grader: str) 
         assert len(facts["prompt_hash"]) == 16
         assert facts["settings"]
     assert len(bench.calls) == 20 + 1  # one asked alone before the batch
-    assert len(bench.batches.calls) == 19
-    assert kinds(batch) == ["intended", "submitted", "collected"]
+    assert (len(bench.batches.calls), kinds(batch)) == (19, ["intended", "submitted", "collected"])
 
 
 def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -> None:
@@ -228,8 +227,7 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> N
     assert {call.body["n"] for call in bench.batches.calls} == {4}
     pd.testing.assert_frame_equal(decided(batch), decided(live))
     keys = [{row["provenance"]["grade_key"] for row in rows(each)} for each in (live, batch)]
-    assert keys[0] == keys[1]
-    assert len(keys[0]) == 24
+    assert (keys[0], len(keys[0])) == (keys[1], 24)
     totals = grade_totals(batch.store).iloc[0]
     assert totals["tokens_input"] == 6 * 900
     # Five of six at half the price.

@@ -28,8 +28,7 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
     assert (summary.run.scored, summary.added) == (4, 4)
     table = study.store.responses()
     own = table[table["subject"] == grader].set_index(["pair_id", "side"])["response"]
-    assert own["p0002", "a"] == "On Argue for 2."
-    assert own["p0002", "b"] == "On Argue against 2."
+    assert (own["p0002", "a"], own["p0002", "b"]) == ("On Argue for 2.", "On Argue against 2.")
     assert [turn["role"] for turn in bench.calls[0].body["messages"]] == ["user"]
     assert "system" not in bench.calls[0].body
     assert (respond(study, grader).run.planned, len(bench.calls)) == (0, 4)

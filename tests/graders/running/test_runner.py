@@ -131,8 +131,7 @@ def test_a_key_that_is_revoked_on_the_way_keeps_what_has_come(bench: Bench) -> N
     # One stopped grader leaves the others be.
     bench.script = lambda call: error(401) if call.path.endswith("/v1/messages") else answer(call)
     summary = grade(study, [bench.claude, bench.openai, "baseline:lexical"])
-    assert [each.scored for each in summary.graders] == [0, 10, 10]
-    assert len(summary.stopped) == 1
+    assert ([each.scored for each in summary.graders], len(summary.stopped)) == ([0, 10, 10], 1)
     bench.script = answer
     assert grade(study, [bench.claude]).scored == 6
 
@@ -196,18 +195,15 @@ def test_provenance_says_how_a_grade_came_about(bench: Bench) -> None:
     row = rows(study)[0]
     facts = row["provenance"]
     prompt = bench.calls[0]
-    assert facts["provider"] == "openai"
-    assert facts["base_url"] == f"{bench.root}/v1/"
+    assert (facts["provider"], facts["base_url"]) == ("openai", f"{bench.root}/v1/")
     assert facts["sdk"] == f"openai {openai.__version__}"
     assert (facts["requested_model"], facts["returned_model"]) == ("test-model", "test-model-2026")
     assert (facts["request_id"], facts["reply_id"]) == ("req_2", "chatcmpl-1")
     words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
-    assert facts["prompt_hash"] == words[:16]
-    assert len(facts["grade_key"]) == 40
+    assert (facts["prompt_hash"], len(facts["grade_key"])) == (words[:16], 40)
     asked = {"max_tokens": 4096, "logprobs": True, "top_logprobs": 20, "temperature": 1}
     assert (facts["settings"], facts["stop_reason"]) == (asked, "stop")
-    assert facts["usage"]["prompt_tokens"] == 900
-    assert facts["in_option_mass"] == pytest.approx(0.7)
+    assert (facts["usage"]["prompt_tokens"], facts["in_option_mass"]) == (900, pytest.approx(0.7))
     assert facts["low_mass"] is True
     assert [token for token, _ in facts["top_logprobs"]] == ["4", "5", "The"]
     assert facts["attempts"] == 1

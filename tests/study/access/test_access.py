@@ -90,8 +90,7 @@ def test_forged_foreign_and_expired_tokens_are_refused(make_study):
 def test_a_password_lets_in_under_its_role_and_is_not_in_the_store(store):
     access.set_account(store, "ada", PASSWORD, "expert")
     access.set_account(store, "bo", PASSWORD, "lead")
-    assert role_of(store, "ada", PASSWORD) == "expert"
-    assert role_of(store, "bo", PASSWORD) == "lead"
+    assert (role_of(store, "ada", PASSWORD), role_of(store, "bo", PASSWORD)) == ("expert", "lead")
     assert role_of(store, "ada", PASSWORD + "x") is None
     assert list(access.accounts(store)) == ["ada", "bo"]
     token = access.sign_in(store, "ada", PASSWORD, minutes=5)

@@ -139,8 +139,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session):
         answered += 1
     assert (totals, desk.progress("r1")) == ({28}, (28, 28))
     assert ids[True] == ids[False] == {25}
-    assert sheets[True][0] == sheets[False][0]
-    assert len(sheets[True]) == 4
+    assert (sheets[True][0], len(sheets[True])) == (sheets[False][0], 4)
 
 
 @pytest.mark.journey
@@ -450,8 +449,7 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
         assert AnnotationDesk(edited).progress("r1") == (0, 24)
     with with_settings(edited, f'\n[same_text]\nrefusal = ["{old}"]\n') as declared:
         assert declared.accepted_hashes() == {"refusal": (new, old)}
-        assert declared.edited_rubrics() == []
-        assert task_of(AnnotationDesk(declared), "r1") is None
+        assert (declared.edited_rubrics(), task_of(AnnotationDesk(declared), "r1")) == ([], None)
 
 
 def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
@@ -693,8 +691,7 @@ def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study):
     given = desk.reopen("r1").tasks[0].stored_answer
     assert (given.option_key, given.confidence, given.rationale) == ("2", 3, "It is.")
     table = remarks_table(study.store)
-    assert table["kind"].tolist() == ["answer", "flag"]
-    assert table["confidence"].tolist()[0] == 3
+    assert (table["kind"].tolist(), table["confidence"].tolist()[0]) == (["answer", "flag"], 3)
     assert (table["text"].tolist(), len(study.ratings())) == (["It is.", "See line 2."], 1)
     assert "confidence" not in study.ratings()
 
@@ -844,8 +841,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
         label_all(desk, "r1")
         label_all(desk, "r2")
         orders += [list(by_time(study, rater)["unit_id"]) for rater in ("r1", "r2")]
-    assert orders[0] == orders[2]
-    assert orders[1] == orders[3]
+    assert (orders[0], orders[1]) == (orders[2], orders[3])
     assert orders[0] != orders[1]
     assert orders[0] != orders[4]
     # Yet all finish the first ten pairs before the last two.
@@ -1067,11 +1063,9 @@ def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     assert study.ratings()["rater_id"].value_counts().to_dict() == {"r1": 8, "careless": 5}
     assert desk.progress("r2") == (0, 0)
     claiming.exclude(study.store, "r1", "looked careless")
-    assert desk.progress("r2") == (0, 8)
-    assert claiming.oversight(study.store).readmitted == set()
+    assert (desk.progress("r2"), claiming.oversight(study.store).readmitted) == ((0, 8), set())
     claiming.readmit(study.store, "r1", "was not")
-    assert claiming.oversight(study.store).readmitted == {"r1"}
-    assert desk.progress("r2") == (0, 0)
+    assert (claiming.oversight(study.store).readmitted, desk.progress("r2")) == ({"r1"}, (0, 0))
     said = claiming.decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
     assert said[2:] == [["exclude", "r1", "looked careless"], ["readmit", "r1", "was not"]]
 

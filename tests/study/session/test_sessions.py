@@ -600,8 +600,7 @@ def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_sessi
     label(desk, "r")
     sessions.complete("r")
     assert session_times(study, sessions)["state"].tolist() == ["complete"]
-    assert len(study.store.rows(sa.select(schema.session_events))) == 1
-    assert costs(study).owed == 6.0
+    assert (len(study.store.rows(sa.select(schema.session_events))), costs(study).owed) == (1, 6.0)
 
 
 QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'
