@@ -117,8 +117,7 @@ def test_what_no_question_can_pass_stops_the_grader_at_once(bench, status, grade
     (sentence,) = summary.stopped
     model = "claude-test" if grader == bench.claude else "test-model"
     variable = "ANTHROPIC_API_KEY" if grader == bench.claude else key_variable(bench.root)
-    named = {403: model, 404: model, 429: "wait 120 minutes"}
-    assert named.get(status, variable) in sentence
+    assert {403: model, 404: model, 429: "wait 120 minutes"}.get(status, variable) in sentence
 
 
 @pytest.mark.journey

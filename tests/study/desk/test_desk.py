@@ -1247,8 +1247,7 @@ def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
     study = make_study(pairs=30, rubrics=["even-handedness"])
 
     def is_for(task: Task) -> bool:
-        texts = {block.variable: block.text for block in task.people.blocks}
-        return " for " in texts["response_a"]
+        return " for " in {block.variable: block.text for block in task.people.blocks}["response_a"]
 
     # The rater always prefers the side that argues "for", which is the pair's a.
     tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")
