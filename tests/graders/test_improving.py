@@ -219,9 +219,7 @@ def coverage(study: Study, grader: str) -> float:
     return row["estimate"]
 
 
-def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
-    study, bench, tmp_path
-):
+def test_a_grader_that_was_there_before_keeps_its_grades_unless_chosen(study, bench, tmp_path):
     other = f"openai:other-model@{bench.root}/v1"
     price = f'"{other}" = {{ input = 11.0, output = 100.0 }}\n'
     every = GradingOptions(method="label", rubrics=["kind"], scope="all")

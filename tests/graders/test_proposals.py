@@ -270,9 +270,7 @@ def test_nothing_is_proposed_where_grader_and_people_agree(gepa, study, bench):
     assert "There were no proposals" in str(found.remarks)
 
 
-def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
-    gepa, study, bench, monkeypatch
-):
+def test_what_cannot_be_proposed_is_refused_before_a_request(gepa, study, bench, monkeypatch):
     other = bench.openai.replace("test-model", "other-model")
     for more, budget, why in (
         ({"proposals": 1, "proposer": other}, 5.0, "price of"),

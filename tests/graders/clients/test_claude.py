@@ -168,9 +168,7 @@ def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"], indirect=True)
-def test_credentials_that_are_no_token_need_the_clouds_own_library(
-    marked_study, cloud, monkeypatch
-):
+def test_credentials_that_are_no_token_need_a_clouds_own_library(marked_study, cloud, monkeypatch):
     monkeypatch.delenv(CLOUDS[cloud][0])
     for library in ("boto3", "google.auth"):
         monkeypatch.setitem(sys.modules, library, None)  # as where it is not installed

@@ -108,7 +108,7 @@ def test_effort_and_a_system_prompt_reach_other_models(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "options", "sentence"),
+    ("subject", "options", "says"),
     [
         ("anthropic:m", {"thinking": "12"}, "from 1024 to"),
         ("anthropic:m", {"thinking": "9" * 5000}, "from 1024 to"),
@@ -117,11 +117,9 @@ def test_effort_and_a_system_prompt_reach_other_models(bench: Bench) -> None:
         ("openai:m", {"thinking": "off"}, "--thinking is for Claude"),
     ],
 )
-def test_what_cannot_be_asked_so_is_refused(
-    marked_study, tmp_path, run, subject, options, sentence
-):
+def test_what_cannot_be_asked_so_is_refused(marked_study, tmp_path, run, subject, options, says):
     study = marked_study(pairs=1)
-    refused(sentence, respond, study, subject, **options)
+    refused(says, respond, study, subject, **options)
     (tmp_path / "s.txt").write_text(" \n")
     for file, why in (("s.txt", "is empty"), ("none.txt", "there is no file")):
         asked = ["respond", study.folder, "--subject", "anthropic:m", "--system", tmp_path / file]

@@ -73,10 +73,8 @@ def test_the_server_says_how_long_to_wait_and_waits_double_where_not(bench, head
     monkeypatch.setattr(LiveRun, "_pause", slept)
     if headers == "date":
         headers = {"retry-after": formatdate(time.time() + 5.4, usegmt=True)}  # whole seconds
-    failures = 1 if headers else 4
-    bench.script = lambda call: (
-        labelled("C") if call.nth > failures else error(429, headers=headers)
-    )
+    n_busy = 1 if headers else 4
+    bench.script = lambda call: labelled("C") if call.nth > n_busy else error(429, headers=headers)
     study = bench.study(pairs=1, rubrics=("even-handedness",))
     assert grade(study, [bench.claude], orders=("ab",), wait_scale=1).scored == 1
     # By itself it waits 1, 2, 4 and 8 seconds, each with up to one more.

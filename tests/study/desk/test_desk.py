@@ -534,18 +534,16 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_sessi
 
 
 @pytest.mark.parametrize(
-    ("limit", "seconds", "sent_ahead"),
+    ("limit", "seconds", "given"),
     [("answers_per_day = 5", 1.0, [1, 1, 1, 0, 0]), ("minutes_per_day = 20", 300.0, [1, 1, 0, 0])],
 )
-def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
-    make_session, limit, seconds, sent_ahead
-):
+def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(make_session, limit, seconds, given):
     """A change of an earlier answer counts, too, and a unit may take as long as it can."""
     desk, ahead = AnnotationDesk(make_session(f"[session]\n{limit}\n")), []
     while sheet := desk.next_sheet("r1"):
         ahead.append(desk.sheet_ahead("r1", sheet) is not None)
         submit(desk, "r1", sheet.tasks[0], "1", seconds=seconds)
-    assert (ahead, desk.end_reason("r1")) == (sent_ahead, "day")
+    assert (ahead, desk.end_reason("r1")) == (given, "day")
 
 
 def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session):
@@ -942,10 +940,8 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
 
 def test_only_what_another_rubric_shows_is_hidden():
     hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
-    assert claiming.judged_without_prompt([refusal, hedging]) == [hedging]
-    assert (
-        claiming.judged_without_prompt([hedging]) == claiming.judged_without_prompt([refusal]) == []
-    )
+    for asked, hidden in (([refusal, hedging], [hedging]), ([hedging], []), ([refusal], [])):
+        assert claiming.judged_without_prompt(asked) == hidden
 
 
 def test_the_total_is_what_is_given_and_what_others_leave(make_session):
