@@ -613,7 +613,6 @@ def refuses_constraint(complaint: str) -> bool:
 _CLAUDE_TOKENS = 16_000
 _LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
-_TOOL_PURPOSE = "Takes the answer."
 _UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
     "content_filtered": FILTERED,  # this and the next by the clouds that serve Claude
@@ -657,8 +656,8 @@ def build_claude_request(
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
         elif constraint == "tool":
-            common["tools"] = [{"name": TOOL, "description": _TOOL_PURPOSE, "input_schema": schema}]
-            common["tool_choice"] = {"type": "tool", "name": TOOL}
+            tool = {"name": TOOL, "description": "Takes the answer.", "input_schema": schema}
+            common |= {"tools": [tool], "tool_choice": {"type": "tool", "name": TOOL}}
     if settings.effort:
         output["effort"] = settings.effort
     return common | ({"output_config": output} if output else {})

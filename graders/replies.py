@@ -498,7 +498,9 @@ def _read_from(
     positions: Sequence[Position], start: int, keys: Sequence[str], whole_numbers: bool
 ) -> OptionReading | None:
     """Return the option probabilities of the answer that begins at position `start`, or None if no
-    listed token is an option. Follows the chosen tokens while the answer's key may change.
+    listed token is an option. Follows the chosen tokens while the answer's key may change. At each
+    position on this path, a token's mass counts for the option that it spells, as unfinished if it
+    only begins an answer, or as ambiguous if it begins two keys; the rest is unlisted.
     """
     masses = dict.fromkeys(keys, 0.0)
     ambiguous_mass = unlisted_mass = unfinished_mass = 0.0

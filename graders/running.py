@@ -544,9 +544,8 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
     """
     no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
     common = {name: value for name, value in facts.items() if name != "draw_keys"}
-    draw_keys = facts.get("draw_keys")
-    for index in range(len(draw_keys) if draw_keys else n_draws):
-        yield common | ({"grade_key": draw_keys[index]} if draw_keys else {})
+    for key in facts.get("draw_keys") or [""] * n_draws:
+        yield common | ({"grade_key": key} if key else {})
         common |= {name: zero for name, zero in no_cost.items() if name in common}
 
 
@@ -908,7 +907,6 @@ class Throttle:
 
 # ---- by batches ---------------------------------------------------------------------------------
 
-_NO_PROMPT = PromptText(system="", user="")
 _POLL_SECONDS = 20.0  # seconds between two queries for a batch's state
 _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
@@ -1221,7 +1219,7 @@ class BatchRun(GraderRun):
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
-        requested_limit = money.output_limit(self._grader.request(_NO_PROMPT))
+        requested_limit = money.output_limit(self._grader.request(PromptText(system="", user="")))
         reply = self.reservations.record_usage(reply, requested_limit)
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
