@@ -950,9 +950,9 @@ def invites_table(study: Study) -> pd.DataFrame:
 
 def revoke_invites(study: Study, rater: str) -> int:
     """Revoke every invite of a rater, or those for Prolific with ""; return their number."""
-    of_rater = sa.select(invite_events).where(invite_events.c.rater_id == rater)
+    query = sa.select(invite_events).where(invite_events.c.rater_id == rater)
     with study.store.write() as connection:
-        events = connection.execute(of_rater.order_by(invite_events.c.event_id))
+        events = connection.execute(query.order_by(invite_events.c.event_id))
         latest_kinds = {event.invite_id: event.kind for event in events}
         open_invites = [invite for invite, kind in latest_kinds.items() if kind == "made"]
         for invite in open_invites:

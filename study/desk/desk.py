@@ -444,7 +444,8 @@ TextsByTask = Mapping[str, Mapping[str, str]]
 
 class Desk(Protocol):
     """Interface between the page and a desk: the annotators' one, or that of the practice. The
-    defaults are those of a desk without a sheet ahead and without earlier answers.
+    defaults are those of a desk without a sheet ahead and without earlier answers. See
+    `AnnotationDesk` for what the methods do.
     """
 
     study: Study

@@ -1,4 +1,6 @@
-"""Progress of a study's labelling: labels, what is left by rubric and rater, forecast, workload."""
+"""Progress of a study's labelling, for the lead's pages: annotators' labels; what is left by rubric
+and rater; a forecast of its end; and the workload, estimated before anyone has labelled.
+"""
 
 from __future__ import annotations
 
@@ -82,9 +84,9 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
     shared["weight"] = 1 / shared.groupby(["rubric", "unit_id"])["label"].transform("size")
     tables = {}
     for rubric in study.asked_rubrics():
-        of_rubric = shared[shared["rubric"] == rubric.name]
-        if rubric.kind.is_choice and len(of_rubric):
-            counts = of_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
+        in_rubric = shared[shared["rubric"] == rubric.name]
+        if rubric.kind.is_choice and len(in_rubric):
+            counts = in_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
             keys = rubric.categories
             tables[rubric.name] = counts.reindex(index=keys, columns=keys, fill_value=0.0)
     return tables
@@ -103,16 +105,16 @@ def data_version(study: Study) -> str:
     """Return a text that changes with every label, grade, exclusion, tuned threshold, interim
     analysis, sampled pair, response, or change of the study's files by a lead.
     """
-    is_decision = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
-    unconditional = (labels, grades, threshold_events, look_events)
-    events = dict.fromkeys(unconditional, sa.true()) | {lead_events: is_decision}
-    counts = [
-        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(kind).scalar_subquery()
-        for log, kind in events.items()
+    conditions = dict.fromkeys((labels, grades, threshold_events, look_events), sa.true())
+    conditions[lead_events] = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
+    queries = [
+        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(condition)
+        for log, condition in conditions.items()
     ]
-    counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
-    counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
-    return "-".join(map(str, study.store.rows(sa.select(*counts))[0]))
+    queries.append(sa.select(sa.func.count(pairs.c.sample_position)))
+    queries.append(sa.select(sa.func.count()).select_from(responses))
+    numbers = sa.select(*(query.scalar_subquery() for query in queries))
+    return "-".join(map(str, study.store.rows(numbers)[0]))
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
