@@ -31,12 +31,7 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
-from evenhand.graders.providers import (
-    GraderSpec,
-    Scrubber,
-    filled_from_environment,
-    key_from_environment,
-)
+from evenhand.graders.providers import filled_from_environment, key_from_environment
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
     CONNECT,
@@ -70,6 +65,8 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
+
+    from evenhand.graders.providers import GraderSpec, Scrubber
 
     SdkClient = AsyncAnthropic | AsyncOpenAI
 
@@ -119,7 +116,7 @@ class _Batches:
 
     def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
         self._spec, self._scrubber = spec, scrubber
-        self._errors = (*errors, *UNREADABLE)
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -40,14 +40,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, WrapValidator
 
 from evenhand.graders.options import REASON_FIRST, GraderSettings
 from evenhand.graders.providers import GraderSpec, Scrubber
@@ -56,6 +49,7 @@ from evenhand.rubrics.parsing import json_fields
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
+    from pydantic import ValidatorFunctionWrapHandler
     from tenacity import AsyncRetrying, RetryCallState
 
 ATTEMPTS = 8

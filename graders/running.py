@@ -27,16 +27,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -121,6 +112,8 @@ from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator
+
     from tenacity import AsyncRetrying
 
     from evenhand.study import Study

@@ -794,16 +794,15 @@ class NextTasks:
 
     def _claim_check(self, changes: Changes) -> list[Claim]:
         """Claim the next attention check if one is due and has the rubrics of the next unit."""
-        checks = self.design.checks
+        rater, checks = self.rater_id, self.design.checks
         n_answers = sum(not claim.is_check for claim in answered(self.tasks))
-        remaining = checks.remaining(self.rater_id, self.given_checks)
-        if not remaining or n_answers < checks.due_after(self.rater_id, remaining[0][0]):
+        remaining = checks.remaining(rater, self.given_checks)
+        if not remaining or n_answers < checks.due_after(rater, remaining[0][0]):
             return []
         rubrics = {question.rubric.name for question in self._next_screen}
         screen = next((screen for _, screen in remaining if screen[0].rubric.name in rubrics), ())
         return [
-            self._give(changes, question, 0, checks.order(self.rater_id, question))
-            for question in screen
+            self._give(changes, question, 0, checks.order(rater, question)) for question in screen
         ]
 
     def _claim_repeat(self, changes: Changes) -> list[Claim]:
