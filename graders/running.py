@@ -90,13 +90,7 @@ from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.prompts.units import AttackedQuestion, Question
-from evenhand.study.store.grades import (
-    CUT_SHORT,
-    TRANSIENT_REASONS,
-    AttackedGrade,
-    GradeAttempt,
-    utc_now,
-)
+from evenhand.study.store.grades import CUT_SHORT, AttackedGrade, GradeAttempt, utc_now
 from evenhand.study.store.logs.decisions import ProposalAttempt, note_proposals, proposals_of
 from evenhand.study.store.logs.replies import (
     BatchJournal,
@@ -549,7 +543,7 @@ FAILURES_IN_A_ROW = 10
 _PROMPTS_AT_ONCE = 32  # prompts rendered together
 _MAX_START_SECONDS = 2.0  # over which the workers start
 _MAX_SILENCE = 1.0  # seconds after which a server that has never answered is not asked again
-_NO_REPLY = TRANSIENT_REASONS[0]  # "request_failed"
+_NO_REPLY = "request_failed"  # one of `TRANSIENT_REASONS`: the next run asks again
 _REJECTED = "request_rejected"  # how the reason begins; the status follows
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
 _LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")

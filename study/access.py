@@ -46,19 +46,10 @@ from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import ends_of, has_room, sides_by_rater
 from evenhand.study.settings import study_toml
+from evenhand.study.store import schema
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings
-from evenhand.study.store.schema import (
-    account_events,
-    invite_events,
-    is_latest,
-    labels,
-    lead_events,
-    login_attempts,
-    participant_entries,
-    session_events,
-)
-from evenhand.study.store.schema import claims as item_claims
+from evenhand.study.store.schema import account_events, invite_events, participant_entries
 from evenhand.study.store.store import Store, add_event, events_of, release_reason
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
@@ -135,8 +126,8 @@ def digest_attempt(secret: bytes, name: str, address: str, browser: str = "") ->
 
 def refuse_guessing(store: Store, attempt: Attempt) -> None:
     """Raise Refused, with the time left, if the sender of this attempt has to wait."""
-    now, column = _now(), login_attempts.c
-    query = sa.select(login_attempts).where(
+    now, column = _now(), schema.login_attempts.c
+    query = sa.select(schema.login_attempts).where(
         sa.or_(column.name_key == attempt.name_key, column.address_key == attempt.address_key),
         column.created_at > _timestamp(now - LOGIN_PERIOD),
     )
@@ -185,13 +176,13 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
 
 def note_attempt(connection: sa.Connection, attempt: Attempt, admitted: bool) -> None:
     """Record an attempt within a `write()`, and delete those that no longer count."""
-    now, column = _now(), login_attempts.c
+    now, column = _now(), schema.login_attempts.c
     is_old_failure = (column.admitted == 0) & (column.created_at < _timestamp(now - FAILURE_PERIOD))
     is_old = (column.created_at < _timestamp(now - LOGIN_PERIOD)) | is_old_failure
-    connection.execute(sa.delete(login_attempts).where(is_old))
+    connection.execute(sa.delete(schema.login_attempts).where(is_old))
     event = {"name_key": attempt.name_key, "admitted": int(admitted), "created_at": _timestamp(now)}
     senders = [{"address_key": key} for key in (attempt.address_key, attempt.browser_key) if key]
-    connection.execute(sa.insert(login_attempts), [event | sender for sender in senders])
+    connection.execute(sa.insert(schema.login_attempts), [event | sender for sender in senders])
 
 
 def _network(address: str) -> str:
@@ -303,7 +294,7 @@ def disable_account(store: Store, name: str) -> None:
 
 def accounts(store: Store) -> dict[str, Account]:
     """Return the accounts that are not disabled, by name."""
-    query = sa.select(account_events).where(is_latest(account_events, "name"))
+    query = sa.select(account_events).where(schema.is_latest(account_events, "name"))
     with store.read() as connection:
         return {
             row.name: Account(row.name, row.role, row.event_id)
@@ -383,15 +374,15 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     """Return a login token's claims. Raises InputError as `read_token`, and for an ended login."""
     claims = read_token(store, purpose, token)
     login = claims.get("login")  # tokens of version 0.1.0 have no number
-    is_its_end = lead_events.c.kind == _ENDED, lead_events.c.reason == login
-    if login is None or store.values(sa.select(lead_events.c.event_id).where(*is_its_end)):
+    is_its_end = schema.lead_events.c.kind == _ENDED, schema.lead_events.c.reason == login
+    if login is None or store.values(sa.select(schema.lead_events.c.event_id).where(*is_its_end)):
         raise Refused("login_ended")
     return claims
 
 
 def _select_account(name: str) -> sa.Select[Any]:
     """Select the latest event of an account; its kind is "set" or "disabled"."""
-    latest = is_latest(account_events, "name")
+    latest = schema.is_latest(account_events, "name")
     return sa.select(account_events).where(latest, account_events.c.name == name)
 
 
@@ -468,8 +459,8 @@ def visitor(store: Store, login: str) -> Visitor:
 
 def use_once(store: Store, nonce: str) -> bool:
     """Return True at the first use of a link's or an ID token's nonce, and record the use."""
-    is_use = lead_events.c.kind == _USED, lead_events.c.reason == nonce
-    earlier_use = sa.select(lead_events.c.event_id).where(*is_use)
+    is_use = schema.lead_events.c.kind == _USED, schema.lead_events.c.reason == nonce
+    earlier_use = sa.select(schema.lead_events.c.event_id).where(*is_use)
     with store.write() as connection:
         if connection.execute(earlier_use).first():
             return False
@@ -812,7 +803,8 @@ def _admit_code(study: Study, code: str) -> Admission:
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         owned_codes = _distinct_values(connection, *owners)
-        raters = (item_claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        begun = (schema.claims, schema.session_events, schema.labels)
+        raters = [table.c.rater_id for table in begun]
         # A returning rater is looked up; all codes are read only for an unknown one.
         queries = (sa.select(column).where(column == code).limit(1) for column in raters)
         is_known = any(connection.execute(query).first() for query in queries)
@@ -820,7 +812,7 @@ def _admit_code(study: Study, code: str) -> Admission:
     if _folded(code) in map(_folded, owned_codes):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    spellings = [begun for begun in begun_codes if _folded(begun) == _folded(code)]
+    spellings = [other for other in begun_codes if _folded(other) == _folded(code)]
     if len(spellings) > 1:
         raise Refused("several_spellings")
     rater = spellings[0] if spellings else code

@@ -13,16 +13,8 @@ import sqlalchemy as sa
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
 from evenhand.study.prompts.units import Key
-from evenhand.study.store.schema import (
-    claims,
-    grades,
-    labels,
-    lead_events,
-    look_events,
-    pairs,
-    responses,
-    threshold_events,
-)
+from evenhand.study.store import schema
+from evenhand.study.store.schema import claims, labels
 from evenhand.study.workspace import Study
 from evenhand.texts import DASH, number_of, written
 
@@ -105,14 +97,15 @@ def data_version(study: Study) -> str:
     """Return a text that changes with every label, grade, exclusion, tuned threshold, interim
     analysis, sampled pair, response, or change of the study's files by a lead.
     """
-    conditions = dict.fromkeys((labels, grades, threshold_events, look_events), sa.true())
-    conditions[lead_events] = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
+    logs = (schema.labels, schema.grades, schema.threshold_events, schema.look_events)
+    is_change = schema.lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
+    conditions = dict.fromkeys(logs, sa.true()) | {schema.lead_events: is_change}
     queries = [
         sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(condition)
         for log, condition in conditions.items()
     ]
-    queries.append(sa.select(sa.func.count(pairs.c.sample_position)))
-    queries.append(sa.select(sa.func.count()).select_from(responses))
+    queries.append(sa.select(sa.func.count(schema.pairs.c.sample_position)))
+    queries.append(sa.select(sa.func.count()).select_from(schema.responses))
     numbers = sa.select(*(query.scalar_subquery() for query in queries))
     return "-".join(map(str, study.store.rows(numbers)[0]))
 
