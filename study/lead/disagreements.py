@@ -23,15 +23,10 @@ from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import SessionDesign, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
+from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append, append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import (
-    flag_events,
-    is_latest,
-    labels,
-    remarks,
-    sorted_disagreements,
-)
+from evenhand.study.store.schema import flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
@@ -349,7 +344,7 @@ class SortedDisagreement:
     created_at: str = field(default_factory=utc_now)
 
 
-_LOG = EventLog(sorted_disagreements, SortedDisagreement)
+_LOG = EventLog(schema.sorted_disagreements, SortedDisagreement)
 
 
 def sort_disagreement(
@@ -382,7 +377,7 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
     key = ("rubric", "unit_id", "grader", "rubric_hash")
     by_case = {
         (judgment.rubric, judgment.unit_id, judgment.grader): judgment
-        for judgment in _LOG.all(study.store, is_latest(sorted_disagreements, *key))
+        for judgment in _LOG.all(study.store, schema.is_latest(schema.sorted_disagreements, *key))
         if judgment.rubric_hash in accepted.get(judgment.rubric, ())
     }
     return [judgment for judgment in by_case.values() if judgment.kind]
@@ -390,7 +385,7 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
-    all_judgments = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
+    all_judgments = _LOG.all(study.store, schema.sorted_disagreements.c.rubric == rubric)
     sorted_pairs = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
     return [unit for unit in units if parse_unit_id(unit)[0] not in sorted_pairs]
@@ -422,7 +417,7 @@ class RaisedFlag:
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
     """Return the open flags, oldest first, then the closed or withdrawn ones, latest first."""
-    latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
+    latest = sa.select(flag_events).where(schema.is_latest(flag_events, "flag_id"))
     in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
         latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}

@@ -38,17 +38,9 @@ from evenhand.study.desk.claims import (
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
 from evenhand.study.settings.study_toml import PaySettings
-from evenhand.study.store import store
+from evenhand.study.store import schema, store
 from evenhand.study.store.database import append
-from evenhand.study.store.schema import (
-    attention_labels,
-    background_answers,
-    claims,
-    labels,
-    participant_entries,
-    practice_labels,
-    session_events,
-)
+from evenhand.study.store.schema import background_answers, claims, labels, practice_labels
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
@@ -492,7 +484,7 @@ class Sessions:
         conditions = claims.c.rater_id == rater_id, claims.c.state.in_(old_states)
         query = sa.select(claims.c.task_id).where(*conditions)
         if new_state == "labelled":
-            query = query.where(_has_answer_in(labels) | _has_answer_in(attention_labels))
+            query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
         tasks = list(connection.execute(query).scalars())
         for version, task_id in enumerate(tasks, start=last_version(connection) + 1):
             update = sa.update(claims).where(claims.c.task_id == task_id)
@@ -562,14 +554,14 @@ def completion_code(study: Study, end: End) -> str:
 def participants_table(study: Study) -> pd.DataFrame:
     """Return all entries: `rater_id, participant_id, study_id, session_id, created_at`."""
     names = ("rater_id", "participant_id", "study_id", "session_id", "created_at")
-    query = sa.select(*(participant_entries.c[name] for name in names))
-    return study.store.table(query.order_by(participant_entries.c.event_id))
+    query = sa.select(*(schema.participant_entries.c[name] for name in names))
+    return study.store.table(query.order_by(schema.participant_entries.c.event_id))
 
 
 def known_raters(study: Study) -> set[str]:
     """Return all raters who have entered, been given a unit, or labelled."""
     people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-    event_raters = (sa.select(table.c.rater_id) for table in (session_events, claims))
+    event_raters = (sa.select(table.c.rater_id) for table in (schema.session_events, claims))
     return set(study.store.values(sa.union(people, *event_raters)))
 
 
@@ -679,14 +671,14 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     """Return the work of each rater who did anything."""
     work_by_rater: dict[str, _Work] = defaultdict(_Work)
     with study.store.read() as connection:
-        for event in connection.execute(sa.select(session_events)):
+        for event in connection.execute(sa.select(schema.session_events)):
             if event.kind in _LEAD_EVENTS:
                 continue
             work = work_by_rater[event.rater_id]
             work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
             if event.kind == "completed":
                 work.completed = work.completed or event.created_at
-        for table in (practice_labels, attention_labels, labels):
+        for table in (practice_labels, schema.attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
                 work = work_by_rater[row.rater_id]
                 work.acts.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
