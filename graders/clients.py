@@ -29,32 +29,12 @@ from urllib.request import getproxies
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
+from evenhand.graders import replies
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
 from evenhand.graders.providers import filled_from_environment, key_from_environment
 from evenhand.graders.providers.forms import Question, form_of
-from evenhand.graders.replies import (
-    CONNECT,
-    FILTERED,
-    LITELLM_NO_CACHE,
-    NO_CACHE_HEADERS,
-    NOT_LOGPROBS,
-    SPARE,
-    GraderFailure,
-    Json,
-    OrNone,
-    Outcome,
-    Position,
-    Rejected,
-    Stopped,
-    Transient,
-    error_words,
-    failure_of,
-    json_object,
-    outcome_of,
-    prompt_for_method,
-    refused,
-)
+from evenhand.graders.replies import GraderFailure, Json, OrNone, Outcome, Rejected, Transient
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import REFERENCE
 from evenhand.study.store.logs.replies import Chunk
@@ -124,7 +104,7 @@ class _Batches:
         try:
             yield
         except self._errors as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
+            raise replies.failure_of(error, self._spec, self._scrubber) from None
 
 
 class ClaudeBatches(_Batches):
@@ -199,10 +179,10 @@ class ClaudeBatches(_Batches):
             return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
-        codes, message = error_words(result.get("error"))
+        codes, message = replies.error_words(result.get("error"))
         statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
         status = next((statuses[code] for code in codes.split() if code in statuses), None)
-        failure = refused(status, codes, message or codes, self._spec, self._scrubber)
+        failure = replies.refused(status, codes, message or codes, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 
 
@@ -283,9 +263,11 @@ class OpenAIBatches(_Batches):
         if status == 200 and isinstance(body, Mapping):
             request_id = str(response.get("request_id") or "")
             return BatchResult(custom_id=name, body=body, request_id=request_id)
-        codes, message = error_words(line.get("error") or body)
+        codes, message = replies.error_words(line.get("error") or body)
         status = status if isinstance(status, int) else None
-        failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
+        failure = replies.refused(
+            status, codes, message or "no reason given", self._spec, self._scrubber
+        )
         return BatchResult(custom_id=name, failure=failure)
 
 
@@ -424,7 +406,7 @@ class Grader:
         try:
             response = await self._post(request)
         except self._errors as error:
-            raise failure_of(error, self.spec, self._scrubber) from None
+            raise replies.failure_of(error, self.spec, self._scrubber) from None
         return self._reply(response, request, ask.rubric)
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
@@ -448,7 +430,7 @@ class Grader:
 
     def _reply(self, response: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
         """Return the reply in a response with one answer."""
-        outcomes = self.read(json_object(response.text, self.spec, self._scrubber), rubric)
+        outcomes = self.read(replies.json_object(response.text, self.spec, self._scrubber), rubric)
         request_id = response.headers.get(self._id_header) or ""
         return Reply(request, request_id, outcomes, charged_by(response.headers))
 
@@ -475,7 +457,7 @@ def client_options(
     return {
         "base_url": endpoint.address,
         "max_retries": 0,
-        "timeout": sdk.Timeout(timeout + SPARE, connect=CONNECT),
+        "timeout": sdk.Timeout(timeout + replies.SPARE, connect=replies.CONNECT),
         "http_client": http_client(sdk.DefaultAioHttpClient, scrubber),
         "default_headers": headers,
     }
@@ -524,7 +506,7 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
 
         async def resolve(self, *arguments: Any, **options: Any) -> Any:
             try:
-                async with asyncio.timeout(CONNECT):
+                async with asyncio.timeout(replies.CONNECT):
                     return await super().resolve(*arguments, **options)
             except TimeoutError:
                 raise socket.gaierror(socket.EAI_AGAIN, "no answer about this name") from None
@@ -612,8 +594,8 @@ _LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
 _UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
-    "content_filtered": FILTERED,  # this and the next by the clouds that serve Claude
-    "guardrail_intervened": FILTERED,
+    "content_filtered": replies.FILTERED,  # this and the next by the clouds that serve Claude
+    "guardrail_intervened": replies.FILTERED,
     "max_tokens": "truncated",
     "model_context_window_exceeded": "truncated",
 }
@@ -648,7 +630,7 @@ def build_claude_request(
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
     else:
-        prompt, schema = prompt_for_method(prompt, settings)
+        prompt, schema = replies.prompt_for_method(prompt, settings)
         common["system"] = [_cached(prompt.system)]
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
@@ -720,7 +702,7 @@ def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label"
     evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
     evidence |= {"id": str(message.id or ""), "model": message.model or ""}
     unscored = _UNSCORED_BY_STOP_REASON.get(message.stop_reason or "", "")
-    return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
+    return replies.outcome_of(message.text, rubric, method, evidence, unscored=unscored)
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
@@ -813,7 +795,7 @@ class ClaudeGrader(Grader):
             # The clouds' own libraries look for credentials at the first request.
             message, provider = self._scrubber.message(str(error)), self.spec.provider
             sentence = written("provider.no_credentials", provider=provider, why=message)
-            raise Stopped(sentence) from None
+            raise replies.Stopped(sentence) from None
 
     def batches(self, pause: Pause) -> BatchService:
         if self.spec.endpoint.provider.client:  # the clouds' clients have no batches
@@ -898,7 +880,7 @@ def build_chat_request(
 ) -> dict[str, Any]:
     """Return the arguments of `chat.completions.create`."""
     method = settings.method
-    prompt, schema = prompt_for_method(prompt, settings)
+    prompt, schema = replies.prompt_for_method(prompt, settings)
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
@@ -1005,7 +987,7 @@ class _ChatMessage(BaseModel):
 
 
 class _ChatLogprobs(BaseModel):
-    content: OrNone[list[Position]] = None
+    content: OrNone[list[replies.Position]] = None
 
 
 class _ChatChoice(BaseModel):
@@ -1050,10 +1032,10 @@ def parse_chat_reply(
         evidence["choice"] = index
     stop_reason = (choice.finish_reason or "").casefold()
     unscored = "truncated" if stop_reason == "length" else ""
-    unscored = FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
+    unscored = replies.FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
     text = choice.message.text
-    return outcome_of(
+    return replies.outcome_of(
         text or ((choice.message.refusal or "") if unscored else ""),
         rubric,
         method,
@@ -1133,7 +1115,7 @@ class OpenAIGrader(Grader):
         sent_shape, fallback = (trial, shape) if trial else (shape, None)
         try:
             accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
-            reply = json_object(accepted.response.text, self.spec, self._scrubber)
+            reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _UNRELATED_STATUSES:
                 self._probing.postpone(trial)
@@ -1142,10 +1124,10 @@ class OpenAIGrader(Grader):
         self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
         outcomes = self.read(reply, ask.rubric, n_requested)
-        fault = outcomes[0].evidence.get(NOT_LOGPROBS)
+        fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
-            raise Stopped(sentence, may_be_billed=True)
+            raise replies.Stopped(sentence, may_be_billed=True)
         if len(outcomes) < n_requested:  # the server gives no more at once
             final_shape = replace(final_shape, draws=(len(outcomes),))
         self._probing.learn_from_reply(sent_shape, final_shape, outcomes[0], is_trial=bool(trial))
@@ -1168,7 +1150,7 @@ class OpenAIGrader(Grader):
                 response = await self._post(request, options=self._no_cache_options())
                 return _Accepted(request, shape, response)
             except APIStatusError as error:
-                failure = failure_of(error, self.spec, self._scrubber)
+                failure = replies.failure_of(error, self.spec, self._scrubber)
                 next_shape = _shape_to_try(failure, f"{error} {error.body}", shape)
                 # A trial ends where probabilities are refused, or no parameter is at fault.
                 is_rejected = isinstance(failure, Rejected)
@@ -1180,7 +1162,7 @@ class OpenAIGrader(Grader):
                 else:
                     shape = self._retried(shape, next_shape, ask.prompt, failure)
             except self._errors as error:
-                raise failure_of(error, self.spec, self._scrubber) from None
+                raise replies.failure_of(error, self.spec, self._scrubber) from None
 
     def _retried(
         self, shape: Shape, next_shape: Shape, prompt: PromptText, failure: GraderFailure
@@ -1202,9 +1184,9 @@ class OpenAIGrader(Grader):
         """Return options that decline answers from caches: a cached answer is no new draw."""
         if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
             return {}
-        options: RequestOptions = {"headers": NO_CACHE_HEADERS}
+        options: RequestOptions = {"headers": replies.NO_CACHE_HEADERS}
         if self._is_litellm:
-            options["extra_json"] = LITELLM_NO_CACHE
+            options["extra_json"] = replies.LITELLM_NO_CACHE
         return options
 
     @property
@@ -1314,7 +1296,7 @@ def build_form_request(
     spec: GraderSpec, prompt: PromptText, settings: GraderSettings
 ) -> dict[str, Any]:
     """Return the body of a request in the form of the provider's API."""
-    prompt, schema = prompt_for_method(prompt, settings)
+    prompt, schema = replies.prompt_for_method(prompt, settings)
     question = Question(
         model=spec.model,
         system=prompt.system,
@@ -1351,10 +1333,12 @@ class OtherGrader(Grader):
             return [Outcome.unreadable(reply)]
         evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
         method, unscored = self.settings.reading, answer.unscored
-        return [outcome_of(text, rubric, method, evidence, unscored=unscored)]
+        return [replies.outcome_of(text, rubric, method, evidence, unscored=unscored)]
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
-        return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **options)
+        return await super()._post(
+            request, options={"headers": replies.NO_CACHE_HEADERS}, **options
+        )
 
 
 # ---- any grader ---------------------------------------------------------------------------------

@@ -41,20 +41,9 @@ import sqlalchemy as sa
 
 from evenhand import __version__
 from evenhand.errors import InputError
-from evenhand.graders import money
+from evenhand.graders import clients, money, replies
 from evenhand.graders.baselines import LexicalGrader
-from evenhand.graders.clients import (
-    Access,
-    Ask,
-    BatchResult,
-    BeforeSending,
-    Grader,
-    Reply,
-    constraint_of,
-    first_request,
-    open_grader,
-    warnings_about_secrets,
-)
+from evenhand.graders.clients import Access, Ask, Grader, Reply, open_grader
 from evenhand.graders.options import (
     TIMEOUT,
     WHOLE,
@@ -67,25 +56,7 @@ from evenhand.graders.options import (
     warnings_about,
 )
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
-from evenhand.graders.replies import (
-    ASKED_AGAIN,
-    ATTEMPTS,
-    FILTERED,
-    MAX_RAW_CHARS,
-    REPEATED,
-    Facts,
-    Filtered,
-    GraderFailure,
-    Json,
-    Outcome,
-    Rejected,
-    Stopped,
-    Transient,
-    as_draw,
-    reply_identity,
-    retrying,
-    storable,
-)
+from evenhand.graders.replies import Facts, GraderFailure, Json, Outcome, Stopped, Transient
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.prompts.pairs import sides_of
@@ -110,6 +81,7 @@ if TYPE_CHECKING:
 
     from tenacity import AsyncRetrying
 
+    from evenhand.graders.clients import BatchResult, BeforeSending
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
@@ -160,7 +132,7 @@ class ProgressCounter:
                 what=written("grade.no_answer") if status is None else status,
                 words=str(failure)[:MAX_MESSAGE],
                 attempt=attempt + 1,
-                attempts=ATTEMPTS,
+                attempts=replies.ATTEMPTS,
                 seconds=max(math.ceil(seconds_left), 0),
             )
 
@@ -317,7 +289,7 @@ def request_provenance(identity: Json, prompt: PromptText, request: Json, draw: 
         "grade_key": grade_key(identity, request, draw),
         "prompt_hash": hashlib.sha256(prompt_text.encode()).hexdigest()[:16],
         "settings": {name: value for name, value in request.items() if name not in contents},
-        "asked_by": constraint_of(request),
+        "asked_by": clients.constraint_of(request),
     }
 
 
@@ -358,7 +330,7 @@ def grade_of(
         unscored_reason=outcome.unscored_reason,
         seconds=seconds,
         raw=outcome.raw,
-        provenance=storable(dict(provenance)),
+        provenance=replies.storable(dict(provenance)),
     )
     if isinstance(question, AttackedQuestion):  # not a rating of the unit, so stored apart
         trial = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
@@ -442,9 +414,9 @@ class GradeJob(Job):
         has_repeats = grader.settings.draws > 1
         replies_by_prompt = reply_identities(study.store, self.rater_id) if has_repeats else {}
         self._seen_replies = {
-            (prompted, reply_identity(facts))
-            for prompted, replies in replies_by_prompt.items()
-            for facts in replies
+            (prompted, replies.reply_identity(facts))
+            for prompted, reply_facts in replies_by_prompt.items()
+            for facts in reply_facts
         }
         self._constrained: set[Question] = set()
 
@@ -502,15 +474,15 @@ class GradeJob(Job):
             if isinstance(draw.rubric, Reworded):
                 provenance["own_prompt"] = draw.rubric.words.hash
             if self._is_repeat(draw, provenance):
-                outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
+                outcome = Outcome(unscored_reason=replies.REPEATED, raw=outcome.raw)
             elif settings.method == "draws":
-                outcome = as_draw(outcome, draw.rubric)
+                outcome = replies.as_draw(outcome, draw.rubric)
             grades.append(grade_of(self.rater_id, draw, outcome, provenance, seconds))
         return grades
 
     def _is_repeat(self, draw: Question, provenance: Facts) -> bool:
         """Return True if one of several draws brought the reply of another; remember the reply."""
-        identity = reply_identity(provenance)
+        identity = replies.reply_identity(provenance)
         if self.grader.settings.draws == 1 or identity is None:
             return False
         reply = (draw.prompted, identity)
@@ -572,14 +544,14 @@ class GraderRun:
     def _retrying(self, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
         """Return the retry policy, which reports each wait to the run's progress."""
         on_retry = partial(self._rounds.progress.note_retry, self._summary.rater_id)
-        return retrying(wait_scale=self._limits.wait_scale, sleep=sleep, on_retry=on_retry)
+        return replies.retrying(wait_scale=self._limits.wait_scale, sleep=sleep, on_retry=on_retry)
 
 
 def unscored_reason_for(failure: GraderFailure) -> str:
     """Return the `unscored_reason` of a question whose request ended with this failure."""
-    if isinstance(failure, Filtered):
-        return FILTERED
-    return f"{_REJECTED}: {failure.status}" if isinstance(failure, Rejected) else _NO_REPLY
+    if isinstance(failure, replies.Filtered):
+        return replies.FILTERED
+    return f"{_REJECTED}: {failure.status}" if isinstance(failure, replies.Rejected) else _NO_REPLY
 
 
 class LiveRun(GraderRun):
@@ -666,7 +638,7 @@ class LiveRun(GraderRun):
             open_part = self._job.unanswered_part(question, reply)
             facts["finished_at"] = utc_now()
             if open_part == question:
-                facts[ASKED_AGAIN] = True
+                facts[replies.ASKED_AGAIN] = True
             self._failed_in_a_row = 0
             self._n_replies += 1
             records = self._job.records_of_reply(question, reply, facts)
@@ -750,13 +722,13 @@ class LiveRun(GraderRun):
         """Store a failure, or hold it back if rejected; stop the grader after too many of them."""
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
         records = self._job.records_of_failure(question, unscored_reason_for(failure), facts)
-        if isinstance(failure, Filtered):
+        if isinstance(failure, replies.Filtered):
             self._failed_in_a_row = 0
             self._n_replies += 1
             await self._commit([*self._take_rejections(), *records])
             return
         self._failed_in_a_row += 1
-        if isinstance(failure, Rejected):
+        if isinstance(failure, replies.Rejected):
             self._rejections += records
         else:
             await self._commit(list(records))
@@ -970,12 +942,12 @@ class BatchRun(GraderRun):
             return
         if open_draws and not chunks:
             open_draws = await self._try_live(open_draws)
-        for _ in range(ATTEMPTS):
+        for _ in range(replies.ATTEMPTS):
             await self._send_and_collect(open_draws, chunks)
             chunks, open_draws, self._to_ask_again = [], self._to_ask_again, []
             if not open_draws or self._summary.stopped:
                 return
-        facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
+        facts = {"error": f"no readable reply in {replies.ATTEMPTS} batches"}
         grades_of = self._job.records_of_failure
         failed = [grade for draw in open_draws for grade in grades_of([draw], _NO_REPLY, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
@@ -1189,18 +1161,18 @@ class BatchRun(GraderRun):
             "draw_keys": [key for _, key in request.draws],
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
-            "asked_by": constraint_of(request.settings),
+            "asked_by": clients.constraint_of(request.settings),
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,
             "finished_at": utc_now(),
         }
         if result.failure is not None or result.body is None:
-            failure = result.failure or Rejected("no reply")
+            failure = result.failure or replies.Rejected("no reply")
             facts |= {"error": str(failure), "status": failure.status}
             return self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
         if accepted_draws is None:
-            raw = str(result.body)[:MAX_RAW_CHARS]
+            raw = str(result.body)[: replies.MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
         else:
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
@@ -1545,7 +1517,7 @@ class Rounds:
     def count(self, attempts: Iterable[AnyAttempt], summary: GraderSummary) -> None:
         """Count stored attempts in a grader's summary, except those that were asked again."""
         for attempt in attempts:
-            if attempt.provenance.get(ASKED_AGAIN):
+            if attempt.provenance.get(replies.ASKED_AGAIN):
                 continue
             if attempt.unscored_reason:
                 summary.unscored[attempt.unscored_reason] += 1
@@ -1718,7 +1690,7 @@ def forecast_of(
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = money.Tariff.find(spec, batch=batch, tier=tier, prices=prices)
     tokens_per_request, basis = _tokens_per_request(study, task)
-    warnings = (*warnings_about_secrets(spec), *warnings_about(spec, task.settings))
+    warnings = (*clients.warnings_about_secrets(spec), *warnings_about(spec, task.settings))
     prompts = _prompts_to_price(study, task, max_priced)
     if tariff and not tariff.study_prices:
         basis = f"{basis} {written('grade.price_table', table=tariff.source)}"
@@ -1744,7 +1716,7 @@ def priced_forecast(
         first_prompt = first_prompt or prompt
         n_priced += n_draws
         if tariff:
-            request = first_request(spec, settings, prompt)
+            request = clients.first_request(spec, settings, prompt)
             min_cost += n_draws * tariff.at_least(request)
             max_cost += n_draws * tariff.at_most(request)
             tokens = tokens_per_request
@@ -1893,7 +1865,7 @@ def forecast_responses(
         already=0,
         new=len(prompts),
         basis=written("grade.expected_response", tokens=_RESPONSE_TOKENS),
-        warnings=(*warnings_about_secrets(spec), *warnings_about(spec, settings)),
+        warnings=(*clients.warnings_about_secrets(spec), *warnings_about(spec, settings)),
     )
     tariff = money.Tariff.find(spec, prices=study.config.prices)
     single_draws = ((prompt, 1) for prompt in prompts)

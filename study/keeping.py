@@ -38,15 +38,8 @@ from evenhand.study import workspace
 from evenhand.study.creation import built_whole, unused_folder
 from evenhand.study.settings import study_toml
 from evenhand.study.settings.sections import Section
-from evenhand.study.store.database import (
-    SCHEMA,
-    SILENT,
-    Database,
-    append_once,
-    is_url,
-    renew_statistics,
-    resolved,
-)
+from evenhand.study.store import database
+from evenhand.study.store.database import SCHEMA, SILENT, Database, resolved
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import SCHEMA_VERSION, SHOWN, batches, grades, meta, metadata
 from evenhand.study.store.store import Store
@@ -147,7 +140,7 @@ def copy_tables(source: sa.Connection, target: sa.Connection, on_rows: OnRows) -
             raise InputError(f"a row of {table.name} cannot be copied: {reason}") from None
     if target.dialect.name == "postgresql":
         _set_counters(target, tables)
-    renew_statistics(target)
+    database.renew_statistics(target)
     target_states = states(target, tables, on_rows)
     for name, state in source_states.items():
         if target_states[name] != state:
@@ -284,7 +277,8 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
     with closing(_open_store(folder)) as store:
         # A mark tells the backups from those of another folder of the same name, which stay.
         with store.write() as connection:
-            append_once(connection, meta, "key", {"key": "mark", "value": secrets.token_hex(4)})
+            row = {"key": "mark", "value": secrets.token_hex(4)}
+            database.append_once(connection, meta, "key", row)
         (mark,) = store.values(sa.select(meta.c.value).where(meta.c.key == "mark"))
         prefix = f"{folder.resolve().name}-{mark}"
         name = f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
@@ -586,7 +580,7 @@ def move_store(folder: Path, to: str) -> States:
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
         location = resolved(new_store)
-        if is_url(location) or (folder / location).exists():
+        if database.is_url(location) or (folder / location).exists():
             with closing(Database.connect(new_store, folder, silent=SILENT)) as target:
                 copied = _copy_store(store, source, target)
         else:

@@ -32,17 +32,10 @@ from evenhand.study.desk.claims import (
 )
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.settings.study_toml import SessionSettings
+from evenhand.study.store import schema
 from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import (
-    answer_details,
-    attention_labels,
-    claims,
-    flag_events,
-    labels,
-    practice_labels,
-    remarks,
-)
+from evenhand.study.store.schema import answer_details, claims, flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
 from evenhand.study.tables import ratings
 from evenhand.study.workspace import Study
@@ -161,7 +154,7 @@ def _add_answer(
 ) -> bool:
     """Append an answer with its remark and marks; return False if its submit id exists."""
     # All tables of answers: a refusal must not reveal whether a task is an attention check.
-    ids = (log.c.submit_id for log in (labels, attention_labels, practice_labels))
+    ids = (log.c.submit_id for log in (labels, schema.attention_labels, schema.practice_labels))
     same_id = (sa.select(log).where(log == answer.submit_id) for log in ids)
     if connection.execute(sa.union_all(*same_id)).first():
         return False
@@ -194,7 +187,7 @@ def stored_answers(
     """Return the latest answers to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
     latest: dict[TaskKey, Any] = {}
-    for table in (labels, attention_labels):
+    for table in (labels, schema.attention_labels):
         query = (
             sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
             .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
@@ -299,7 +292,7 @@ class WorkLog:
 
     def __init__(self) -> None:
         self._by_rater: dict[str, list[TimedAnswer]] = {}
-        self._last_events = dict.fromkeys((labels, attention_labels), 0)
+        self._last_events = dict.fromkeys((labels, schema.attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read new answers. Checks are included, as their absence would reveal which they are."""
@@ -610,7 +603,7 @@ class AnnotationDesk(Desk):
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return "unknown_task"
-        table = attention_labels if has_known_answer(claim.unit_id) else labels
+        table = schema.attention_labels if has_known_answer(claim.unit_id) else labels
         task_texts = texts.get(submission.task_id, {})
         receipt = store_submission(changes.connection, table, claim, submission, rubric, task_texts)
         if isinstance(submission, Answer) and receipt == "stored" and claim.state != "labelled":
@@ -632,7 +625,7 @@ class AnnotationDesk(Desk):
         ids = set(submit_ids)
         queries = (
             sa.select(log.c.submit_id).where(log.c.rater_id == rater_id, log.c.submit_id.in_(ids))
-            for log in (labels, attention_labels, remarks)
+            for log in (labels, schema.attention_labels, remarks)
         )
         return set(self.study.store.values(sa.union_all(*queries)))
 
