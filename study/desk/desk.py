@@ -17,25 +17,14 @@ import sqlalchemy as sa
 
 from evenhand.errors import Refused
 from evenhand.rubrics import PeopleText, Rubric
-from evenhand.study.desk.claims import (
-    Changes,
-    Claim,
-    ClaimIndex,
-    NextTasks,
-    Oversight,
-    SessionDesign,
-    TaskKey,
-    answered,
-    asked_together,
-    blinded,
-    in_design,
-)
+from evenhand.study.desk import claims
+from evenhand.study.desk.claims import Claim, NextTasks, SessionDesign, asked_together, blinded
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store import schema
 from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import answer_details, claims, flag_events, labels, remarks
+from evenhand.study.store.schema import answer_details, flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
 from evenhand.study.tables import ratings
 from evenhand.study.workspace import Study
@@ -186,7 +175,7 @@ def stored_answers(
 ) -> dict[str, StoredAnswer]:
     """Return the latest answers to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
-    latest: dict[TaskKey, Any] = {}
+    latest: dict[claims.TaskKey, Any] = {}
     for table in (labels, schema.attention_labels):
         query = (
             sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
@@ -470,8 +459,8 @@ class AnnotationDesk(Desk):
         self.study = study
         accepted = study.accepted_hashes().values()
         self._key = study.blinding_key  # read now: not possible within another transaction
-        self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
-        self._oversight = Oversight()
+        self._index = claims.ClaimIndex({digest for hashes in accepted for digest in hashes})
+        self._oversight = claims.Oversight()
         self._work_log = WorkLog()
         self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
         """The design, after the `size` of the store that it was computed for."""
@@ -580,7 +569,7 @@ class AnnotationDesk(Desk):
         texts = self._texts_with_marks(rater_id, submissions)
         with self.study.store.write() as connection:
             self._index.refresh(connection)
-            changes = Changes(connection, self._index)
+            changes = claims.Changes(connection, self._index)
             return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
 
     def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
@@ -596,7 +585,7 @@ class AnnotationDesk(Desk):
         return {task: self._values(claim, design) for task, claim in by_task if claim}
 
     def _receipt(
-        self, changes: Changes, rater_id: str, submission: Submission, texts: TextsByTask
+        self, changes: claims.Changes, rater_id: str, submission: Submission, texts: TextsByTask
     ) -> Receipt:
         """Store one answer or flag, mark its claim as labelled, and return its receipt."""
         claim = self._claim_of(changes.connection, rater_id, submission.task_id)
@@ -612,8 +601,8 @@ class AnnotationDesk(Desk):
 
     def _claim_of(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
         """Return the claim (or row) of the rater's task, also by an id of before 0.3.0, or None."""
-        of_task = claims.c.task_id == task_id, claims.c.rater_id == rater_id
-        if row := connection.execute(sa.select(claims).where(*of_task)).one_or_none():
+        of_task = schema.claims.c.task_id == task_id, schema.claims.c.rater_id == rater_id
+        if row := connection.execute(sa.select(schema.claims).where(*of_task)).one_or_none():
             return row
         of_rater = self._index.of_rater(rater_id).values()
         return next((row for row in of_rater if blinded(row.task_id, self._key) == task_id), None)
@@ -680,13 +669,13 @@ class AnnotationDesk(Desk):
     ) -> list[tuple[int, Claim]]:
         """Return (number from 1, task) of the answers that may be reopened, latest first."""
         self._index.refresh(connection)
-        numbered = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
+        numbered = list(enumerate(claims.answered(self._index.of_rater(rater_id)), start=1))
         if design.settings.repeat_share:
             numbered = numbered[-design.settings.repeat_gap :]
         return [
             (number, replace(claim, task_id=blinded(claim.task_id, self._key)))
             for number, claim in reversed(numbered)
-            if in_design(claim, design)
+            if claims.in_design(claim, design)
         ]
 
     def _design(self) -> SessionDesign:

@@ -23,24 +23,13 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, TextBlock
-from evenhand.study.desk import desk
-from evenhand.study.desk.claims import (
-    STOPPED_BY,
-    Claim,
-    Exclusion,
-    KnownUnits,
-    has_room,
-    last_version,
-    oversight,
-    side_places,
-    sides_by_rater,
-)
+from evenhand.study.desk import claims, desk
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
 from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store import schema, store
 from evenhand.study.store.database import append
-from evenhand.study.store.schema import background_answers, claims, labels, practice_labels
+from evenhand.study.store.schema import background_answers, labels, practice_labels
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
@@ -108,7 +97,7 @@ class PracticeDesk(desk.Desk):
         self.study = study
         _ = study.blinding_key  # read now: not possible within another transaction
         settings = study.config.training
-        self.units = KnownUnits(study, settings.file if settings else "", "practice")
+        self.units = claims.KnownUnits(study, settings.file if settings else "", "practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
         self._max_attempts = settings.attempts if settings else 1
 
@@ -219,11 +208,11 @@ class PracticeDesk(desk.Desk):
         values = self.units.values(question.key, "ab")
         return desk.Task(claim.task_id, question.rubric, claim.order, values)
 
-    def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
+    def _claim(self, rater_id: str, question: Question, attempt: int) -> claims.Claim:
         """Return a claim of a practice question; it is not stored. The attempt is its `draw`."""
         task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
         order = "ab" if question.rubric.has_sides else ""
-        return Claim.of(rater_id, question, attempt, order, task_id)
+        return claims.Claim.of(rater_id, question, attempt, order, task_id)
 
 
 def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
@@ -340,7 +329,7 @@ class Sessions:
                 return Step("consent")
             case "side" if _events_like(log, "screened_out", side=True):
                 return Step("ended", reason="side_full")
-            case "side" if not sides_by_rater(self.study, connection, rater_id):
+            case "side" if not claims.sides_by_rater(self.study, connection, rater_id):
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
@@ -396,7 +385,7 @@ class Sessions:
                 return
             if (question := self.study.config.side) is None or side not in question.options:
                 raise InputError(f"{side!r} is none of the answers to choose from")
-            if not has_room(self.study, connection, side):
+            if not claims.has_room(self.study, connection, side):
                 store.add_event(connection, rater_id, "screened_out", side=True)
                 return
             background_answer = {"rater_id": rater_id, "question": question.key, "answer": side}
@@ -406,7 +395,7 @@ class Sessions:
     def sides(self) -> dict[str, tuple[int, int]]:
         """Return (raters, quota) of each answer to the question with quotas; {} without one."""
         with self.study.store.read() as connection:
-            return side_places(self.study, connection)
+            return claims.side_places(self.study, connection)
 
     def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""
@@ -481,13 +470,13 @@ class Sessions:
         self, connection: sa.Connection, rater_id: str, old_states: Sequence[str], new_state: str
     ) -> int:
         """Change the state of a rater's claims, to "labelled" of answered ones; count them."""
-        conditions = claims.c.rater_id == rater_id, claims.c.state.in_(old_states)
-        query = sa.select(claims.c.task_id).where(*conditions)
+        conditions = schema.claims.c.rater_id == rater_id, schema.claims.c.state.in_(old_states)
+        query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":
             query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
         tasks = list(connection.execute(query).scalars())
-        for version, task_id in enumerate(tasks, start=last_version(connection) + 1):
-            update = sa.update(claims).where(claims.c.task_id == task_id)
+        for version, task_id in enumerate(tasks, start=claims.last_version(connection) + 1):
+            update = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)
             connection.execute(update.values(state=new_state, version=version))
         return len(tasks)
 
@@ -495,7 +484,7 @@ class Sessions:
 def _has_answer_in(table: sa.Table) -> sa.Exists:
     """Return an SQL condition: the claim has its answer in this table."""
     key = ("rater_id", "unit_id", "rubric", "draw")
-    return sa.exists().where(*(table.c[name] == claims.c[name] for name in key))
+    return sa.exists().where(*(table.c[name] == schema.claims.c[name] for name in key))
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
@@ -561,7 +550,7 @@ def participants_table(study: Study) -> pd.DataFrame:
 def known_raters(study: Study) -> set[str]:
     """Return all raters who have entered, been given a unit, or labelled."""
     people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-    event_raters = (sa.select(table.c.rater_id) for table in (schema.session_events, claims))
+    event_raters = (sa.select(table.c.rater_id) for table in (schema.session_events, schema.claims))
     return set(study.store.values(sa.union(people, *event_raters)))
 
 
@@ -639,7 +628,7 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     present step, "complete", "nothing_left" (no unit was left for them), "stopped" (by a rule of
     the study), "excluded" (by the lead), or a reason of a step "ended". `owed` may be empty: `why`.
     """
-    exclusions = oversight(study.store).exclusions
+    exclusions = claims.oversight(study.store).exclusions
     idle_seconds = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
     for rater, work in sorted(_work_by_rater(study).items()):
@@ -688,12 +677,12 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     return work_by_rater
 
 
-def _session_state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
+def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) -> str:
     """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
     if step.reason:
         return step.reason
     if exclusion and not "" < work.completed <= exclusion.created_at:
-        return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
+        return "stopped" if exclusion.done_by == claims.STOPPED_BY else "excluded"
     if work.completed:
         return "complete" if work.answers else "nothing_left"
     return step.name
