@@ -530,9 +530,7 @@ class AnnotationDesk(Desk):
     def _end_reason(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, n_assumed: int = 0
     ) -> str:
-        """Return the reason as `end_reason` does, for a rater who has given `n_assumed` answers
-        more than are stored.
-        """
+        """Return the reason as `end_reason` does, with `n_assumed` answers more than are stored."""
         self._work_log.refresh(connection)
         by_lead = self._oversight.end_reason(tasks.rater_id)
         if by_lead or tasks.valid_claims:
