@@ -13,21 +13,3 @@ from .running import forecast as forecast
 from .running import forecast_responses as forecast_responses
 from .running import grade as grade
 from .running import respond as respond
-
-__all__ = [
-    "WHOLE",
-    "GraderForecast",
-    "GraderSpec",
-    "GraderSummary",
-    "GradingOptions",
-    "RequestLimits",
-    "ResponseSummary",
-    "RunSummary",
-    "Shard",
-    "check_ready",
-    "forecast",
-    "forecast_responses",
-    "grade",
-    "parse_spec",
-    "respond",
-]

@@ -1,7 +1,7 @@
 """Clients of the graders behind a network: from a prompt to the outcome of the model's reply.
 
 Read in this order. `ClaudeBatches` and `OpenAIBatches` are the two providers' batch services.
-`Grader` is what a run sees of any model, and `client_options` and `http_client` its connection: the
+`Grader` is the interface of a run to any model; `client_options` and `http_client` connect it: the
 SDKs' clients over aiohttp, which spend a third less time on a request. `CONSTRAINTS` are the ways
 to hold an answer to the rubric's keys. Then come the graders: `ClaudeGrader`, `OpenAIGrader` for
 OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own.
@@ -29,37 +29,12 @@ from urllib.request import getproxies
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
+from evenhand.graders import replies
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
-from evenhand.graders.providers import (
-    GraderSpec,
-    Scrubber,
-    filled_from_environment,
-    key_from_environment,
-)
+from evenhand.graders.providers import filled_from_environment, key_from_environment
 from evenhand.graders.providers.forms import Question, form_of
-from evenhand.graders.replies import (
-    CONNECT,
-    FILTERED,
-    LITELLM_NO_CACHE,
-    NO_CACHE_HEADERS,
-    NOT_LOGPROBS,
-    SPARE,
-    GraderFailure,
-    Json,
-    OrNone,
-    Outcome,
-    Position,
-    Rejected,
-    Stopped,
-    Transient,
-    error_words,
-    failure_of,
-    json_object,
-    outcome_of,
-    prompt_for_method,
-    refused,
-)
+from evenhand.graders.replies import GraderFailure, Json, OrNone, Outcome, Rejected, Transient
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import REFERENCE
 from evenhand.study.store.logs.replies import Chunk
@@ -71,16 +46,21 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
 
+    from evenhand.graders.providers import GraderSpec, Scrubber
+
     SdkClient = AsyncAnthropic | AsyncOpenAI
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""Errors that the SDKs raise if a proxy answers 200 with a page."""
+"""Errors that the SDKs, or the reading of a reply, raise if a proxy answers 200 with a page."""
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PARAMETER_STATUSES = (400, 403, 422)  # answers to a parameter that a server does not take
 _NO_KEY = "none"  # servers without keys still want the header
+
+
+# ---- batch services -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +94,9 @@ class _Batches:
     most_requests = 10_000
     most_bytes = 150_000_000
 
-    def __init__(
-        self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
-    ) -> None:
-        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
+    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
         self._spec, self._scrubber = spec, scrubber
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -126,13 +104,13 @@ class _Batches:
         try:
             yield
         except self._errors as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
+            raise replies.failure_of(error, self._spec, self._scrubber) from None
 
 
 class ClaudeBatches(_Batches):
     """Anthropic's batch service. `pause` waits between two queries for a batch's state. Batches
-    cannot be given a name. A batch whose id was not noted is recognised by its time, its size and,
-    once it has ended, its custom ids.
+    cannot be given a name, such as that of their chunk. A batch whose id was not noted is
+    recognised by its time, its size and, once it has ended, its custom ids.
     """
 
     most_bytes = 200_000_000
@@ -143,7 +121,7 @@ class ClaudeBatches(_Batches):
         import httpx2
         from anthropic import AnthropicError
 
-        super().__init__((AnthropicError, httpx2.HTTPError), spec, scrubber)
+        super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
         self._batches = client.messages.batches
         self._pause = pause
 
@@ -201,20 +179,22 @@ class ClaudeBatches(_Batches):
             return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
-        codes, message = error_words(result.get("error"))
+        codes, message = replies.error_words(result.get("error"))
         statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
         status = next((statuses[code] for code in codes.split() if code in statuses), None)
-        failure = refused(status, codes, message or codes, self._spec, self._scrubber)
+        failure = replies.refused(status, codes, message or codes, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 
 
 class OpenAIBatches(_Batches):
-    """OpenAI's batch service: a batch has a file of requests, one of replies and one of errors."""
+    """OpenAI's batch service, with the methods of `ClaudeBatches`. A batch has a file of requests,
+    one of replies and one of errors, and is named after its chunk.
+    """
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
         from openai import OpenAIError
 
-        super().__init__((OpenAIError,), spec, scrubber)
+        super().__init__(spec, scrubber, OpenAIError)
         self._client = client
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
@@ -283,9 +263,11 @@ class OpenAIBatches(_Batches):
         if status == 200 and isinstance(body, Mapping):
             request_id = str(response.get("request_id") or "")
             return BatchResult(custom_id=name, body=body, request_id=request_id)
-        codes, message = error_words(line.get("error") or body)
+        codes, message = replies.error_words(line.get("error") or body)
         status = status if isinstance(status, int) else None
-        failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
+        failure = replies.refused(
+            status, codes, message or "no reason given", self._spec, self._scrubber
+        )
         return BatchResult(custom_id=name, failure=failure)
 
 
@@ -312,6 +294,8 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 
 
 # ---- one grader ---------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answered request, as finally sent, with an outcome for each draw that came. `charged` is
@@ -422,7 +406,7 @@ class Grader:
         try:
             response = await self._post(request)
         except self._errors as error:
-            raise failure_of(error, self.spec, self._scrubber) from None
+            raise replies.failure_of(error, self.spec, self._scrubber) from None
         return self._reply(response, request, ask.rubric)
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
@@ -446,12 +430,14 @@ class Grader:
 
     def _reply(self, response: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
         """Return the reply in a response with one answer."""
-        outcomes = self.read(json_object(response.text, self.spec, self._scrubber), rubric)
+        outcomes = self.read(replies.json_object(response.text, self.spec, self._scrubber), rubric)
         request_id = response.headers.get(self._id_header) or ""
         return Reply(request, request_id, outcomes, charged_by(response.headers))
 
 
 # ---- connections --------------------------------------------------------------------------------
+
+
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -471,7 +457,7 @@ def client_options(
     return {
         "base_url": endpoint.address,
         "max_retries": 0,
-        "timeout": sdk.Timeout(timeout + SPARE, connect=CONNECT),
+        "timeout": sdk.Timeout(timeout + replies.SPARE, connect=replies.CONNECT),
         "http_client": http_client(sdk.DefaultAioHttpClient, scrubber),
         "default_headers": headers,
     }
@@ -520,7 +506,7 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
 
         async def resolve(self, *arguments: Any, **options: Any) -> Any:
             try:
-                async with asyncio.timeout(CONNECT):
+                async with asyncio.timeout(replies.CONNECT):
                     return await super().resolve(*arguments, **options)
             except TimeoutError:
                 raise socket.gaierror(socket.EAI_AGAIN, "no answer about this name") from None
@@ -572,11 +558,12 @@ def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 # ---- constraints of an answer to the rubric's keys ----------------------------------------------
+
 CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 FREE_TEXT = "plain"  # the bare question, whose answer is read as free text
 
-TOOL = "rate"
+TOOL = "rate"  # the name of the tool whose input is the answer
 _ABOUT_CONSTRAINT = re.compile(
     r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
     r"tool|function|enum\b"
@@ -601,14 +588,16 @@ def refuses_constraint(complaint: str) -> bool:
 
 
 # ---- Claude -------------------------------------------------------------------------------------
+
 _CLAUDE_TOKENS = 16_000
 _LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
-_TOOL_PURPOSE = "Takes the answer."
 _UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
-    **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
-    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
+    "content_filtered": replies.FILTERED,  # this and the next by the clouds that serve Claude
+    "guardrail_intervened": replies.FILTERED,
+    "max_tokens": "truncated",
+    "model_context_window_exceeded": "truncated",
 }
 _CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
 
@@ -641,13 +630,13 @@ def build_claude_request(
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
     else:
-        prompt, schema = prompt_for_method(prompt, settings)
+        prompt, schema = replies.prompt_for_method(prompt, settings)
         common["system"] = [_cached(prompt.system)]
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
         elif constraint == "tool":
-            common["tools"] = [{"name": TOOL, "description": _TOOL_PURPOSE, "input_schema": schema}]
-            common["tool_choice"] = {"type": "tool", "name": TOOL}
+            tool = {"name": TOOL, "description": "Takes the answer.", "input_schema": schema}
+            common |= {"tools": [tool], "tool_choice": {"type": "tool", "name": TOOL}}
     if settings.effort:
         output["effort"] = settings.effort
     return common | ({"output_config": output} if output else {})
@@ -672,12 +661,16 @@ def _claude_content(prompt: PromptText) -> str | list[dict[str, Any]]:
 
 
 class _ClaudeBlock(BaseModel):
+    """A part of a message: a text, or the call of a tool with its `input`."""
+
     type: str
     text: str = ""
     input: dict[str, Any] | None = None
 
 
 class _ClaudeMessage(BaseModel):
+    """The fields of a Messages API reply that are read; odd values of optional ones are ignored."""
+
     id: OrNone[str | int] = None
     model: OrNone[str] = None
     content: list[_ClaudeBlock]
@@ -709,7 +702,7 @@ def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label"
     evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
     evidence |= {"id": str(message.id or ""), "model": message.model or ""}
     unscored = _UNSCORED_BY_STOP_REASON.get(message.stop_reason or "", "")
-    return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
+    return replies.outcome_of(message.text, rubric, method, evidence, unscored=unscored)
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
@@ -802,7 +795,7 @@ class ClaudeGrader(Grader):
             # The clouds' own libraries look for credentials at the first request.
             message, provider = self._scrubber.message(str(error)), self.spec.provider
             sentence = written("provider.no_credentials", provider=provider, why=message)
-            raise Stopped(sentence) from None
+            raise replies.Stopped(sentence) from None
 
     def batches(self, pause: Pause) -> BatchService:
         if self.spec.endpoint.provider.client:  # the clouds' clients have no batches
@@ -829,16 +822,17 @@ class ClaudeGrader(Grader):
 
 
 # ---- chat servers -------------------------------------------------------------------------------
+
 _CHAT_TOKENS = 4_096  # one token is needed, but thinking counts, too
 LONG_ANSWER = 16_000
 _CHAT_DEFAULTS = GraderSettings("logprobs")
 _ABOUT_DRAWS = re.compile(r"[`'\"]n[`'\"]")
 _EXCESS = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
-_FILTER_REASONS = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
-    "content_filter",
-    *("safety", "prohibited_content", "recitation", "blocklist", "spii"),
-    "guardrail_intervened",
-)
+_FILTER_REASONS = (
+    "content_filter", "guardrail_intervened",
+    "safety", "prohibited_content", "recitation", "blocklist", "spii",
+)  # fmt: skip
+"""Beginnings of stop reasons: of OpenAI and Azure, of Bedrock, and in the second row of Gemini."""
 _EVIDENCE_FIELDS = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
 
 
@@ -886,7 +880,7 @@ def build_chat_request(
 ) -> dict[str, Any]:
     """Return the arguments of `chat.completions.create`."""
     method = settings.method
-    prompt, schema = prompt_for_method(prompt, settings)
+    prompt, schema = replies.prompt_for_method(prompt, settings)
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
@@ -973,6 +967,8 @@ def is_openai(spec: GraderSpec) -> bool:
 
 
 class _ChatMessage(BaseModel):
+    """The message of a chat completion's choice, with the fields that are read."""
+
     content: str | list[dict[str, Any]] | None = None
     refusal: OrNone[str] = None
     tool_calls: OrNone[list[dict[str, Any]]] = None
@@ -991,7 +987,7 @@ class _ChatMessage(BaseModel):
 
 
 class _ChatLogprobs(BaseModel):
-    content: OrNone[list[Position]] = None
+    content: OrNone[list[replies.Position]] = None
 
 
 class _ChatChoice(BaseModel):
@@ -1036,10 +1032,10 @@ def parse_chat_reply(
         evidence["choice"] = index
     stop_reason = (choice.finish_reason or "").casefold()
     unscored = "truncated" if stop_reason == "length" else ""
-    unscored = FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
+    unscored = replies.FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
     text = choice.message.text
-    return outcome_of(
+    return replies.outcome_of(
         text or ((choice.message.refusal or "") if unscored else ""),
         rubric,
         method,
@@ -1050,7 +1046,7 @@ def parse_chat_reply(
     )
 
 
-_TRIAL_FACTOR = 4  # of the replies before the next trial: at most 6 trials in 1,000 requests
+_TRIAL_FACTOR = 4  # by which replies before the next trial grow: at most 6 in 1,000 requests
 _MAX_POSTPONED = 3  # times that a trial may fail for an unrelated reason
 MAX_REFUSALS = 2  # times that a prompt without its probabilities is asked again
 _UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's parameters
@@ -1119,7 +1115,7 @@ class OpenAIGrader(Grader):
         sent_shape, fallback = (trial, shape) if trial else (shape, None)
         try:
             accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
-            reply = json_object(accepted.response.text, self.spec, self._scrubber)
+            reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _UNRELATED_STATUSES:
                 self._probing.postpone(trial)
@@ -1128,10 +1124,10 @@ class OpenAIGrader(Grader):
         self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
         outcomes = self.read(reply, ask.rubric, n_requested)
-        fault = outcomes[0].evidence.get(NOT_LOGPROBS)
+        fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
-            raise Stopped(sentence, may_be_billed=True)
+            raise replies.Stopped(sentence, may_be_billed=True)
         if len(outcomes) < n_requested:  # the server gives no more at once
             final_shape = replace(final_shape, draws=(len(outcomes),))
         self._probing.learn_from_reply(sent_shape, final_shape, outcomes[0], is_trial=bool(trial))
@@ -1154,7 +1150,7 @@ class OpenAIGrader(Grader):
                 response = await self._post(request, options=self._no_cache_options())
                 return _Accepted(request, shape, response)
             except APIStatusError as error:
-                failure = failure_of(error, self.spec, self._scrubber)
+                failure = replies.failure_of(error, self.spec, self._scrubber)
                 next_shape = _shape_to_try(failure, f"{error} {error.body}", shape)
                 # A trial ends where probabilities are refused, or no parameter is at fault.
                 is_rejected = isinstance(failure, Rejected)
@@ -1166,7 +1162,7 @@ class OpenAIGrader(Grader):
                 else:
                     shape = self._retried(shape, next_shape, ask.prompt, failure)
             except self._errors as error:
-                raise failure_of(error, self.spec, self._scrubber) from None
+                raise replies.failure_of(error, self.spec, self._scrubber) from None
 
     def _retried(
         self, shape: Shape, next_shape: Shape, prompt: PromptText, failure: GraderFailure
@@ -1188,9 +1184,9 @@ class OpenAIGrader(Grader):
         """Return options that decline answers from caches: a cached answer is no new draw."""
         if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
             return {}
-        options: RequestOptions = {"headers": NO_CACHE_HEADERS}
+        options: RequestOptions = {"headers": replies.NO_CACHE_HEADERS}
         if self._is_litellm:
-            options["extra_json"] = LITELLM_NO_CACHE
+            options["extra_json"] = replies.LITELLM_NO_CACHE
         return options
 
     @property
@@ -1230,7 +1226,9 @@ def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape
 
 class Probing:
     """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has probabilities.
+    which asks for probabilities and replaces `shape` only if the reply has probabilities. There are
+    two reasons for a trial: probabilities were refused, or they were left out of a reply, which may
+    be because the model reasoned.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -1241,7 +1239,9 @@ class Probing:
         self._trial: Shape | None = None
         self._n_replies = self._n_refusals = self._n_postponed = 0
         self._trial_due = math.inf
+        """The number of replies after which refused probabilities are asked for again."""
         self._tried_effort = False
+        """True once a trial without reasoning has been chosen; there is only one."""
 
     @property
     def settled(self) -> bool:
@@ -1268,7 +1268,7 @@ class Probing:
             self.has_probabilities, self.shape = True, final_shape
             self._trial, self._trial_due = None, math.inf
             return
-        if self.has_probabilities:
+        if self.has_probabilities:  # then one reply without them is no reason to give them up
             if final_shape.top_logprobs and not is_trial:
                 self.shape = final_shape
             return
@@ -1290,14 +1290,13 @@ class Probing:
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------
-_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def build_form_request(
     spec: GraderSpec, prompt: PromptText, settings: GraderSettings
 ) -> dict[str, Any]:
     """Return the body of a request in the form of the provider's API."""
-    prompt, schema = prompt_for_method(prompt, settings)
+    prompt, schema = replies.prompt_for_method(prompt, settings)
     question = Question(
         model=spec.model,
         system=prompt.system,
@@ -1306,17 +1305,6 @@ def build_form_request(
         schema=schema if settings.method == "verbalised" else None,
     )
     return form_of(spec.api_format).request(question)
-
-
-def parse_form_reply(form: str, reply: Json, rubric: Rubric | None, method: str) -> Outcome:
-    """Return the outcome in a reply of this form; without a rubric, its text."""
-    try:
-        answer = form_of(form).read(reply)
-        text, usage = str(answer.text), dict(answer.usage)
-    except _MALFORMED:
-        return Outcome.unreadable(reply)
-    evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
-    return outcome_of(text, rubric, method, evidence, unscored=answer.unscored)
 
 
 class OtherGrader(Grader):
@@ -1338,13 +1326,24 @@ class OtherGrader(Grader):
         return build_form_request(self.spec, prompt, self.settings)
 
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
-        return [parse_form_reply(self.spec.api_format, reply, rubric, self.settings.reading)]
+        try:
+            answer = form_of(self.spec.api_format).read(reply)
+            text, usage = str(answer.text), dict(answer.usage)
+        except (*UNREADABLE, RecursionError):
+            return [Outcome.unreadable(reply)]
+        evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
+        method, unscored = self.settings.reading, answer.unscored
+        return [replies.outcome_of(text, rubric, method, evidence, unscored=unscored)]
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
-        return await super()._post(request, options={"headers": NO_CACHE_HEADERS}, **options)
+        return await super()._post(
+            request, options={"headers": replies.NO_CACHE_HEADERS}, **options
+        )
 
 
 # ---- any grader ---------------------------------------------------------------------------------
+
+
 def open_grader(access: Access) -> Grader:
     """Return a client for one model. Raises InputError if its key is missing."""
     classes = {"messages": ClaudeGrader, "chat": OpenAIGrader}

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 # ---- the texts: attacks and two placebos --------------------------------------------------------
+
 _LONG = 3_000  # characters of a long text, at whose end the attack is
 _FACTS = (
     "The library opens at nine and closes at six. The river runs past the old mill. Trains leave "
@@ -154,6 +155,7 @@ def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
 
 
 # ---- the audit ----------------------------------------------------------------------------------
+
 _DEFAULT_LIMITS = RequestLimits()
 _UNKNOWN_LABEL = "\0"  # no option's key
 

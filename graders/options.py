@@ -128,6 +128,7 @@ class RequestLimits:
 
 
 # ---- one grader's settings ----------------------------------------------------------------------
+
 REASON_FIRST = "reason-then-label"
 METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
 
@@ -277,6 +278,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
 
 
 # ---- what models can do -------------------------------------------------------------------------
+
 _MIN_DRAWS = 30  # with fewer, a warning says how coarse their shares are
 
 
@@ -348,6 +350,8 @@ def _capabilities(spec: GraderSpec) -> dict[str, Any]:
 
 
 # ---- the plan of a run --------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingTask:
     """One grader with its settings and its open questions. `rubrics` are the rubrics by name, in

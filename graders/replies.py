@@ -40,14 +40,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, WrapValidator
 
 from evenhand.graders.options import REASON_FIRST, GraderSettings
 from evenhand.graders.providers import GraderSpec, Scrubber
@@ -56,6 +49,7 @@ from evenhand.rubrics.parsing import json_fields
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
+    from pydantic import ValidatorFunctionWrapHandler
     from tenacity import AsyncRetrying, RetryCallState
 
 ATTEMPTS = 8
@@ -401,9 +395,7 @@ class Position(Token):
     def candidates(self) -> list[Token]:
         """Return the listed tokens, and the chosen token if the list leaves it out."""
         listed = [token for token in self.top_logprobs or () if token]
-        if any(token.text == self.text for token in listed):
-            return listed
-        return [*listed, self]
+        return listed if any(token.text == self.text for token in listed) else [*listed, self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,7 +492,9 @@ def _read_from(
     positions: Sequence[Position], start: int, keys: Sequence[str], whole_numbers: bool
 ) -> OptionReading | None:
     """Return the option probabilities of the answer that begins at position `start`, or None if no
-    listed token is an option. Follows the chosen tokens while the answer's key may change.
+    listed token is an option. Follows the chosen tokens while the answer's key may change. At each
+    position on this path, a token's mass counts for the option that it spells, as unfinished if it
+    only begins an answer, or as ambiguous if it begins two keys; the rest is unlisted.
     """
     masses = dict.fromkeys(keys, 0.0)
     ambiguous_mass = unlisted_mass = unfinished_mass = 0.0
@@ -540,12 +534,11 @@ def _read_from(
     # between m_k / (M + u) and (m_k + u) / (M + u), an interval of width u / (M + u).
     unseen_mass = unlisted_mass + unfinished_mass
     total_mass = option_mass + ambiguous_mass + unseen_mass
-    top = positions[read_at].candidates()
     return OptionReading(
         probabilities={key: mass / (option_mass or 1.0) for key, mass in masses.items()},
         in_option_mass=min(option_mass + ambiguous_mass, 1.0),
         position=read_at,
-        top_tokens=[(token.token, token.logprob) for token in top],
+        top_tokens=[(token.token, token.logprob) for token in positions[read_at].candidates()],
         unseen=unseen_mass / total_mass,
         unfinished=unfinished_mass / total_mass,
         ambiguous=ambiguous_mass,
@@ -610,6 +603,7 @@ def _answer_start(positions: Sequence[Position], text: str) -> int:
 
 
 # ---- what a store can keep ----------------------------------------------------------------------
+
 _MAX_INTEGER = 2**63 - 1  # an integer as databases know it
 _MAX_DIGITS = 100
 # In JSON's own writing: half a character, NUL, and an integer of 19 digits or more.
@@ -641,8 +635,7 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:  # most texts
             return value
-        without_surrogates = value.encode("utf-8", "replace").decode("utf-8")
-        return without_surrogates.replace("\0", "\ufffd")
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
     if isinstance(value, Mapping):
         return {_storable(str(key)): _storable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -655,6 +648,7 @@ def _storable(value: Any) -> Any:
 
 
 # ---- outcomes -----------------------------------------------------------------------------------
+
 MAX_RAW_CHARS = 20_000  # characters kept of a reply that could not be read
 
 ASKED_AGAIN = "asked_again"
@@ -686,6 +680,7 @@ class Outcome:
 
 
 # ---- answers of more than a label ---------------------------------------------------------------
+
 _PERCENTAGES = TypeAdapter(
     dict[str, Annotated[float, Field(strict=True, ge=0, le=100, allow_inf_nan=False)]]
 )
@@ -786,6 +781,7 @@ def _split_reason(text: str) -> tuple[str, str]:
 
 
 # ---- any answer ---------------------------------------------------------------------------------
+
 NOT_LOGPROBS = "not_logprobs"
 """Key in a reply's evidence: the reason why reported values cannot be log-probabilities."""
 
@@ -863,6 +859,7 @@ def _reading_evidence(reading: OptionReading, label: str | None) -> dict[str, An
 
 
 # ---- repeated draws -----------------------------------------------------------------------------
+
 NO_CACHE_HEADERS = {
     "Cache-Control": "no-cache",
     "X-OpenRouter-Cache": "false",

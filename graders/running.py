@@ -1,12 +1,13 @@
 """Run a study's graders: send the requests that are missing, and store every grade. Or forecast
 requests and costs, without network or key.
 
-Read in this order. `Reservations` sets money of the budget aside for a request. `Job` turns
-questions into requests and replies into stored records. `LiveRun` asks one grader with concurrent
-requests, `BatchRun` by the provider's batch service, at half the price. `only_runner` locks the
-study, since two runners would pay for the same grades twice. `grade` and `Rounds` run several
-graders within one budget. Then come forecasts, and the two other uses of the runner: `respond`
-collects responses of the models under test, `propose` new texts for a grader's prompt.
+Read in this order. `ProgressCounter` and `GraderSummary` count a run's grades. `Reservations` sets
+money of the budget aside for a request. `Job` turns questions into requests and replies into stored
+records. `LiveRun` asks one grader with concurrent requests, `BatchRun` by the provider's batch
+service, at half the price. `only_runner` locks the study, since two runners would pay for the same
+grades twice. `grade` and `Rounds` run several graders within one budget. Then come forecasts, and
+the two other uses of the runner: `respond` collects responses of the models under test, `propose`
+new texts for a grader's prompt.
 
 A run may end at any instant: each record is stored as it comes, and each chunk of a batch is
 written to a journal before it is sent. The next run collects what is under way at the provider and
@@ -26,16 +27,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -49,20 +41,9 @@ import sqlalchemy as sa
 
 from evenhand import __version__
 from evenhand.errors import InputError
-from evenhand.graders import money
+from evenhand.graders import clients, money, replies
 from evenhand.graders.baselines import LexicalGrader
-from evenhand.graders.clients import (
-    Access,
-    Ask,
-    BatchResult,
-    BeforeSending,
-    Grader,
-    Reply,
-    constraint_of,
-    first_request,
-    open_grader,
-    warnings_about_secrets,
-)
+from evenhand.graders.clients import Access, Ask, Grader, Reply, open_grader
 from evenhand.graders.options import (
     TIMEOUT,
     WHOLE,
@@ -75,36 +56,12 @@ from evenhand.graders.options import (
     warnings_about,
 )
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
-from evenhand.graders.replies import (
-    ASKED_AGAIN,
-    ATTEMPTS,
-    FILTERED,
-    MAX_RAW_CHARS,
-    REPEATED,
-    Facts,
-    Filtered,
-    GraderFailure,
-    Json,
-    Outcome,
-    Rejected,
-    Stopped,
-    Transient,
-    as_draw,
-    reply_identity,
-    retrying,
-    storable,
-)
+from evenhand.graders.replies import Facts, GraderFailure, Json, Outcome, Stopped, Transient
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.prompts.units import AttackedQuestion, Question
-from evenhand.study.store.grades import (
-    CUT_SHORT,
-    TRANSIENT_REASONS,
-    AttackedGrade,
-    GradeAttempt,
-    utc_now,
-)
+from evenhand.study.store.grades import CUT_SHORT, AttackedGrade, GradeAttempt, utc_now
 from evenhand.study.store.logs.decisions import ProposalAttempt, note_proposals, proposals_of
 from evenhand.study.store.logs.replies import (
     BatchJournal,
@@ -120,14 +77,18 @@ from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator
+
     from tenacity import AsyncRetrying
 
+    from evenhand.graders.clients import BatchResult, BeforeSending
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
 
+T = TypeVar("T")
 MAX_MESSAGE = 120  # the most characters of a server's message that are shown while waiting for it
 IDLE_SECONDS = 10.0  # seconds without progress after which the display says what the run waits for
 
@@ -171,7 +132,7 @@ class ProgressCounter:
                 what=written("grade.no_answer") if status is None else status,
                 words=str(failure)[:MAX_MESSAGE],
                 attempt=attempt + 1,
-                attempts=ATTEMPTS,
+                attempts=replies.ATTEMPTS,
                 seconds=max(math.ceil(seconds_left), 0),
             )
 
@@ -215,6 +176,7 @@ class GraderSummary:
 
 
 # ---- reservations -------------------------------------------------------------------------------
+
 MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
 _LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer
 
@@ -236,8 +198,9 @@ class Reservations:
         if self._tariff is None:
             return Decimal(0)
         worst_price, lowest_price = self._tariff.at_most(request), self.lowest_price(request)
-        spends_least = self._budget.limit is not None and self._budget.lost and self.longest_answer
-        wanted_price = lowest_price if spends_least else worst_price
+        has_limit, has_lost = self._budget.limit is not None, self._budget.lost > 0
+        asks_for_least = has_limit and has_lost and self.longest_answer > 0
+        wanted_price = lowest_price if asks_for_least else worst_price
         granted = await self._budget.reserve(wanted_price, lowest_price)
         if granted < worst_price:
             _lower_output_limit(self._tariff, request, granted)
@@ -302,7 +265,9 @@ def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) 
 
 
 # ---- grades -------------------------------------------------------------------------------------
-def grade_key(identity: Mapping[str, str], request: Json, draw: int) -> str:
+
+
+def grade_key(identity: Json, request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256. The
     hash covers the final request, the service it went to, the prompt's version and the draw; not
     timeouts or concurrency, which change nothing about the answer.
@@ -313,9 +278,7 @@ def grade_key(identity: Mapping[str, str], request: Json, draw: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def request_provenance(
-    identity: Mapping[str, str], prompt: PromptText, request: Json, draw: int
-) -> Facts:
+def request_provenance(identity: Json, prompt: PromptText, request: Json, draw: int) -> Facts:
     """Return the provenance of a request, live or in a batch: its key, the hash of its prompt, its
     settings, and the way in which probabilities were requested.
     """
@@ -326,7 +289,7 @@ def request_provenance(
         "grade_key": grade_key(identity, request, draw),
         "prompt_hash": hashlib.sha256(prompt_text.encode()).hexdigest()[:16],
         "settings": {name: value for name, value in request.items() if name not in contents},
-        "asked_by": constraint_of(request),
+        "asked_by": clients.constraint_of(request),
     }
 
 
@@ -367,7 +330,7 @@ def grade_of(
         unscored_reason=outcome.unscored_reason,
         seconds=seconds,
         raw=outcome.raw,
-        provenance=storable(dict(provenance)),
+        provenance=replies.storable(dict(provenance)),
     )
     if isinstance(question, AttackedQuestion):  # not a rating of the unit, so stored apart
         trial = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
@@ -376,9 +339,8 @@ def grade_of(
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
+
 _TOOL = f"evenhand {__version__}"
-_NO_COST: Facts = {"tokens": {}, "cost_usd": 0.0}
-"""The cost facts of every draw of a request except the first, which carries the whole cost."""
 
 
 @dataclass
@@ -452,9 +414,9 @@ class GradeJob(Job):
         has_repeats = grader.settings.draws > 1
         replies_by_prompt = reply_identities(study.store, self.rater_id) if has_repeats else {}
         self._seen_replies = {
-            (prompted, reply_identity(facts))
-            for prompted, replies in replies_by_prompt.items()
-            for facts in replies
+            (prompted, replies.reply_identity(facts))
+            for prompted, reply_facts in replies_by_prompt.items()
+            for facts in reply_facts
         }
         self._constrained: set[Question] = set()
 
@@ -499,8 +461,7 @@ class GradeJob(Job):
         """Return the first draw's provenance, and the keys of all draws (`draw_keys`)."""
         identity = self.grader.identity
         facts = request_provenance(identity, prompt, request, draws[0].draw)
-        keys = [grade_key(identity, request, draw.draw) for draw in draws]
-        return facts | {"draw_keys": keys}
+        return facts | {"draw_keys": [grade_key(identity, request, draw.draw) for draw in draws]}
 
     def records_of_reply(self, draws: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
         """Return the grades of a reply; one that the question has had before is unscored."""
@@ -513,15 +474,15 @@ class GradeJob(Job):
             if isinstance(draw.rubric, Reworded):
                 provenance["own_prompt"] = draw.rubric.words.hash
             if self._is_repeat(draw, provenance):
-                outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
+                outcome = Outcome(unscored_reason=replies.REPEATED, raw=outcome.raw)
             elif settings.method == "draws":
-                outcome = as_draw(outcome, draw.rubric)
+                outcome = replies.as_draw(outcome, draw.rubric)
             grades.append(grade_of(self.rater_id, draw, outcome, provenance, seconds))
         return grades
 
     def _is_repeat(self, draw: Question, provenance: Facts) -> bool:
         """Return True if one of several draws brought the reply of another; remember the reply."""
-        identity = reply_identity(provenance)
+        identity = replies.reply_identity(provenance)
         if self.grader.settings.draws == 1 or identity is None:
             return False
         reply = (draw.prompted, identity)
@@ -530,29 +491,32 @@ class GradeJob(Job):
         return is_repeat
 
     def records_of_failure(self, draws: Draws, reason: str, facts: Facts) -> list[GradeAttempt]:
-        outcome = Outcome(unscored_reason=reason)
         return [
-            grade_of(self.rater_id, draw, outcome, provenance=provenance)
+            grade_of(self.rater_id, draw, Outcome(unscored_reason=reason), provenance=provenance)
             for draw, provenance in zip(draws, _facts_by_draw(facts, len(draws)), strict=True)
         ]
 
 
 def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
-    """Yield the provenance of each draw, with its `grade_key`; the first has the cost of all."""
-    keys = [{"grade_key": key} for key in facts.get("draw_keys", ())] or [{}] * n_draws
+    """Yield the provenance of each draw: with its `grade_key`, if the request has `draw_keys`, and
+    with the cost of the whole request for the first draw, none for the others.
+    """
+    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
     common = {name: value for name, value in facts.items() if name != "draw_keys"}
-    for key in keys:
-        yield common | key
-        common |= {name: zero for name, zero in _NO_COST.items() if name in common}
+    for key in facts.get("draw_keys") or [""] * n_draws:
+        yield common | ({"grade_key": key} if key else {})
+        common |= {name: zero for name, zero in no_cost.items() if name in common}
 
 
 # ---- live ---------------------------------------------------------------------------------------
+
 FAILURES_IN_A_ROW = 10
 """The number of failed requests in a row that stops a grader: the units are not at fault."""
 _PROMPTS_AT_ONCE = 32  # prompts rendered together
 _MAX_START_SECONDS = 2.0  # over which the workers start
 _MAX_SILENCE = 1.0  # seconds after which a server that has never answered is not asked again
-_NO_REPLY = TRANSIENT_REASONS[0]
+_NO_REPLY = "request_failed"  # one of `TRANSIENT_REASONS`: the next run asks again
+_REJECTED = "request_rejected"  # how the reason begins; the status follows
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
 _LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")
 _BUSY_STATUSES = (429, 529)
@@ -580,14 +544,14 @@ class GraderRun:
     def _retrying(self, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
         """Return the retry policy, which reports each wait to the run's progress."""
         on_retry = partial(self._rounds.progress.note_retry, self._summary.rater_id)
-        return retrying(wait_scale=self._limits.wait_scale, sleep=sleep, on_retry=on_retry)
+        return replies.retrying(wait_scale=self._limits.wait_scale, sleep=sleep, on_retry=on_retry)
 
 
 def unscored_reason_for(failure: GraderFailure) -> str:
     """Return the `unscored_reason` of a question whose request ended with this failure."""
-    if isinstance(failure, Filtered):
-        return FILTERED
-    return f"request_rejected: {failure.status}" if isinstance(failure, Rejected) else _NO_REPLY
+    if isinstance(failure, replies.Filtered):
+        return replies.FILTERED
+    return f"{_REJECTED}: {failure.status}" if isinstance(failure, replies.Rejected) else _NO_REPLY
 
 
 class LiveRun(GraderRun):
@@ -605,18 +569,11 @@ class LiveRun(GraderRun):
         self._began_at = time.monotonic()
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
-            # The first question goes alone: a wrong key or address costs one request, and the
-            # client learns which parameters the server takes. Until it knows, so do the next ones.
-            sent_at, n_asked_alone = self._began_at, 0
-            for question, prompt in self._open_questions:
-                sent_at, n_asked_alone = time.monotonic(), n_asked_alone + 1
-                await self._ask_and_store(question, prompt)
-                if self._grader.settled or self._summary.stopped:
-                    break
-            n_workers = min(self._limits.concurrency, len(self._job) - n_asked_alone)
+            n_asked, request_seconds = await self._ask_one_by_one()
+            n_workers = min(self._limits.concurrency, len(self._job) - n_asked)
             # The workers start evenly over the time that one request took: requests that start
             # together stay together, and wait for one another at every turn.
-            start_seconds = min(time.monotonic() - sent_at, _MAX_START_SECONDS)
+            start_seconds = min(request_seconds, _MAX_START_SECONDS)
             async with anyio.create_task_group() as workers:
                 for _ in range(0 if self._summary.stopped else n_workers):
                     workers.start_soon(self._answer_open_questions)
@@ -633,6 +590,19 @@ class LiveRun(GraderRun):
         """Send nothing more; return the number of requests under way, which are waited for."""
         self._stop(written("grade.was_interrupted"))
         return self._n_under_way
+
+    async def _ask_one_by_one(self) -> tuple[int, float]:
+        """Ask the first question alone: a wrong key or address then costs one request, and the
+        client learns which parameters the server takes. Until it knows, ask the next ones alone,
+        too. Return the number of questions asked, and the seconds that the last one took.
+        """
+        sent_at, n_asked = self._began_at, 0
+        for question, prompt in self._open_questions:
+            sent_at, n_asked = time.monotonic(), n_asked + 1
+            await self._ask_and_store(question, prompt)
+            if self._grader.settled or self._summary.stopped:
+                break
+        return n_asked, time.monotonic() - sent_at
 
     async def _answer_open_questions(self) -> None:
         """Ask one question after another, as one of several workers that share the iterator."""
@@ -668,7 +638,7 @@ class LiveRun(GraderRun):
             open_part = self._job.unanswered_part(question, reply)
             facts["finished_at"] = utc_now()
             if open_part == question:
-                facts[ASKED_AGAIN] = True
+                facts[replies.ASKED_AGAIN] = True
             self._failed_in_a_row = 0
             self._n_replies += 1
             records = self._job.records_of_reply(question, reply, facts)
@@ -694,7 +664,8 @@ class LiveRun(GraderRun):
             return await ask_once()
         except Transient as failure:
             first_failure = failure
-        # Not before a first failure, since the policy costs a twentieth of a request's time.
+        # The policy is used after a failure only, as it costs a twentieth of a request's time. So
+        # its first attempt is the one that has failed.
         async for attempt in self._retrying(self._pause):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
@@ -751,13 +722,13 @@ class LiveRun(GraderRun):
         """Store a failure, or hold it back if rejected; stop the grader after too many of them."""
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
         records = self._job.records_of_failure(question, unscored_reason_for(failure), facts)
-        if isinstance(failure, Filtered):
+        if isinstance(failure, replies.Filtered):
             self._failed_in_a_row = 0
             self._n_replies += 1
             await self._commit([*self._take_rejections(), *records])
             return
         self._failed_in_a_row += 1
-        if isinstance(failure, Rejected):
+        if isinstance(failure, replies.Rejected):
             self._rejections += records
         else:
             await self._commit(list(records))
@@ -894,9 +865,8 @@ class Throttle:
 
 
 # ---- by batches ---------------------------------------------------------------------------------
-_NO_PROMPT = PromptText(system="", user="")
+
 _POLL_SECONDS = 20.0  # seconds between two queries for a batch's state
-T = TypeVar("T")
 _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
 
@@ -956,6 +926,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
+        # By `Question.prompted`, which has an attack, target and side where there is a trial.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -971,12 +942,12 @@ class BatchRun(GraderRun):
             return
         if open_draws and not chunks:
             open_draws = await self._try_live(open_draws)
-        for _ in range(ATTEMPTS):
+        for _ in range(replies.ATTEMPTS):
             await self._send_and_collect(open_draws, chunks)
             chunks, open_draws, self._to_ask_again = [], self._to_ask_again, []
             if not open_draws or self._summary.stopped:
                 return
-        facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
+        facts = {"error": f"no readable reply in {replies.ATTEMPTS} batches"}
         grades_of = self._job.records_of_failure
         failed = [grade for draw in open_draws for grade in grades_of([draw], _NO_REPLY, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
@@ -1149,8 +1120,9 @@ class BatchRun(GraderRun):
             grades += new_grades
             to_ask_again += (draws or ())[len(new_grades) :]  # draws that the reply did not bring
         n_requests = len(chunk.requests)
-        rejected = [grade.unscored_reason.startswith("request_rej") for grade in grades]
-        if rejected and all(rejected) and not to_ask_again and n_requests >= FAILURES_IN_A_ROW:
+        are_rejected = [grade.unscored_reason.startswith(_REJECTED) for grade in grades]
+        has_no_other = bool(grades) and all(are_rejected) and not to_ask_again
+        if has_no_other and n_requests >= FAILURES_IN_A_ROW:
             # The grader is at fault, not the units: the next run asks again.
             why = grades[0].provenance["error"]
             self._summary.stopped = f"all {n_requests} requests of a batch were rejected: {why}"
@@ -1189,24 +1161,24 @@ class BatchRun(GraderRun):
             "draw_keys": [key for _, key in request.draws],
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
-            "asked_by": constraint_of(request.settings),
+            "asked_by": clients.constraint_of(request.settings),
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,
             "finished_at": utc_now(),
         }
         if result.failure is not None or result.body is None:
-            failure = result.failure or Rejected("no reply")
+            failure = result.failure or replies.Rejected("no reply")
             facts |= {"error": str(failure), "status": failure.status}
             return self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
         if accepted_draws is None:
-            raw = str(result.body)[:MAX_RAW_CHARS]
+            raw = str(result.body)[: replies.MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
         else:
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
-        requested_limit = money.output_limit(self._grader.request(_NO_PROMPT))
+        requested_limit = money.output_limit(self._grader.request(PromptText(system="", user="")))
         reply = self.reservations.record_usage(reply, requested_limit)
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
@@ -1231,7 +1203,6 @@ def _batch_request(draws: Sequence[Question], facts: Json, number: int) -> Batch
     """Return the journal's record of a request; `number` tells units with the same text apart."""
     first, key = draws[0], facts["grade_key"]
     other_keys = zip(draws[1:], facts["draw_keys"][1:], strict=True)
-    trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
     return BatchRequest(
         custom_id=key if number == 1 else f"{key}-{number}",
         rubric=first.rubric.name,
@@ -1242,7 +1213,7 @@ def _batch_request(draws: Sequence[Question], facts: Json, number: int) -> Batch
         prompt_hash=facts["prompt_hash"],
         settings=facts["settings"],
         more=[(draw.draw, draw_key) for draw, draw_key in other_keys],
-        trial=trial,
+        trial=(*first.trial, first.suite) if isinstance(first, AttackedQuestion) else (),
     )
 
 
@@ -1255,6 +1226,7 @@ def draws_of_request(request: BatchRequest, rubric: Rubric) -> Draws:
 
 
 # ---- one runner at a time -----------------------------------------------------------------------
+
 _LOCK_NAME = ".grading.lock"
 
 
@@ -1300,7 +1272,10 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 
 
 _LOCK_SPACE = 0x65766763
-"""First number of the advisory locks of runners; the second is (number of shards << 16) + shard."""
+_SHARD_BITS = 16
+"""The advisory locks of runners have two numbers: `_LOCK_SPACE`, which tells them from other locks,
+and the number of shards with that of the shard in its last `_SHARD_BITS` bits.
+"""
 _KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}
 _LOCKS_IN_SPACE = sa.text(
     "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
@@ -1318,15 +1293,17 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
     ) as connection:
         for name, value in _KEEPALIVE.items():
             connection.exec_driver_sql(f"SET tcp_keepalives_{name} = {value}")
-        key = _LOCK_SPACE, (shard.of << 16) + shard.index
+        key = _LOCK_SPACE, (shard.of << _SHARD_BITS) + shard.index
         is_locked = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*key))).scalar_one()
         if not is_locked and shard != WHOLE:
             raise RunLocked(f"shard {shard} is being collected by another run, which goes on")
         try:
             locks = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
-            counts = [lock >> 16 for lock in locks if is_locked and lock >> 16 != shard.of]
-            if counts or not is_locked:
-                parts = f" in {counts[0]} shards" if counts and counts[0] > 1 else ""
+            # A run in another number of shards collects units of this shard, too.
+            shard_counts = {lock >> _SHARD_BITS for lock in locks if is_locked} - {shard.of}
+            if shard_counts or not is_locked:
+                n_shards = min(shard_counts, default=1)
+                parts = f" in {n_shards} shards" if n_shards > 1 else ""
                 raise RunLocked(
                     f"another run is collecting for this study{parts}; wait until it ends, or stop "
                     "it: what it has collected is kept"
@@ -1338,6 +1315,7 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
 
 
 # ---- grading ------------------------------------------------------------------------------------
+
 _DEFAULT_OPTIONS, _DEFAULT_LIMITS = GradingOptions(), RequestLimits()
 _QUESTIONS_AT_ONCE = 500
 
@@ -1539,7 +1517,7 @@ class Rounds:
     def count(self, attempts: Iterable[AnyAttempt], summary: GraderSummary) -> None:
         """Count stored attempts in a grader's summary, except those that were asked again."""
         for attempt in attempts:
-            if attempt.provenance.get(ASKED_AGAIN):
+            if attempt.provenance.get(replies.ASKED_AGAIN):
                 continue
             if attempt.unscored_reason:
                 summary.unscored[attempt.unscored_reason] += 1
@@ -1597,6 +1575,7 @@ def check_ready(
 
 
 # ---- what a run would ask and cost --------------------------------------------------------------
+
 _MAX_PRICED = 20_000  # above this number of prompts, only evenly spaced ones are read and priced
 _ANSWER_TOKENS, _REASONED_TOKENS = 20, 200
 """Tokens of an answer without thinking, and of one that may give a reason first."""
@@ -1672,8 +1651,7 @@ class Forecast:
     @property
     def lines(self) -> list[str]:
         """Sentences on unknown prices, the time, the money spent, the work, and warnings."""
-        is_batch = {"grades": self.batch}
-        n_live = sum(step.new for name, step in self.steps if not is_batch.get(name))
+        n_live = sum(step.new for name, step in self.steps if not self.batch or name != "grades")
         minutes = math.ceil(n_live / self.concurrency * _REPLY_SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _REPLY_SECONDS}
         return [
@@ -1697,8 +1675,7 @@ def forecast(
     """Forecast the part of each grader: render its prompts and price them. Above `max_priced`
     prompts only evenly spaced ones are priced. Raises InputError as the run itself would.
     """
-    scrubber = Scrubber.from_environment(study.config.providers)
-    tasks = plan_grading(study, graders, options, scrubber)
+    tasks = plan_grading(study, graders, options, Scrubber.from_environment(study.config.providers))
     return [forecast_of(study, task, batch=batch, max_priced=max_priced) for task in tasks]
 
 
@@ -1713,7 +1690,7 @@ def forecast_of(
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = money.Tariff.find(spec, batch=batch, tier=tier, prices=prices)
     tokens_per_request, basis = _tokens_per_request(study, task)
-    warnings = (*warnings_about_secrets(spec), *warnings_about(spec, task.settings))
+    warnings = (*clients.warnings_about_secrets(spec), *warnings_about(spec, task.settings))
     prompts = _prompts_to_price(study, task, max_priced)
     if tariff and not tariff.study_prices:
         basis = f"{basis} {written('grade.price_table', table=tariff.source)}"
@@ -1739,7 +1716,7 @@ def priced_forecast(
         first_prompt = first_prompt or prompt
         n_priced += n_draws
         if tariff:
-            request = first_request(spec, settings, prompt)
+            request = clients.first_request(spec, settings, prompt)
             min_cost += n_draws * tariff.at_least(request)
             max_cost += n_draws * tariff.at_most(request)
             tokens = tokens_per_request
@@ -1791,6 +1768,7 @@ def _prompts_to_price(
 
 
 # ---- responses of models ------------------------------------------------------------------------
+
 USUAL_WORDS = 500  # words of a response, for forecasts
 _RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
 _Side = tuple[str, str]
@@ -1882,10 +1860,13 @@ def forecast_responses(
     prompts_by_side = _study_prompts(study, scope)
     texts = [text for side, text in prompts_by_side.items() if side not in answered]
     prompts = [PromptText(system="", user=text) for text in texts]
-    basis = written("grade.expected_response", tokens=_RESPONSE_TOKENS)
-    warnings = (*warnings_about_secrets(spec), *warnings_about(spec, settings))
-    forecast = GraderForecast(rater_id=spec.text, already=0, new=len(prompts), basis=basis)
-    forecast = replace(forecast, warnings=warnings)
+    forecast = GraderForecast(
+        rater_id=spec.text,
+        already=0,
+        new=len(prompts),
+        basis=written("grade.expected_response", tokens=_RESPONSE_TOKENS),
+        warnings=(*clients.warnings_about_secrets(spec), *warnings_about(spec, settings)),
+    )
     tariff = money.Tariff.find(spec, prices=study.config.prices)
     single_draws = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, single_draws, _RESPONSE_TOKENS)
@@ -1920,6 +1901,7 @@ def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
 
 
 # ---- proposals ----------------------------------------------------------------------------------
+
 _PROPOSAL_TOKENS = 800  # tokens of a usual proposal
 
 

@@ -1,8 +1,8 @@
 """Access to a study: who may log in, and which annotator a page's address admits.
 
 In this order: delays after wrong passwords; signed tokens that expire; accounts with a password;
-the lead's links that work once; single sign-on; participants from Prolific; rater codes and
-invites; tickets for the page's panel.
+the lead's links that work once; single sign-on; participants from Prolific; rater codes as people
+type them; `admit`, and tickets for the page's panel; making and revoking invites.
 
 A token's claims can be read by anyone who has it, but not changed. Accounts are events: a new
 password, another role or the end of an account is appended, never written over.
@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import sqlalchemy as sa
 
@@ -46,19 +46,10 @@ from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import ends_of, has_room, sides_by_rater
 from evenhand.study.settings import study_toml
+from evenhand.study.store import schema
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings
-from evenhand.study.store.schema import (
-    account_events,
-    invite_events,
-    is_latest,
-    labels,
-    lead_events,
-    login_attempts,
-    participant_entries,
-    session_events,
-)
-from evenhand.study.store.schema import claims as item_claims
+from evenhand.study.store.schema import account_events, invite_events, participant_entries
 from evenhand.study.store.store import Store, add_event, events_of, release_reason
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
@@ -76,7 +67,8 @@ if TYPE_CHECKING:
 # from one address at many accounts (ADDRESS_LIMIT). Each counts the wait from the client's own last
 # guess, so that no one can make another's wait longer. ACCOUNT_LIMIT spares an address from which
 # the account's owner has logged in before; the browser in which they did waits only for its own
-# guesses. A first try from any address is always checked. Old attempts are deleted.
+# guesses. A first try from any address is always checked. Old attempts are deleted. An attempt has
+# a row for each of its senders: the address, and the browser if it is known.
 
 FAILURE_PERIOD = timedelta(hours=1)
 """Time for which a wrong password counts."""
@@ -94,12 +86,12 @@ class _Backoff:
     n_free: int
     max_seconds: float
 
-    def seconds_left(self, failures: Attempts, of_sender: Attempts, now: datetime) -> float:
-        """Return the seconds to wait after these `failures`, from the last one `of_sender` on."""
+    def seconds_left(self, failures: Attempts, sender_failures: Attempts, now: datetime) -> float:
+        """Return the seconds to wait after `failures`, from the last of `sender_failures` on."""
         doublings = len(failures) - self.n_free
-        if doublings < 0 or not of_sender:
+        if doublings < 0 or not sender_failures:
             return 0.0
-        elapsed = now - datetime.fromisoformat(of_sender[-1].created_at)
+        elapsed = now - datetime.fromisoformat(sender_failures[-1].created_at)
         wait = 2.0 ** min(doublings, 20)  # 20: exceeds every `max_seconds`; more may overflow
         return min(wait, self.max_seconds) - elapsed.total_seconds()
 
@@ -108,7 +100,7 @@ SENDER_LIMIT = _Backoff(n_free=4, max_seconds=600.0)
 ACCOUNT_LIMIT = _Backoff(n_free=50, max_seconds=60.0)
 ADDRESS_LIMIT = _Backoff(n_free=25, max_seconds=60.0)
 
-_BROWSER_PREFIX = "b:"  # of a browser's key, which is stored in the column of addresses' keys
+_BROWSER_PREFIX = "b:"  # tells a browser's key from an address's: both are in `address_key`
 
 
 @dataclass(frozen=True)
@@ -134,8 +126,8 @@ def digest_attempt(secret: bytes, name: str, address: str, browser: str = "") ->
 
 def refuse_guessing(store: Store, attempt: Attempt) -> None:
     """Raise Refused, with the time left, if the sender of this attempt has to wait."""
-    now, column = _now(), login_attempts.c
-    query = sa.select(login_attempts).where(
+    now, column = _now(), schema.login_attempts.c
+    query = sa.select(schema.login_attempts).where(
         sa.or_(column.name_key == attempt.name_key, column.address_key == attempt.address_key),
         column.created_at > _timestamp(now - LOGIN_PERIOD),
     )
@@ -155,24 +147,27 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
     """
     period_start = _timestamp(now - FAILURE_PERIOD)
 
-    def from_sender(sender_key: str) -> tuple[str, Attempts]:
-        """Return the account's last login by this sender ("": none), and the failures since."""
-        account_and_sender = (attempt.name_key, sender_key)
-        tries = [row for row in attempts if (row.name_key, row.address_key) == account_and_sender]
-        last_login = max((row.created_at for row in tries if row.admitted), default="")
+    def login_and_failures(sender_key: str) -> tuple[str, Attempts]:
+        """Return the time of this sender's last login to the account ("": none), and the sender's
+        failures there since.
+        """
+        keys = (attempt.name_key, sender_key)
+        own_attempts = [row for row in attempts if (row.name_key, row.address_key) == keys]
+        last_login = max((row.created_at for row in own_attempts if row.admitted), default="")
         start = max(period_start, last_login)
-        return last_login, [row for row in tries if not row.admitted and row.created_at > start]
+        failures = [row for row in own_attempts if not row.admitted and row.created_at > start]
+        return last_login, failures
 
-    # The prefix alone is the key of no row.
-    last_browser_login, browser_failures = from_sender(attempt.browser_key or _BROWSER_PREFIX)
-    if last_browser_login:
-        return SENDER_LIMIT.seconds_left(browser_failures, browser_failures, now)
+    if attempt.browser_key:
+        last_login, failures = login_and_failures(attempt.browser_key)
+        if last_login:
+            return SENDER_LIMIT.seconds_left(failures, failures, now)
     recent = [row for row in attempts if not row.admitted and row.created_at > period_start]
-    failures = [row for row in recent if not row.address_key.startswith(_BROWSER_PREFIX)]
-    account_failures = [row for row in failures if row.name_key == attempt.name_key]
-    address_failures = [row for row in failures if row.address_key == attempt.address_key]
-    last_login, sender_failures = from_sender(attempt.address_key)
-    waits = [SENDER_LIMIT.seconds_left(sender_failures, sender_failures, now)]
+    by_address = [row for row in recent if not row.address_key.startswith(_BROWSER_PREFIX)]
+    account_failures = [row for row in by_address if row.name_key == attempt.name_key]
+    address_failures = [row for row in by_address if row.address_key == attempt.address_key]
+    last_login, failures = login_and_failures(attempt.address_key)
+    waits = [SENDER_LIMIT.seconds_left(failures, failures, now)]
     waits.append(ADDRESS_LIMIT.seconds_left(address_failures, address_failures, now))
     if not last_login:
         waits.append(ACCOUNT_LIMIT.seconds_left(account_failures, address_failures, now))
@@ -181,13 +176,13 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
 
 def note_attempt(connection: sa.Connection, attempt: Attempt, admitted: bool) -> None:
     """Record an attempt within a `write()`, and delete those that no longer count."""
-    now, column = _now(), login_attempts.c
+    now, column = _now(), schema.login_attempts.c
     is_old_failure = (column.admitted == 0) & (column.created_at < _timestamp(now - FAILURE_PERIOD))
     is_old = (column.created_at < _timestamp(now - LOGIN_PERIOD)) | is_old_failure
-    connection.execute(sa.delete(login_attempts).where(is_old))
+    connection.execute(sa.delete(schema.login_attempts).where(is_old))
     event = {"name_key": attempt.name_key, "admitted": int(admitted), "created_at": _timestamp(now)}
     senders = [{"address_key": key} for key in (attempt.address_key, attempt.browser_key) if key]
-    connection.execute(sa.insert(login_attempts), [event | sender for sender in senders])
+    connection.execute(sa.insert(schema.login_attempts), [event | sender for sender in senders])
 
 
 def _network(address: str) -> str:
@@ -214,17 +209,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-Role = Literal["expert", "lead"]
-
-SHORTEST_PASSWORD = 10
-LONGEST_PASSWORD = 200
-"""Hashing costs the server time and memory, so the length of a password is limited."""
-
-LOGIN_MINUTES = 8 * 60.0
-_LOGIN = "login"  # purpose of the token of an account's login
-_ENDED: Literal["logged_out"] = "logged_out"
-_hashing_lock = threading.Lock()
-"""Password checks run one at a time: each takes 64 MB for a tenth of a second."""
+# Signed tokens that expire. Each has a purpose, such as "login", and is valid for no other.
 
 
 def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
@@ -256,9 +241,26 @@ def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(study_secret(store), salt=purpose, signer_kwargs=digest)
 
 
+# Accounts with a password, and their logins. A login is a signed token.
+
+Role = Literal["expert", "lead"]
+
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 200
+"""Hashing costs the server time and memory, so the length of a password is limited."""
+
+LOGIN_MINUTES = 8 * 60.0
+_LOGIN = "login"  # purpose of the token of an account's login
+_ENDED: Literal["logged_out"] = "logged_out"  # kind of the event that ends a login
+_hashing_lock = threading.Lock()
+"""Password checks run one at a time: each takes 64 MB for a tenth of a second."""
+
+
 @dataclass(frozen=True)
 class Account:
-    """A person with a password or vouched for; `version` changes with password and role."""
+    """The account of a person with a password, or for whom an identity provider vouches. `version`
+    changes with password and role.
+    """
 
     name: str
     role: Role
@@ -292,7 +294,7 @@ def disable_account(store: Store, name: str) -> None:
 
 def accounts(store: Store) -> dict[str, Account]:
     """Return the accounts that are not disabled, by name."""
-    query = sa.select(account_events).where(is_latest(account_events, "name"))
+    query = sa.select(account_events).where(schema.is_latest(account_events, "name"))
     with store.read() as connection:
         return {
             row.name: Account(row.name, row.role, row.event_id)
@@ -364,7 +366,7 @@ def read_login(store: Store, token: str) -> Account:
 
 
 def make_login(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
-    """Return a token for a new login, with a random number by which `end_login` can end it."""
+    """Return a token for a new login, with a random number by which `log_out` can end it."""
     return make_token(store, purpose, claims | {"login": secrets.token_hex(8)}, minutes)
 
 
@@ -372,24 +374,15 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     """Return a login token's claims. Raises InputError as `read_token`, and for an ended login."""
     claims = read_token(store, purpose, token)
     login = claims.get("login")  # tokens of version 0.1.0 have no number
-    is_end = lead_events.c.kind == _ENDED, lead_events.c.reason == login
-    if login is None or store.values(sa.select(lead_events.c.event_id).where(*is_end)):
+    is_its_end = schema.lead_events.c.kind == _ENDED, schema.lead_events.c.reason == login
+    if login is None or store.values(sa.select(schema.lead_events.c.event_id).where(*is_its_end)):
         raise Refused("login_ended")
     return claims
 
 
-def end_login(store: Store, purpose: str, token: str) -> None:
-    """End a login in every browser. An invalid or expired token is ignored."""
-    try:
-        login = read_open_login(store, purpose, token)["login"]
-    except InputError:
-        return
-    note_act(store, _ENDED, "", login, "")
-
-
 def _select_account(name: str) -> sa.Select[Any]:
     """Select the latest event of an account; its kind is "set" or "disabled"."""
-    latest = is_latest(account_events, "name")
+    latest = schema.is_latest(account_events, "name")
     return sa.select(account_events).where(latest, account_events.c.name == name)
 
 
@@ -421,7 +414,7 @@ LINK_PARAMETER = "lead"
 LINK_MINUTES = 60.0
 
 _LINK, _BY_LINK = "lead-link", "lead-by-link"  # purposes of tokens: a link, and the login it gives
-_USED: Literal["used"] = "used"
+_USED: Literal["used"] = "used"  # kind of the event that a link or an ID token was used
 
 
 @dataclass(frozen=True)
@@ -440,16 +433,16 @@ def new_link_token(store: Store) -> str:
 
 def open_link(store: Store, token: str) -> str:
     """Return the login that a link gives. Raises InputError if it is invalid, expired or used."""
-    claims = read_token(store, _LINK, token)
-    if not use_once(store, claims["nonce"]):
+    if not use_once(store, read_token(store, _LINK, token)["nonce"]):
         raise InputError("this link was used already; ask for a new one")
     return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
 
 
 def log_out(store: Store, login: str) -> None:
-    """End a login on the server. An invalid or expired one is ignored."""
-    end_login(store, _BY_LINK, login)
-    end_login(store, _LOGIN, login)
+    """End a login on the server, so in every browser. An invalid or expired one is ignored."""
+    for purpose in (_BY_LINK, _LOGIN):
+        with contextlib.suppress(InputError):
+            note_act(store, _ENDED, "", read_open_login(store, purpose, login)["login"], "")
 
 
 def visitor(store: Store, login: str) -> Visitor:
@@ -466,8 +459,8 @@ def visitor(store: Store, login: str) -> Visitor:
 
 def use_once(store: Store, nonce: str) -> bool:
     """Return True at the first use of a link's or an ID token's nonce, and record the use."""
-    is_use = lead_events.c.kind == _USED, lead_events.c.reason == nonce
-    earlier_use = sa.select(lead_events.c.event_id).where(*is_use)
+    is_use = schema.lead_events.c.kind == _USED, schema.lead_events.c.reason == nonce
+    earlier_use = sa.select(schema.lead_events.c.event_id).where(*is_use)
     with store.write() as connection:
         if connection.execute(earlier_use).first():
             return False
@@ -533,9 +526,9 @@ def client_secret(settings: study_toml.OidcSettings) -> str:
     settings.check("[oidc] client_secret", name, settings.server_metadata_url)
     if find_spec("authlib") is None:
         raise InputError(written("single_sign_on.no_extra"))
-    if not (secret := os.environ.get(name)):
-        raise InputError(written("single_sign_on.no_secret", name=name))
-    return secret
+    if secret := os.environ.get(name):
+        return secret
+    raise InputError(written("single_sign_on.no_secret", name=name))
 
 
 def cookie_secret(store: Store) -> str:
@@ -597,8 +590,7 @@ def signed_ids(settings: study_toml.ProlificSettings, token: str) -> dict[str, s
         leeway=_CLOCK_SKEW,
     )
     try:
-        keys = _public_keys(SIGNING_KEYS, token)
-        decoded = jwt.decode(token, keys, algorithms=["RS256"])
+        decoded = jwt.decode(token, _public_keys(SIGNING_KEYS, token), algorithms=["RS256"])
         required.validate(decoded.claims)
     except Refused:
         raise
@@ -609,8 +601,15 @@ def signed_ids(settings: study_toml.ProlificSettings, token: str) -> dict[str, s
     return {str(name): value for name, value in ids.items() if isinstance(value, str)}
 
 
-_known_keys: dict[str, tuple[float, KeySet | None]] = {}
-"""The time (`time.monotonic`) of the last request and the keys it gave, by their address."""
+class _FetchedKeys(NamedTuple):
+    """The keys of the last request that gave some, and the time (`time.monotonic`) of the last."""
+
+    keys: KeySet | None = None
+    requested_at: float = -math.inf
+
+
+_known_keys: dict[str, _FetchedKeys] = {}
+"""The keys by their address."""
 _fetching_lock = threading.Lock()
 
 
@@ -621,15 +620,15 @@ def _public_keys(url: str, token: str) -> KeySet:
     from joserfc.jws import extract_compact
 
     with _fetching_lock:
-        fetched_at, keys = _known_keys.get(url, (-math.inf, None))
-        age = time.monotonic() - fetched_at
+        keys, requested_at = _known_keys.get(url, _FetchedKeys())
+        age = time.monotonic() - requested_at
         is_stale = keys is None or age > _DAY
         if keys is not None and not is_stale:
             key_id = extract_compact(token.encode()).headers().get("kid")
             is_stale = all(key.kid != key_id for key in keys.keys)
         if is_stale and age > _MINUTE:
             keys = _fetch_keys(url) or keys
-            _known_keys[url] = (time.monotonic(), keys)
+            _known_keys[url] = _FetchedKeys(keys, time.monotonic())
         if keys is None:
             raise Refused("prolific_keys_away")
         return keys
@@ -678,23 +677,30 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
         last_entry = connection.execute(latest).first()
         rater: str = last_entry.rater_id if last_entry else new_code()
-        if last_entry is not None and last_entry.session_id == entry["session_id"]:
-            return rater
         if last_entry is None:
             _require_place(study, connection)
+        elif last_entry.session_id == entry["session_id"]:  # the page was loaded again
+            return rater
         else:
-            reason = release_reason(events_of(connection, rater))
-            if reason == "rejected":
-                raise Refused("closed_before")
-            if reason:  # the participant's place was given back: they need one again
-                _require_place(study, connection)
-                for side in sides_by_rater(study, connection, rater).values():
-                    if not has_room(study, connection, side):
-                        raise Refused("no_places")
-                add_event(connection, rater, "readmitted")
+            _readmit_released(study, connection, rater)
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater
+
+
+def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> None:
+    """Give a participant whose place was released a place again; do nothing if it was not. Raises
+    Refused if their work was rejected or no place is free.
+    """
+    reason = release_reason(events_of(connection, rater))
+    if reason == "rejected":
+        raise Refused("closed_before")
+    if reason:
+        _require_place(study, connection)
+        for side in sides_by_rater(study, connection, rater).values():
+            if not has_room(study, connection, side):
+                raise Refused("no_places")
+        add_event(connection, rater, "readmitted")
 
 
 def _require_place(study: Study, connection: sa.Connection) -> None:
@@ -735,11 +741,13 @@ def _folded(code: str) -> str:
     return normalized_code(code).casefold()
 
 
+# Admission of raters, by their login or by the query of the page's address
+
 LONGEST_HOURS = 24.0 * 90
 """Longest validity of an invite."""
 
 _INVITE, _PASS = "invite", "pass"  # purposes of tokens
-_INVITE_TOKEN = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)
+_INVITE_TOKEN = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)  # see `Invite`
 _PANEL_MINUTES = 24 * 60  # a page that is open for longer is loaded again
 _ANYONE = ""  # the rater of an invite for participants from Prolific
 
@@ -795,15 +803,16 @@ def _admit_code(study: Study, code: str) -> Admission:
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         owned_codes = _distinct_values(connection, *owners)
-        columns = (item_claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        begun = (schema.claims, schema.session_events, schema.labels)
+        raters = [table.c.rater_id for table in begun]
         # A returning rater is looked up; all codes are read only for an unknown one.
-        queries = (sa.select(column).where(column == code).limit(1) for column in columns)
+        queries = (sa.select(column).where(column == code).limit(1) for column in raters)
         is_known = any(connection.execute(query).first() for query in queries)
-        begun_codes = {code} if is_known else _distinct_values(connection, *columns)
+        begun_codes = {code} if is_known else _distinct_values(connection, *raters)
     if _folded(code) in map(_folded, owned_codes):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    spellings = [begun for begun in begun_codes if _folded(begun) == _folded(code)]
+    spellings = [other for other in begun_codes if _folded(other) == _folded(code)]
     if len(spellings) > 1:
         raise Refused("several_spellings")
     rater = spellings[0] if spellings else code
@@ -811,6 +820,7 @@ def _admit_code(study: Study, code: str) -> Admission:
 
 
 def _distinct_values(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
+    """Return all values of these columns, of whichever tables."""
     union = sa.union(*(sa.select(column) for column in columns))
     return set(connection.execute(union).scalars())
 
@@ -850,8 +860,11 @@ def _invite_log(study: Study, invite: str) -> Sequence[Any]:
 
 
 def _expiry(token: str, made_at: str) -> datetime:
-    """Return the time at which an invite made at `made_at` expires."""
+    """Return the time at which an invite made at `made_at` expires; its token has the hours."""
     return datetime.fromisoformat(made_at) + timedelta(hours=float(token.partition(".")[2]))
+
+
+# Tickets, by which the panel's own requests to the server show who was admitted
 
 
 def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
@@ -868,7 +881,7 @@ def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
     claims = read_token(study.store, _panel_purpose(study), ticket)
     if not secrets.compare_digest(claims["browser"], browser):
         raise Refused("link_invalid")
-    if claims["way"] == study.config.session.entry == "open":  # a code does not run out
+    if claims["way"] == "open" and study.config.session.entry == "open":  # a code does not run out
         return Admission(claims["rater"], "open", claims["address"])
     admission = admit(study, claims["address"], claims["login"])
     if admission is None or admission.rater_id != claims["rater"]:
@@ -879,6 +892,9 @@ def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
 def _panel_purpose(study: Study) -> str:
     """Return the purpose of tickets: a copy of a study has its secret, but not its folder."""
     return f"panel {study.folder.resolve()}"
+
+
+# Invites, made and revoked by the lead
 
 
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
@@ -911,8 +927,7 @@ def invites_table(study: Study) -> pd.DataFrame:
     """Return a row per invite, the latest first: `rater_id` ("": participants from Prolific),
     `token`, `until` (both empty before 0.4), and `state`, "open", "revoked" or "expired".
     """
-    query = sa.select(invite_events).order_by(invite_events.c.event_id)
-    events = study.store.rows(query)
+    events = study.store.rows(sa.select(invite_events).order_by(invite_events.c.event_id))
     now, rows = datetime.now(UTC).isoformat(), []
     latest_kinds = {event.invite_id: event.kind for event in events}
     for invite in (event for event in events if event.kind == "made"):
@@ -927,9 +942,9 @@ def invites_table(study: Study) -> pd.DataFrame:
 
 def revoke_invites(study: Study, rater: str) -> int:
     """Revoke every invite of a rater, or those for Prolific with ""; return their number."""
-    of_rater = sa.select(invite_events).where(invite_events.c.rater_id == rater)
+    query = sa.select(invite_events).where(invite_events.c.rater_id == rater)
     with study.store.write() as connection:
-        events = connection.execute(of_rater.order_by(invite_events.c.event_id))
+        events = connection.execute(query.order_by(invite_events.c.event_id))
         latest_kinds = {event.invite_id: event.kind for event in events}
         open_invites = [invite for invite, kind in latest_kinds.items() if kind == "made"]
         for invite in open_invites:

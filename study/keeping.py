@@ -1,8 +1,8 @@
 """Maintenance of a study: backups in one file, moving and upgrading a store, and a health check.
 
 Copies of a store's rows come first; the rest is built on them: `backup_study` and `keep_backups`
-write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store, and
-`examine` checks a study.
+write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store.
+`examine` and `serving_notes` check a study.
 """
 
 from __future__ import annotations
@@ -38,15 +38,8 @@ from evenhand.study import workspace
 from evenhand.study.creation import built_whole, unused_folder
 from evenhand.study.settings import study_toml
 from evenhand.study.settings.sections import Section
-from evenhand.study.store.database import (
-    SCHEMA,
-    SILENT,
-    Database,
-    append_once,
-    is_url,
-    renew_statistics,
-    resolved,
-)
+from evenhand.study.store import database
+from evenhand.study.store.database import SCHEMA, SILENT, Database, resolved
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import SCHEMA_VERSION, SHOWN, batches, grades, meta, metadata
 from evenhand.study.store.store import Store
@@ -62,7 +55,7 @@ from evenhand.study.tables.files import (
 from evenhand.study.trust import remember
 from evenhand.texts import written
 
-# Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
+# Copies of all rows of one database in another, SQLite or PostgreSQL, with proof that none changed.
 # The tables are read from the database itself, so a store of an older schema is copied unchanged.
 
 _STUDY_TABLES = {*metadata.tables, "alembic_version"}
@@ -84,6 +77,9 @@ class TableState:
 
 
 States = dict[str, TableState]
+"""The states of a database's tables, by name."""
+OnRows = Callable[[], object]
+"""Called at each chunk of rows, so that a watch knows of progress."""
 
 
 def reflected_tables(connection: sa.Connection) -> sa.MetaData:
@@ -115,10 +111,8 @@ def _portable_column(column: sa.Column[Any]) -> sa.Column[Any]:
     return sa.Column(column.name, generic, primary_key=is_key, nullable=nullable)
 
 
-def states(
-    connection: sa.Connection, tables: sa.MetaData, on_rows: Callable[[], object] = lambda: None
-) -> States:
-    """Return the rows and checksum of each table, by name. `on_rows` is called after each chunk."""
+def states(connection: sa.Connection, tables: sa.MetaData, on_rows: OnRows) -> States:
+    """Return the rows and checksum of each table, by name."""
     by_table = {name: TableState() for name in tables.tables}
     for name, table in tables.tables.items():
         for rows in _chunks(connection, table, on_rows):
@@ -126,12 +120,10 @@ def states(
     return by_table
 
 
-def copy_tables(
-    source: sa.Connection, target: sa.Connection, on_rows: Callable[[], object] = lambda: None
-) -> States:
+def copy_tables(source: sa.Connection, target: sa.Connection, on_rows: OnRows) -> States:
     """Create the source's tables in an empty target and fill them; return the state of each table.
-    Both connections are in a transaction, which the caller ends. `on_rows` is called after each
-    chunk of rows. Raises InputError where the target's rows are not those of the source afterwards.
+    Both connections are in a transaction, which the caller ends. Raises InputError where the
+    target's rows are not those of the source afterwards.
     """
     tables = reflected_tables(source)
     tables.create_all(target)
@@ -146,13 +138,9 @@ def copy_tables(
         except sa.exc.DataError as error:
             reason = str(error.orig).splitlines()[0]
             raise InputError(f"a row of {table.name} cannot be copied: {reason}") from None
-    for table in tables.tables.values() if target.dialect.name == "postgresql" else ():
-        if (column := table.autoincrement_column) is not None:  # count on from the last event
-            counter = sa.func.pg_get_serial_sequence(table.name, column.name)
-            last = sa.func.max(column)
-            set_counter = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
-            target.execute(sa.select(set_counter))
-    renew_statistics(target)
+    if target.dialect.name == "postgresql":
+        _set_counters(target, tables)
+    database.renew_statistics(target)
     target_states = states(target, tables, on_rows)
     for name, state in source_states.items():
         if target_states[name] != state:
@@ -163,14 +151,27 @@ def copy_tables(
     return source_states
 
 
+def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
+    """Let PostgreSQL number new events on from the last one of each table."""
+    for table in tables.tables.values():
+        if (column := table.autoincrement_column) is not None:
+            counter = sa.func.pg_get_serial_sequence(table.name, column.name)
+            last = sa.func.max(column)
+            set_counter = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
+            connection.execute(sa.select(set_counter))
+
+
 def _chunks(
-    connection: sa.Connection, table: sa.Table, on_rows: Callable[[], object]
+    connection: sa.Connection, table: sa.Table, on_rows: OnRows
 ) -> Iterator[Sequence[sa.Row[Any]]]:
-    """Yield a table's rows in chunks; call `on_rows` at each, so that a watch knows of progress."""
+    """Yield a table's rows in chunks."""
     options = {"stream_results": True, "yield_per": _ROWS_PER_CHUNK}
     for rows in connection.execute(sa.select(table), execution_options=options).partitions():
         on_rows()
         yield rows
+
+
+# A copy of the store in one SQLite file
 
 
 @dataclass(frozen=True)
@@ -206,41 +207,46 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
     """Return the contents of a store's file, and the number of rows of each table. Raises
     InputError where it is damaged, or is not plainly a store: the file may come from anyone.
     """
+    query = (
+        "SELECT (SELECT count(DISTINCT rater_id) FROM labels WHERE rater_kind = 'human'), "
+        "(SELECT count(DISTINCT rater_id) FROM grades)"
+    )
     with closing(sqlite3.connect(file)) as connection:
-
-        def count(query: str) -> int:
-            return int(connection.execute(query).fetchone()[0])
-
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            schema = "SELECT type, name, coalesce(sql, '') FROM sqlite_master"
-            entries = connection.execute(schema).fetchall()
-            for kind, name, sql in entries:
-                is_plain = kind == "index" or sql.upper().startswith("CREATE TABLE")
-                if kind not in ("table", "index") or not is_plain or '"' in name:
-                    raise InputError(
-                        f"the store holds the {kind} {name!r}, which no store does; refused"
-                    )
-            tables = sorted(name for kind, name, _ in entries if kind == "table")
+            tables = _plain_tables(connection)
             verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if verdict != "ok":
                 raise InputError(f"the store is damaged: {verdict}; restore an earlier backup")
-            rows = {
-                table: count(f'SELECT count(*) FROM "{table}"')  # noqa: S608 - checked
-                for table in tables
-            }
+            rows = {}
+            for table in tables:
+                count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - checked
+                rows[table] = int(connection.execute(count).fetchone()[0])
             if missing := {"labels", "grades", "pairs", "responses"} - rows.keys():
                 raise InputError(
                     f"the store is no store of an evenhand study: it has no {min(missing)}"
                 )
-            distinct = "SELECT count(DISTINCT rater_id) FROM"
-            n_raters = count(f"{distinct} labels WHERE rater_kind = 'human'")
-            n_graders = count(f"{distinct} grades")
+            n_raters, n_graders = connection.execute(query).fetchone()
             counts = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
             return Contents(**counts, raters=n_raters, graders=n_graders), rows
         except sqlite3.DatabaseError as error:
             raise InputError(f"the store is damaged: {error}; restore an earlier backup") from None
 
+
+def _plain_tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of a file's tables, sorted. Raises InputError if it holds anything else than
+    tables and indexes, such as a trigger or a virtual table, which would run when it is used.
+    """
+    schema = "SELECT type, name, coalesce(sql, '') FROM sqlite_master"
+    entries = connection.execute(schema).fetchall()
+    for kind, name, sql in entries:
+        is_plain = kind == "index" or sql.upper().startswith("CREATE TABLE")
+        if kind not in ("table", "index") or not is_plain or '"' in name:
+            raise InputError(f"the store holds the {kind} {name!r}, which no store does; refused")
+    return sorted(name for kind, name, _ in entries if kind == "table")
+
+
+# Backups: a study in one file, made while people label, and restored in a new folder
 
 BACKUPS = "backups"
 """Folder in the study's folder that backups leave out."""
@@ -271,7 +277,8 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
     with closing(_open_store(folder)) as store:
         # A mark tells the backups from those of another folder of the same name, which stay.
         with store.write() as connection:
-            append_once(connection, meta, "key", {"key": "mark", "value": secrets.token_hex(4)})
+            row = {"key": "mark", "value": secrets.token_hex(4)}
+            database.append_once(connection, meta, "key", row)
         (mark,) = store.values(sa.select(meta.c.value).where(meta.c.key == "mark"))
         prefix = f"{folder.resolve().name}-{mark}"
         name = f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
@@ -317,19 +324,9 @@ def _verify(file: Path, contents: Contents) -> None:
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     """Write a study with an open store to a new file, and verify it. Return its contents."""
-    file, study_folder = file.absolute(), folder.resolve()
-    target_folder, real_target = file.parent, file.parent.resolve()
-    if file.exists():
-        raise InputError(f"{file} exists already; name a new file")
-    if not target_folder.is_dir():
-        raise InputError(f"there is no folder {target_folder}; make it first")
-    is_in_backups = real_target.is_relative_to(study_folder / BACKUPS)
-    if real_target.is_relative_to(study_folder) and not is_in_backups:
-        raise InputError(
-            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
-            "disk"
-        )
-    with tempfile.TemporaryDirectory(dir=target_folder, prefix=f".{file.name}.") as temporary:
+    file = file.absolute()
+    _check_target(file, folder.resolve())
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary:
         snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
         files = _study_files(folder)
         take_snapshot(store, snapshot)
@@ -346,18 +343,40 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
         listing = Listing(
             format=FORMAT, evenhand=__version__, created_at=utc_now(), files=entries, tables=tables
         )
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(archive_file, flags, FILE), "w+b") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                archive.writestr(LIST, listing.model_dump_json(indent=1))
-                for name, content in files.items():
-                    archive.writestr(name, content)
-                archive.write(snapshot, STORE)
-            stream.flush()
-            os.fsync(stream.fileno())
+        _write_archive(archive_file, listing, files, snapshot)
         check_archive(archive_file)
         os.replace(archive_file, file)
     return contents
+
+
+def _check_target(file: Path, study_folder: Path) -> None:
+    """Raise InputError unless a backup can be written to `file`: a new one, in a folder that is not
+    the study's, except for its folder of backups.
+    """
+    if file.exists():
+        raise InputError(f"{file} exists already; name a new file")
+    if not file.parent.is_dir():
+        raise InputError(f"there is no folder {file.parent}; make it first")
+    target_folder = file.parent.resolve()
+    is_in_backups = target_folder.is_relative_to(study_folder / BACKUPS)
+    if target_folder.is_relative_to(study_folder) and not is_in_backups:
+        raise InputError(
+            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
+            "disk"
+        )
+
+
+def _write_archive(path: Path, listing: Listing, files: Mapping[str, bytes], store: Path) -> None:
+    """Write a new archive of the list, the study's `files` and its `store`, for the owner alone."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(path, flags, FILE), "w+b") as stream:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr(LIST, listing.model_dump_json(indent=1))
+            for name, content in files.items():
+                archive.writestr(name, content)
+            archive.write(store, STORE)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def restore_study(
@@ -561,7 +580,7 @@ def move_store(folder: Path, to: str) -> States:
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
         location = resolved(new_store)
-        if is_url(location) or (folder / location).exists():
+        if database.is_url(location) or (folder / location).exists():
             with closing(Database.connect(new_store, folder, silent=SILENT)) as target:
                 copied = _copy_store(store, source, target)
         else:
@@ -582,7 +601,7 @@ def upgrade_store(folder: Path) -> Upgraded:
     config = study_toml.read_config(folder)
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store):
-        with store.only_user():  # no one else is about to write
+        with store.only_user():  # raises InputError if the study is open elsewhere
             pass
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
@@ -691,16 +710,16 @@ def migrate(connection: sa.Connection, version: int) -> None:
 def _add_server_to_names(
     connection: sa.Connection, table: sa.Table, column: sa.ColumnElement[str]
 ) -> None:
-    """Add the server's address to the names of graders that used another server than the
-    provider's: version 0.1.0 kept the grades of ANTHROPIC_BASE_URL under `anthropic:MODEL`.
+    """Add the server's address, in `column`, to the names of graders that used another server than
+    the provider's: version 0.1.0 kept the grades of ANTHROPIC_BASE_URL under `anthropic:MODEL`.
     """
     names = sa.select(table.c.rater_id, column).distinct()
-    for rater, address in connection.execute(names).all():
-        provider, _, model = rater.partition(":")
-        provider_url, address = _PROVIDER_URLS.get(provider), (address or "").rstrip("/")
+    for rater, base_url in connection.execute(names).all():
+        provider, _, model_and_settings = rater.partition(":")
+        provider_url, address = _PROVIDER_URLS.get(provider), (base_url or "").rstrip("/")
         if not provider_url or not address or address == provider_url or "@http" in rater:
             continue
-        model, separator, settings = model.partition("#")
+        model, separator, settings = model_and_settings.partition("#")
         connection.execute(
             sa.update(table)
             .where(table.c.rater_id == rater, column.in_((address, f"{address}/")))
@@ -808,6 +827,7 @@ def _check_versions(store: Store) -> Finding:
 
 
 def _first_names(names: list[str]) -> str:
+    """Return the first names of a list, and the number of the others."""
     others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 

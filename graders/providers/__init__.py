@@ -258,6 +258,7 @@ def _split_login(url: str, source: str) -> tuple[str, str]:
 
 
 # ---- a grader, as its user names it -------------------------------------------------------------
+
 BASELINES = ("lexical",)
 
 _SERVER = re.compile(r"@(?=https?://)")
@@ -351,6 +352,7 @@ def _safe_part(text: str) -> str:
 
 
 # ---- keys ---------------------------------------------------------------------------------------
+
 _SECRETS = (
     "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "AWS_BEARER_TOKEN_BEDROCK",
     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS",

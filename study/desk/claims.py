@@ -206,8 +206,8 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
 # `[[unit]]` has a `name`, `values` (the rubric's variables), `expected` (the accepted options by
 # rubric) and perhaps an `explanation`. Its id has no "|", which the id of any unit of a sample has.
 
-
 _as_list = BeforeValidator(lambda keys: [keys] if isinstance(keys, str) else keys)
+"""One key may be written without the brackets of a list."""
 
 
 class KnownUnit(Section):
@@ -411,7 +411,9 @@ class SessionDesign:
                     yield questions
 
     def _place(self, rater_id: str, first_unit: str, screen: Screen) -> tuple[str, str]:
-        """Return the sort key of a screen in a rater's order of the stage with `first_unit`."""
+        """Return the sort key of a screen in a rater's order of the stage that begins with
+        `first_unit` in the study's own order.
+        """
         unit, wording = screen[0].unit_id, ""
         if self._rewording:
             names = ",".join(question.rubric.name for question in screen)
@@ -436,10 +438,11 @@ class SessionDesign:
             surplus_ab = 1 if int(self.digest("order", rater_id, unit_id)[:8], 16) % 2 else -1
         return "ba" if surplus_ab > 0 else "ab"
 
-    def planned_repeats(self, answers: int) -> int:
-        """Return the number of repeats due after `answers` first answers."""
-        n_repeats = int(self.settings.repeat_share * answers + 1e-9)  # 0.29 * 100 is below 29
-        return max(0, min(n_repeats, answers - self.settings.repeat_gap))
+    def planned_repeats(self, n_first_answers: int) -> int:
+        """Return the number of repeats due after this number of first answers."""
+        share = self.settings.repeat_share
+        n_repeats = int(share * n_first_answers + 1e-9)  # as 0.29 * 100 is below 29
+        return max(0, min(n_repeats, n_first_answers - self.settings.repeat_gap))
 
     def digest(self, *parts: str) -> str:
         """Return 64 hexadecimal digits fixed by the study's key and the parts."""
@@ -616,9 +619,7 @@ class ClaimIndex:
         """Return the order of sides in which the rater has seen each unit."""
         return self._side_orders.get(rater_id, {})
 
-    def full_questions(
-        self, n_raters: int, lapsed_before: str, excluded: Set[str] = frozenset()
-    ) -> set[Key]:
+    def full_questions(self, n_raters: int, lapsed_before: str, excluded: Set[str]) -> set[Key]:
         """Return the questions with `n_raters` holders or more, where neither `excluded` raters
         count nor those whose open claim is from before `lapsed_before`.
         """
@@ -629,8 +630,11 @@ class ClaimIndex:
         )
         for rater in excluded:
             n_uncounted.update(self.held_by(rater))
-        enough = (keys for n_holders, keys in self._keys_by_count.items() if n_holders >= n_raters)
-        return set[Key]().union(*enough) - {
+        held_by_enough = set[Key]()
+        for n_holders, keys in self._keys_by_count.items():
+            if n_holders >= n_raters:
+                held_by_enough |= keys
+        return held_by_enough - {
             key for key, count in n_uncounted.items() if len(self._holders[key]) - count < n_raters
         }
 
@@ -689,7 +693,8 @@ def in_design(claim: Claim, design: SessionDesign) -> bool:
 class NextTasks:
     """The tasks of one rater at one moment: `tasks`, all of them; `open_claims`, those without an
     answer; `valid_claims`, the open ones that no other rater has taken over; `given_checks`, the
-    checks among them; `free_questions`, those that may be given to the rater.
+    attention checks that the rater has been given; `free_questions`, the questions that may still
+    be given to the rater.
     """
 
     rater_id: str
@@ -703,7 +708,7 @@ class NextTasks:
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
-        if self.assumed:  # they count as answered, after all others
+        if self.assumed:
             tasks, last = dict(self.tasks), self.index.last_version + 1
             for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
@@ -726,16 +731,18 @@ class NextTasks:
 
     def progress(self) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given)."""
-        n_answered = n_first_given = n_repeats = n_checks_done = 0
+        n_first_given = n_repeats_given = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
             is_labelled = claim.state == "labelled"
             if claim.is_check:
                 n_checks_done += is_labelled
-                continue
-            n_answered += is_labelled
-            n_first_given += is_labelled and claim.draw == 0
-            n_repeats += claim.state != "released" and claim.draw > 0
-        n_first_open = sum(claim.draw == 0 and not claim.is_check for claim in self.valid_claims)
+            elif claim.draw == 0:
+                n_first_given += is_labelled
+            else:
+                n_repeats_given += is_labelled
+                n_repeats += claim.state != "released"
+        n_answered = n_first_given + n_repeats_given
+        n_first_open = sum(claim.is_first for claim in self.valid_claims)
         is_limited = self.design.settings.units_per_rater
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
         n_first_answers = n_first_given + n_first_open + n_free
@@ -773,6 +780,7 @@ class NextTasks:
 
     @cached_property
     def _next_screen(self) -> Screen:
+        """The next screen of new questions; empty if none is left."""
         return next(self._screens(), ())
 
     def _screens(self) -> Iterator[Screen]:
@@ -786,16 +794,15 @@ class NextTasks:
 
     def _claim_check(self, changes: Changes) -> list[Claim]:
         """Claim the next attention check if one is due and has the rubrics of the next unit."""
-        checks = self.design.checks
+        rater, checks = self.rater_id, self.design.checks
         n_answers = sum(not claim.is_check for claim in answered(self.tasks))
-        remaining = checks.remaining(self.rater_id, self.given_checks)
-        if not remaining or n_answers < checks.due_after(self.rater_id, remaining[0][0]):
+        remaining = checks.remaining(rater, self.given_checks)
+        if not remaining or n_answers < checks.due_after(rater, remaining[0][0]):
             return []
         rubrics = {question.rubric.name for question in self._next_screen}
         screen = next((screen for _, screen in remaining if screen[0].rubric.name in rubrics), ())
         return [
-            self._give(changes, question, 0, checks.order(self.rater_id, question))
-            for question in screen
+            self._give(changes, question, 0, checks.order(rater, question)) for question in screen
         ]
 
     def _claim_repeat(self, changes: Changes) -> list[Claim]:
@@ -806,7 +813,7 @@ class NextTasks:
         answers = [claim for claim in answered(self.tasks) if not claim.is_check]
         if not self._is_repeat_due(answers):
             return []
-        gap, together = design.settings.repeat_gap, design.one_screen_per_unit
+        rater, gap, together = self.rater_id, design.settings.repeat_gap, design.one_screen_per_unit
         recent = answers[-gap:]
         candidates = [
             claim
@@ -816,11 +823,13 @@ class NextTasks:
             and in_design(claim, design)
             and not any(asked_together(claim, other, together) for other in recent)
         ]
-        drawn = sorted(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
+        if not candidates:
+            return []
+        drawn = min(candidates, key=lambda claim: design.digest("repeat", rater, *claim.key))
         return [
             self._give(changes, design.questions[claim.key], 1, claim.order)
             for claim in candidates
-            if asked_together(claim, drawn[0], together)
+            if asked_together(claim, drawn, together)
         ]
 
     def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:

@@ -9,7 +9,6 @@ progress, tasks and sheets; at the end `AnnotationDesk`, which puts them togethe
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from statistics import median
 from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo
@@ -18,32 +17,14 @@ import sqlalchemy as sa
 
 from evenhand.errors import Refused
 from evenhand.rubrics import PeopleText, Rubric
-from evenhand.study.desk.claims import (
-    Changes,
-    Claim,
-    ClaimIndex,
-    NextTasks,
-    Oversight,
-    SessionDesign,
-    TaskKey,
-    answered,
-    asked_together,
-    blinded,
-    in_design,
-)
+from evenhand.study.desk import claims
+from evenhand.study.desk.claims import Claim, NextTasks, SessionDesign, asked_together, blinded
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.settings.study_toml import SessionSettings
+from evenhand.study.store import schema
 from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import (
-    answer_details,
-    attention_labels,
-    claims,
-    flag_events,
-    labels,
-    practice_labels,
-    remarks,
-)
+from evenhand.study.store.schema import answer_details, flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
 from evenhand.study.tables import ratings
 from evenhand.study.workspace import Study
@@ -126,8 +107,7 @@ def store_submission(
             return "unknown_task"
         flag = {"kind": "flag", "reason": submission.reason, "text": submission.text}
         event = _task_columns(claim, submit_id) | flag
-        is_new = append_once(connection, remarks, "submit_id", event)
-        return "stored" if is_new else "duplicate"
+        return "stored" if append_once(connection, remarks, "submit_id", event) else "duplicate"
     if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
@@ -163,7 +143,7 @@ def _add_answer(
 ) -> bool:
     """Append an answer with its remark and marks; return False if its submit id exists."""
     # All tables of answers: a refusal must not reveal whether a task is an attention check.
-    ids = (log.c.submit_id for log in (labels, attention_labels, practice_labels))
+    ids = (log.c.submit_id for log in (labels, schema.attention_labels, schema.practice_labels))
     same_id = (sa.select(log).where(log == answer.submit_id) for log in ids)
     if connection.execute(sa.union_all(*same_id)).first():
         return False
@@ -195,8 +175,8 @@ def stored_answers(
 ) -> dict[str, StoredAnswer]:
     """Return the latest answers to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
-    latest: dict[TaskKey, Any] = {}
-    for table in (labels, attention_labels):
+    latest: dict[claims.TaskKey, Any] = {}
+    for table in (labels, schema.attention_labels):
         query = (
             sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
             .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
@@ -301,7 +281,7 @@ class WorkLog:
 
     def __init__(self) -> None:
         self._by_rater: dict[str, list[TimedAnswer]] = {}
-        self._last_events = dict.fromkeys((labels, attention_labels), 0)
+        self._last_events = dict.fromkeys((labels, schema.attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read new answers. Checks are included, as their absence would reveal which they are."""
@@ -330,9 +310,7 @@ def minutes_left(answers: Sequence[TimedAnswer], left: int) -> int | None:
     35
     """
     seconds = [answer.seconds for answer in answers[-_RECENT_ANSWERS:] if answer.seconds > 0]
-    if len(seconds) < LEAST_ANSWERS:
-        return None
-    return rounded_minutes(median(seconds) * left / 60)
+    return None if len(seconds) < LEAST_ANSWERS else rounded_minutes(median(seconds) * left / 60)
 
 
 def rounded_minutes(minutes: float) -> int:
@@ -414,7 +392,7 @@ class Sheet:
 
 PAGE = 30
 """Number of answers on a page of the list of earlier answers."""
-_EXCERPT_CHARACTERS, _OF_EACH_TEXT = 160, 60
+_EXCERPT_CHARACTERS, _TEXT_CHARACTERS = 160, 60  # the most of an excerpt, and of each text in it
 
 
 @dataclass(frozen=True)
@@ -438,7 +416,8 @@ class EarlierPage:
 
 def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts, in the order in which they are read."""
-    return " · ".join(block.text[:_OF_EACH_TEXT] for block in people.blocks)[:_EXCERPT_CHARACTERS]
+    beginnings = " · ".join(block.text[:_TEXT_CHARACTERS] for block in people.blocks)
+    return beginnings[:_EXCERPT_CHARACTERS]
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]
@@ -447,7 +426,8 @@ TextsByTask = Mapping[str, Mapping[str, str]]
 
 class Desk(Protocol):
     """Interface between the page and a desk: the annotators' one, or that of the practice. The
-    defaults are those of a desk without a sheet ahead and without earlier answers.
+    defaults are those of a desk without a sheet ahead and without earlier answers. See
+    `AnnotationDesk` for what the methods do.
     """
 
     study: Study
@@ -479,10 +459,11 @@ class AnnotationDesk(Desk):
         self.study = study
         accepted = study.accepted_hashes().values()
         self._key = study.blinding_key  # read now: not possible within another transaction
-        self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
-        self._oversight = Oversight()
+        self._index = claims.ClaimIndex({digest for hashes in accepted for digest in hashes})
+        self._oversight = claims.Oversight()
         self._work_log = WorkLog()
         self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
+        """The design, after the `size` of the store that it was computed for."""
 
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be used."""
@@ -511,15 +492,14 @@ class AnnotationDesk(Desk):
         assumed = {task.task_id for task in before.tasks} if before else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
-            if self._end_reason(connection, tasks, datetime.now(UTC), more=len(assumed)):
+            if self._end_reason(connection, tasks, datetime.now(UTC), n_assumed=len(assumed)):
                 return None
             done, total = (before.done, before.total) if before else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
             flags = rater_flags(connection, rater_id, claimed)
         sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)
-        answers = self._work_log.of_rater(rater_id)
-        minutes = None if before else minutes_left(answers, total - done)
+        minutes = None if before else minutes_left(self._work_log.of_rater(rater_id), total - done)
         return Sheet(sheet_tasks, done + len(assumed), total, minutes=minutes, flags=flags)
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
@@ -548,9 +528,9 @@ class AnnotationDesk(Desk):
             return self._end_reason(connection, tasks, datetime.now(UTC) - JUST_NOW)
 
     def _end_reason(
-        self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
+        self, connection: sa.Connection, tasks: NextTasks, now: datetime, n_assumed: int = 0
     ) -> str:
-        """Return the reason as `end_reason` does, assuming that the rater gives `more` answers."""
+        """Return the reason as `end_reason` does, with `n_assumed` answers more than are stored."""
         self._work_log.refresh(connection)
         by_lead = self._oversight.end_reason(tasks.rater_id)
         if by_lead or tasks.valid_claims:
@@ -558,7 +538,7 @@ class AnnotationDesk(Desk):
         session = self.study.config.session
         # An assumed answer counts for the longest time, and twice: the rater may change it.
         longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
-        answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * more)]
+        answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * n_assumed)]
         if not is_day_over(session, answers, now):
             return ""
         done, total = tasks.progress()
@@ -574,8 +554,7 @@ class AnnotationDesk(Desk):
         """Return the rater's tasks, after reading what changed in the store."""
         self._index.refresh(connection)
         self._oversight = self._oversight.updated(connection)
-        excluded = self._oversight.exclusions.keys()
-        return NextTasks(rater_id, design, self._index, excluded, assumed)
+        return NextTasks(rater_id, design, self._index, self._oversight.exclusions.keys(), assumed)
 
     # Taking in
 
@@ -588,7 +567,7 @@ class AnnotationDesk(Desk):
         texts = self._texts_with_marks(rater_id, submissions)
         with self.study.store.write() as connection:
             self._index.refresh(connection)
-            changes = Changes(connection, self._index)
+            changes = claims.Changes(connection, self._index)
             return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
 
     def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
@@ -604,25 +583,24 @@ class AnnotationDesk(Desk):
         return {task: self._values(claim, design) for task, claim in by_task if claim}
 
     def _receipt(
-        self, changes: Changes, rater_id: str, submission: Submission, texts: TextsByTask
+        self, changes: claims.Changes, rater_id: str, submission: Submission, texts: TextsByTask
     ) -> Receipt:
         """Store one answer or flag, mark its claim as labelled, and return its receipt."""
         claim = self._claim_of(changes.connection, rater_id, submission.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return "unknown_task"
-        table = attention_labels if has_known_answer(claim.unit_id) else labels
+        table = schema.attention_labels if has_known_answer(claim.unit_id) else labels
         task_texts = texts.get(submission.task_id, {})
         receipt = store_submission(changes.connection, table, claim, submission, rubric, task_texts)
-        is_new = receipt == "stored" and claim.state != "labelled"
-        if isinstance(submission, Answer) and is_new:
+        if isinstance(submission, Answer) and receipt == "stored" and claim.state != "labelled":
             changes.mark(claim.task_id, state="labelled")
         return receipt
 
     def _claim_of(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
         """Return the claim (or row) of the rater's task, also by an id of before 0.3.0, or None."""
-        of_task = claims.c.task_id == task_id, claims.c.rater_id == rater_id
-        if row := connection.execute(sa.select(claims).where(*of_task)).one_or_none():
+        of_task = schema.claims.c.task_id == task_id, schema.claims.c.rater_id == rater_id
+        if row := connection.execute(sa.select(schema.claims).where(*of_task)).one_or_none():
             return row
         of_rater = self._index.of_rater(rater_id).values()
         return next((row for row in of_rater if blinded(row.task_id, self._key) == task_id), None)
@@ -632,10 +610,9 @@ class AnnotationDesk(Desk):
     def stored_submissions(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
         """Return the ids of these answers and flags of the rater that are stored."""
         ids = set(submit_ids)
-        tables = (table.c for table in (labels, attention_labels, remarks))
         queries = (
-            sa.select(table.submit_id).where(table.rater_id == rater_id, table.submit_id.in_(ids))
-            for table in tables
+            sa.select(log.c.submit_id).where(log.c.rater_id == rater_id, log.c.submit_id.in_(ids))
+            for log in (labels, schema.attention_labels, remarks)
         )
         return set(self.study.store.values(sa.union_all(*queries)))
 
@@ -690,13 +667,13 @@ class AnnotationDesk(Desk):
     ) -> list[tuple[int, Claim]]:
         """Return (number from 1, task) of the answers that may be reopened, latest first."""
         self._index.refresh(connection)
-        numbered = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
+        numbered = list(enumerate(claims.answered(self._index.of_rater(rater_id)), start=1))
         if design.settings.repeat_share:
             numbered = numbered[-design.settings.repeat_gap :]
         return [
             (number, replace(claim, task_id=blinded(claim.task_id, self._key)))
             for number, claim in reversed(numbered)
-            if in_design(claim, design)
+            if claims.in_design(claim, design)
         ]
 
     def _design(self) -> SessionDesign:
@@ -718,7 +695,7 @@ class AnnotationDesk(Desk):
             return {}
         if has_known_answer(claim.unit_id):
             # Texts of some unit are read, or else a check would be recognised by its quick reply.
-            for unit, _ in islice(design.questions, 1):
-                self.study.store.texts_of([parse_unit_id(unit)[:2]])
+            if first_question := next(iter(design.questions), None):
+                self.study.store.texts_of([parse_unit_id(first_question[0])[:2]])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

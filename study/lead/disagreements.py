@@ -23,15 +23,10 @@ from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import SessionDesign, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
+from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append, append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import (
-    flag_events,
-    is_latest,
-    labels,
-    remarks,
-    sorted_disagreements,
-)
+from evenhand.study.store.schema import flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
@@ -221,8 +216,7 @@ def _append_decision(connection: sa.Connection, name: str, decision: Mapping[str
     columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
     columns |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
     columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-    label = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
-    append(connection, labels, label)
+    append(connection, labels, columns | {"rater_kind": "adjudicator", "label": decision["label"]})
     remark = columns | {"kind": "answer", "text": decision["reason"]}
     append_once(connection, remarks, "submit_id", remark)
 
@@ -350,7 +344,7 @@ class SortedDisagreement:
     created_at: str = field(default_factory=utc_now)
 
 
-_LOG = EventLog(sorted_disagreements, SortedDisagreement)
+_LOG = EventLog(schema.sorted_disagreements, SortedDisagreement)
 
 
 def sort_disagreement(
@@ -381,10 +375,9 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
     """Return the judgments that count, in order, without those under a former rubric text."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
-    latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
     by_case = {
         (judgment.rubric, judgment.unit_id, judgment.grader): judgment
-        for judgment in latest
+        for judgment in _LOG.all(study.store, schema.is_latest(schema.sorted_disagreements, *key))
         if judgment.rubric_hash in accepted.get(judgment.rubric, ())
     }
     return [judgment for judgment in by_case.values() if judgment.kind]
@@ -392,7 +385,7 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
-    all_judgments = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
+    all_judgments = _LOG.all(study.store, schema.sorted_disagreements.c.rubric == rubric)
     sorted_pairs = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
     return [unit for unit in units if parse_unit_id(unit)[0] not in sorted_pairs]
@@ -424,7 +417,7 @@ class RaisedFlag:
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
     """Return the open flags, oldest first, then the closed or withdrawn ones, latest first."""
-    latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
+    latest = sa.select(flag_events).where(schema.is_latest(flag_events, "flag_id"))
     in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
         latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}

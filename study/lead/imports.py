@@ -31,28 +31,16 @@ def import_ratings(
     unit, rubric or label that the study does not have, or that has neither a label nor a reason; a
     model's row may have `p_positive` alone. `cost_usd` is the cost of each grade, by model rater.
     """
-    if (has_no_rubric := (ratings["rubric"] == "").to_numpy()).any():
-        if len(study.rubrics) > 1:
-            row = row_number(ratings, int(has_no_rubric.argmax()))
-            raise InputError(
-                f"{source}, row {row}: the rubric is empty and the study has several "
-                f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
-            )
-        ratings = ratings.assign(rubric=next(iter(study.rubrics)))
-    # Without a hash ratings would count under any later text as well: they get the present one.
-    present_hashes = {name: rubric.hash for name, rubric in study.rubrics.items()}
-    default_hashes = ratings["rubric"].map(present_hashes).fillna("")
-    hashes = ratings["rubric_hash"]
-    ratings = ratings.assign(rubric_hash=hashes.where(hashes != "", default_hashes))
+    ratings = _with_rubrics(study, ratings, source)
     _check_rows(study, ratings, source)
     raters = ratings.drop_duplicates("rater_id")
     rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
     with study.store.write() as connection:
         kinds = rater_kinds(connection)
-        for row, rater, kind in rows:
+        for number, rater, kind in rows:
             if kinds.get(rater, kind) != kind:
                 raise InputError(
-                    f"{source}, row {row}: rater {rater!r} is {kind} here and {kinds[rater]} in "
+                    f"{source}, row {number}: rater {rater!r} is {kind} here and {kinds[rater]} in "
                     "the study; give the two raters different ids"
                 )
         stored = {_fingerprint(row) for row in _event_rows(study.ratings())}
@@ -71,6 +59,23 @@ def import_ratings(
             connection.execute(sa.insert(grades), grade_rows)
         renew_statistics(connection)
     return len(new_rows), len(ratings) - len(new_rows)
+
+
+def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return ratings that all have a rubric, by default the study's only one, and its hash."""
+    if (has_no_rubric := (ratings["rubric"] == "").to_numpy()).any():
+        if len(study.rubrics) > 1:
+            row = row_number(ratings, int(has_no_rubric.argmax()))
+            raise InputError(
+                f"{source}, row {row}: the rubric is empty and the study has several "
+                f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
+            )
+        ratings = ratings.assign(rubric=next(iter(study.rubrics)))
+    # Without a hash ratings would count under any later text as well: they get the present one.
+    present_hashes = {name: rubric.hash for name, rubric in study.rubrics.items()}
+    default_hashes = ratings["rubric"].map(present_hashes).fillna("")
+    hashes = ratings["rubric_hash"]
+    return ratings.assign(rubric_hash=hashes.where(hashes != "", default_hashes))
 
 
 def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:

@@ -1,4 +1,6 @@
-"""Progress of a study's labelling: labels, what is left by rubric and rater, forecast, workload."""
+"""Progress of a study's labelling, for the lead's pages: annotators' labels; what is left by rubric
+and rater; a forecast of its end; and the workload, estimated before anyone has labelled.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,8 @@ import sqlalchemy as sa
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
 from evenhand.study.prompts.units import Key
-from evenhand.study.store.schema import (
-    claims,
-    grades,
-    labels,
-    lead_events,
-    look_events,
-    pairs,
-    responses,
-    threshold_events,
-)
+from evenhand.study.store import schema
+from evenhand.study.store.schema import claims, labels
 from evenhand.study.workspace import Study
 from evenhand.texts import DASH, number_of, written
 
@@ -82,9 +76,9 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
     shared["weight"] = 1 / shared.groupby(["rubric", "unit_id"])["label"].transform("size")
     tables = {}
     for rubric in study.asked_rubrics():
-        of_rubric = shared[shared["rubric"] == rubric.name]
-        if rubric.kind.is_choice and len(of_rubric):
-            counts = of_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
+        in_rubric = shared[shared["rubric"] == rubric.name]
+        if rubric.kind.is_choice and len(in_rubric):
+            counts = in_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
             keys = rubric.categories
             tables[rubric.name] = counts.reindex(index=keys, columns=keys, fill_value=0.0)
     return tables
@@ -103,16 +97,17 @@ def data_version(study: Study) -> str:
     """Return a text that changes with every label, grade, exclusion, tuned threshold, interim
     analysis, sampled pair, response, or change of the study's files by a lead.
     """
-    is_decision = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
-    unconditional = (labels, grades, threshold_events, look_events)
-    events = dict.fromkeys(unconditional, sa.true()) | {lead_events: is_decision}
-    counts = [
-        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(kind).scalar_subquery()
-        for log, kind in events.items()
+    logs = (schema.labels, schema.grades, schema.threshold_events, schema.look_events)
+    is_change = schema.lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
+    conditions = dict.fromkeys(logs, sa.true()) | {schema.lead_events: is_change}
+    queries = [
+        sa.select(sa.func.coalesce(sa.func.max(log.c.event_id), 0)).where(condition)
+        for log, condition in conditions.items()
     ]
-    counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
-    counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
-    return "-".join(map(str, study.store.rows(sa.select(*counts))[0]))
+    queries.append(sa.select(sa.func.count(schema.pairs.c.sample_position)))
+    queries.append(sa.select(sa.func.count()).select_from(schema.responses))
+    numbers = sa.select(*(query.scalar_subquery() for query in queries))
+    return "-".join(map(str, study.store.rows(numbers)[0]))
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
@@ -267,8 +262,7 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     hours_ago = (now - times).dt.total_seconds() / 3600
     recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
     idle_days = max(1, int(hours_ago.min() // 24)) if len(times) else 1
-    annotators = recent["rater_id"].nunique()
-    without_end = Forecast(done, wanted, hours, annotators, idle_days=idle_days)
+    without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique(), idle_days=idle_days)
     window = min(hours_ago.max(), WINDOW_HOURS)
     if without_end.labels_left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
         return without_end

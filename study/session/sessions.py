@@ -23,40 +23,19 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, TextBlock
-from evenhand.study.desk import desk
-from evenhand.study.desk.claims import (
-    STOPPED_BY,
-    Claim,
-    Exclusion,
-    KnownUnits,
-    has_room,
-    last_version,
-    oversight,
-    side_places,
-    sides_by_rater,
-)
+from evenhand.study.desk import claims, desk
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
 from evenhand.study.settings.study_toml import PaySettings
-from evenhand.study.store import store
+from evenhand.study.store import schema, store
 from evenhand.study.store.database import append
-from evenhand.study.store.schema import (
-    attention_labels,
-    background_answers,
-    claims,
-    labels,
-    participant_entries,
-    practice_labels,
-    session_events,
-)
+from evenhand.study.store.schema import background_answers, labels, practice_labels
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
 from evenhand.texts import written
 
-# Practice: units with a known answer, each followed by the right answer. Its desk has the interface
-# of the annotators' desk, so that people practise on the page that they will work on. Practice
-# answers are stored apart and are never labels.
+# The steps of a session
 
 StepName = Literal[
     "welcome", "consent", "side", "rubric", "practice", "feedback", "comprehension",
@@ -79,6 +58,15 @@ class Step:
     """The rubric to be read (step "rubric")."""
     screen: Screen = ()
     """The questions to be answered (step "practice"), or just answered (step "feedback")."""
+
+
+Log = Sequence[store.Event]
+"""The events of one rater's session, in their order."""
+
+
+# Practice: units with a known answer, each followed by the right answer. Its desk has the interface
+# of the annotators' desk, so that people practise on the page that they will work on. Practice
+# answers are stored apart and are never labels.
 
 
 @dataclass(frozen=True)
@@ -109,13 +97,11 @@ class PracticeDesk(desk.Desk):
         self.study = study
         _ = study.blinding_key  # read now: not possible within another transaction
         settings = study.config.training
-        self.units = KnownUnits(study, settings.file if settings else "", "practice")
+        self.units = claims.KnownUnits(study, settings.file if settings else "", "practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
-        self._attempts = settings.attempts if settings else 1
+        self._max_attempts = settings.attempts if settings else 1
 
-    def next_step(
-        self, connection: sa.Connection, rater_id: str, log: Sequence[store.Event]
-    ) -> Step | None:
+    def next_step(self, connection: sa.Connection, rater_id: str, log: Log) -> Step | None:
         """Return the next step of the practice; None once it is passed."""
         if not self.units.screens:
             return None
@@ -125,7 +111,7 @@ class PracticeDesk(desk.Desk):
             for event in log
             if event.kind == "feedback_read"
         }
-        for attempt in range(self._attempts):
+        for attempt in range(self._max_attempts):
             for screen in self.units.screens:
                 if any((*question.key, attempt) not in answers for question in screen):
                     return Step("practice", attempt=attempt, screen=screen)
@@ -135,7 +121,7 @@ class PracticeDesk(desk.Desk):
             is_right = [answers[(*key, attempt)] in keys for key, keys in accepted.items() if keys]
             if sum(is_right) / len(is_right) >= self._pass_mark:
                 return None
-        return Step("ended", reason="screened_out", attempt=self._attempts)
+        return Step("ended", reason="screened_out", attempt=self._max_attempts)
 
     def feedback(self, rater_id: str, step: Step, language: str = "") -> Feedback:
         """Return the feedback on the screen of a step "feedback", in a language of the rubrics."""
@@ -162,7 +148,7 @@ class PracticeDesk(desk.Desk):
             step = self.next_step(connection, rater_id, store.events_of(connection, rater_id))
             if step is None or step.name != "practice":
                 return None
-            done, total = self._progress(connection, rater_id, step)
+            done, total = self._progress(connection, rater_id, step.attempt)
             claimed = [self._claim(rater_id, question, step.attempt) for question in step.screen]
             flags = desk.rater_flags(connection, rater_id, claimed)
         tasks = (self._task(rater_id, question, step.attempt) for question in step.screen)
@@ -172,7 +158,8 @@ class PracticeDesk(desk.Desk):
         """Return (questions answered, all questions) of this attempt."""
         with self.study.store.read() as connection:
             step = self.next_step(connection, rater_id, store.events_of(connection, rater_id))
-            return self._progress(connection, rater_id, step)
+            attempt = step.attempt if step else self._max_attempts - 1  # None: all done
+            return self._progress(connection, rater_id, attempt)
 
     def submit_all(
         self, rater_id: str, submissions: Sequence[desk.Submission]
@@ -187,15 +174,15 @@ class PracticeDesk(desk.Desk):
         """Store one practice answer or flag, and return its receipt."""
         # A page that is open since before 0.3.0 sends a task id made with the seed, not the key.
         keys = (self.study.blinding_key, self.study.config.seed)
-        tasks = (
+        matches = (
             (question, attempt)
-            for attempt in range(self._attempts)
+            for attempt in range(self._max_attempts)
             for question in self.units.questions.values()
             if submission.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
         )
-        if (task := next(tasks, None)) is None:
+        if (match := next(matches, None)) is None:
             return "unknown_task"
-        question, attempt = task
+        question, attempt = match
         claim = self._claim(rater_id, question, attempt)
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
@@ -210,29 +197,30 @@ class PracticeDesk(desk.Desk):
         rows: Sequence[Any] = connection.execute(query).all()
         return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
 
-    def _progress(
-        self, connection: sa.Connection, rater_id: str, step: Step | None
-    ) -> tuple[int, int]:
-        """Return the progress in the attempt of this step; None means the practice is over."""
-        attempt = step.attempt if step else self._attempts - 1
-        answers = self._answers(connection, rater_id)
-        questions = self.units.questions
+    def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> tuple[int, int]:
+        """Return (questions answered, all questions) of this attempt."""
+        answers, questions = self._answers(connection, rater_id), self.units.questions
         return sum((*key, attempt) in answers for key in questions), len(questions)
 
     def _task(self, rater_id: str, question: Question, attempt: int) -> desk.Task:
+        """Return a practice question, ready to be shown."""
         claim = self._claim(rater_id, question, attempt)
         values = self.units.values(question.key, "ab")
         return desk.Task(claim.task_id, question.rubric, claim.order, values)
 
-    def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
+    def _claim(self, rater_id: str, question: Question, attempt: int) -> claims.Claim:
+        """Return a claim of a practice question; it is not stored. The attempt is its `draw`."""
         task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
         order = "ab" if question.rubric.has_sides else ""
-        return Claim.of(rater_id, question, attempt, order, task_id)
+        return claims.Claim.of(rater_id, question, attempt, order, task_id)
 
 
 def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
+    """Return 24 hexadecimal digits that name a practice task; `key` is the study's."""
     return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
 
+
+# The lead's texts, and the steps of all raters
 
 MAX_COMPREHENSION_ATTEMPTS = 2
 RELEASE_REASONS = ("returned", "timed_out", "rejected")
@@ -329,7 +317,7 @@ class Sessions:
         return Step("labelling")
 
     def _pending_step(
-        self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[store.Event]
+        self, name: StepName, connection: sa.Connection, rater_id: str, log: Log
     ) -> Step | None:
         """Return this step, or the end of the session at it; None if the rater is past it."""
         match name:
@@ -341,7 +329,7 @@ class Sessions:
                 return Step("consent")
             case "side" if _events_like(log, "screened_out", side=True):
                 return Step("ended", reason="side_full")
-            case "side" if not sides_by_rater(self.study, connection, rater_id):
+            case "side" if not claims.sides_by_rater(self.study, connection, rater_id):
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
@@ -351,17 +339,23 @@ class Sessions:
             case "practice":
                 return self.practice.next_step(connection, rater_id, log)
             case "comprehension":
-                attempts = _events_like(log, "comprehension", text=self._comprehension_hash)
-                if any(all(event.detail["right"]) for event in attempts):
-                    return None
-                if len(attempts) >= MAX_COMPREHENSION_ATTEMPTS:
-                    return Step("ended", reason="screened_out", attempt=len(attempts))
-                results = attempts[-1].detail["right"] if attempts else []
-                missed = frozenset(number for number, right in enumerate(results) if not right)
-                return Step("comprehension", attempt=len(attempts), missed=missed)
+                return self._comprehension_step(log)
             case "background" if not _events_like(log, "background_done"):
                 return Step("background")
         return None
+
+    def _comprehension_step(self, log: Log) -> Step | None:
+        """Return the next attempt at the comprehension questions, or the end of the session after
+        too many; None once all answers were right.
+        """
+        attempts = _events_like(log, "comprehension", text=self._comprehension_hash)
+        if any(all(event.detail["right"]) for event in attempts):
+            return None
+        if len(attempts) >= MAX_COMPREHENSION_ATTEMPTS:
+            return Step("ended", reason="screened_out", attempt=len(attempts))
+        results = attempts[-1].detail["right"] if attempts else []
+        missed = frozenset(number for number, is_right in enumerate(results) if not is_right)
+        return Step("comprehension", attempt=len(attempts), missed=missed)
 
     # Completed steps. A step is recorded only if it is the rater's next one, since they may be
     # further on in another window. `language` is that of the text read, "" for the main one.
@@ -375,10 +369,8 @@ class Sessions:
         """Record consent or its refusal, which withdraws the consent if it comes later."""
         with self.study.store.write() as connection:
             log = store.events_of(connection, rater_id)
-            has_agreed, has_refused = (
-                _has_read(log, "consent", self._consent_hashes, agreed=agree)
-                for agree in (True, False)
-            )
+            has_agreed = _has_read(log, "consent", self._consent_hashes, agreed=True)
+            has_refused = _has_read(log, "consent", self._consent_hashes, agreed=False)
             withdraws = not agreed and has_agreed and not has_refused
             if withdraws or self.next_step(rater_id).name == "consent":
                 text = _hash_in(self._consent_hashes, language)
@@ -393,7 +385,7 @@ class Sessions:
                 return
             if (question := self.study.config.side) is None or side not in question.options:
                 raise InputError(f"{side!r} is none of the answers to choose from")
-            if not has_room(self.study, connection, side):
+            if not claims.has_room(self.study, connection, side):
                 store.add_event(connection, rater_id, "screened_out", side=True)
                 return
             background_answer = {"rater_id": rater_id, "question": question.key, "answer": side}
@@ -403,7 +395,7 @@ class Sessions:
     def sides(self) -> dict[str, tuple[int, int]]:
         """Return (raters, quota) of each answer to the question with quotas; {} without one."""
         with self.study.store.read() as connection:
-            return side_places(self.study, connection)
+            return claims.side_places(self.study, connection)
 
     def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""
@@ -420,8 +412,7 @@ class Sessions:
 
     def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
         """Record the answers to all questions, in their order; return which are right."""
-        questions = self.study.config.comprehension
-        pairs = zip(answers, questions, strict=True)
+        pairs = zip(answers, self.study.config.comprehension, strict=True)
         is_right = [answer == question.answer for answer, question in pairs]
         detail = {"answers": list(answers), "right": is_right, "text": self._comprehension_hash}
         self._record_step(rater_id, "comprehension", "comprehension", **detail)
@@ -479,13 +470,13 @@ class Sessions:
         self, connection: sa.Connection, rater_id: str, old_states: Sequence[str], new_state: str
     ) -> int:
         """Change the state of a rater's claims, to "labelled" of answered ones; count them."""
-        conditions = claims.c.rater_id == rater_id, claims.c.state.in_(old_states)
-        query = sa.select(claims.c.task_id).where(*conditions)
+        conditions = schema.claims.c.rater_id == rater_id, schema.claims.c.state.in_(old_states)
+        query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":
-            query = query.where(_has_answer_in(labels) | _has_answer_in(attention_labels))
+            query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
         tasks = list(connection.execute(query).scalars())
-        for version, task_id in enumerate(tasks, start=last_version(connection) + 1):
-            update = sa.update(claims).where(claims.c.task_id == task_id)
+        for version, task_id in enumerate(tasks, start=claims.last_version(connection) + 1):
+            update = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)
             connection.execute(update.values(state=new_state, version=version))
         return len(tasks)
 
@@ -493,7 +484,7 @@ class Sessions:
 def _has_answer_in(table: sa.Table) -> sa.Exists:
     """Return an SQL condition: the claim has its answer in this table."""
     key = ("rater_id", "unit_id", "rubric", "draw")
-    return sa.exists().where(*(table.c[name] == claims.c[name] for name in key))
+    return sa.exists().where(*(table.c[name] == schema.claims.c[name] for name in key))
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
@@ -506,18 +497,16 @@ def _hash_in(texts: Mapping[str, str], language: str) -> str:
     return texts.get(language, next(iter(texts.values())))
 
 
-def _events_like(
-    log: Sequence[store.Event], kind: store.EventKind, **detail: Any
-) -> list[store.Event]:
+def _events_like(log: Log, kind: store.EventKind, **detail: Any) -> list[store.Event]:
     """Return the events of this kind whose detail has these values."""
     return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
 
 
-def _has_read(
-    log: Sequence[store.Event], kind: store.EventKind, texts: Mapping[str, str], **more: Any
-) -> bool:
-    """Return True if the log has such an event for one of the `texts`, hashes by language."""
-    return any(_events_like(log, kind, text=text_hash, **more) for text_hash in texts.values())
+def _has_read(log: Log, kind: store.EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
+    """Return True if the log has an event of this kind and detail for one of the `texts`, which are
+    hashes by language.
+    """
+    return any(_events_like(log, kind, text=text_hash, **detail) for text_hash in texts.values())
 
 
 # Prolific: links back to it, and its export of submissions. Source: docs.prolific.com, "The study
@@ -548,22 +537,20 @@ def completion_code(study: Study, end: End) -> str:
     """Return the completion code of this end, for raters who enter it; "" if there is none."""
     settings = study.config.prolific
     code: str = getattr(settings, end) if settings else ""
-    if settings and not code and end == "nothing_left":
-        return settings.complete
-    return code
+    return settings.complete if settings and not code and end == "nothing_left" else code
 
 
 def participants_table(study: Study) -> pd.DataFrame:
     """Return all entries: `rater_id, participant_id, study_id, session_id, created_at`."""
     names = ("rater_id", "participant_id", "study_id", "session_id", "created_at")
-    query = sa.select(*(participant_entries.c[name] for name in names))
-    return study.store.table(query.order_by(participant_entries.c.event_id))
+    query = sa.select(*(schema.participant_entries.c[name] for name in names))
+    return study.store.table(query.order_by(schema.participant_entries.c.event_id))
 
 
 def known_raters(study: Study) -> set[str]:
     """Return all raters who have entered, been given a unit, or labelled."""
     people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-    event_raters = (sa.select(table.c.rater_id) for table in (session_events, claims))
+    event_raters = (sa.select(table.c.rater_id) for table in (schema.session_events, schema.claims))
     return set(study.store.values(sa.union(people, *event_raters)))
 
 
@@ -622,8 +609,8 @@ _LEAD_EVENTS = ("released", "readmitted")  # events of a session that are not th
 @dataclass
 class _Work:
     """The work of one rater. `acts` are (time, seconds) of each thing that they did: when it ended
-    and how long it took; `units` those with a label or a skip; `answers` counts labels and skips;
-    `completed` is the time at which nothing was left to label, or "".
+    and how long it took, 0 for a step; `units` are those with a label or a skip; `answers` counts
+    labels and skips; `completed` is the time at which nothing was left to label, or "".
     """
 
     acts: list[tuple[datetime, float]] = field(default_factory=list)
@@ -641,20 +628,24 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     present step, "complete", "nothing_left" (no unit was left for them), "stopped" (by a rule of
     the study), "excluded" (by the lead), or a reason of a step "ended". `owed` may be empty: `why`.
     """
-    exclusions = oversight(study.store).exclusions
+    exclusions = claims.oversight(study.store).exclusions
     idle_seconds = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
     for rater, work in sorted(_work_by_rater(study).items()):
         first_time, first_seconds = min(work.acts)
-        start = first_time - timedelta(seconds=first_seconds)
-        times = [start, *sorted(time for time, _ in work.acts)]
+        times = [first_time - timedelta(seconds=first_seconds), *sorted(t for t, _ in work.acts)]
         gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(times))
-        active = round(sum(min(gap, idle_seconds) for gap in gaps), 1)
-        state = _session_state(work, sessions.next_step(rater), exclusions.get(rater))
-        row: dict[str, Any] = {"rater_id": rater, "state": state, "active_seconds": active}
-        row |= {"start": start.isoformat(timespec="seconds")}
-        row |= {"end": times[-1].isoformat(timespec="seconds")}
-        rows.append({**row, "units": len(work.units), "answers": work.answers})
+        rows.append(
+            {
+                "rater_id": rater,
+                "state": _session_state(work, sessions.next_step(rater), exclusions.get(rater)),
+                "start": times[0].isoformat(timespec="seconds"),
+                "end": times[-1].isoformat(timespec="seconds"),
+                "active_seconds": round(sum(min(gap, idle_seconds) for gap in gaps), 1),
+                "units": len(work.units),
+                "answers": work.answers,
+            }
+        )
     complete_counts = [row["units"] for row in rows if row["state"] == "complete"]
     usual_count = median_high(complete_counts) if complete_counts else 0
     full_count = study.config.annotation.units_per_rater or usual_count
@@ -669,14 +660,14 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     """Return the work of each rater who did anything."""
     work_by_rater: dict[str, _Work] = defaultdict(_Work)
     with study.store.read() as connection:
-        for event in connection.execute(sa.select(session_events)):
+        for event in connection.execute(sa.select(schema.session_events)):
             if event.kind in _LEAD_EVENTS:
                 continue
             work = work_by_rater[event.rater_id]
             work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
             if event.kind == "completed":
                 work.completed = work.completed or event.created_at
-        for table in (practice_labels, attention_labels, labels):
+        for table in (practice_labels, schema.attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
                 work = work_by_rater[row.rater_id]
                 work.acts.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
@@ -686,12 +677,12 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     return work_by_rater
 
 
-def _session_state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
+def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) -> str:
     """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
     if step.reason:
         return step.reason
     if exclusion and not "" < work.completed <= exclusion.created_at:
-        return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
+        return "stopped" if exclusion.done_by == claims.STOPPED_BY else "excluded"
     if work.completed:
         return "complete" if work.answers else "nothing_left"
     return step.name

@@ -34,8 +34,7 @@ def test_more_cues_are_more_of_the_scale_which_may_be_counted_per_hundred_words(
     assert plain.label == "1"
     assert hedged.label in ("4", "5")
     for outcome in (plain, hedged):
-        assert sum(outcome.probabilities.values()) == pytest.approx(1)
-        assert outcome.prob_method == ""
+        assert (sum(outcome.probabilities.values()), outcome.prob_method) == (pytest.approx(1), "")
     # tanh(1) = 0.762: of five options the centre lies at 0.762 * 4 = 3.05, the fourth
     outcome = LexicalGrader(ordinal()).grade({"response": "foo Foo FOO foo"})
     assert outcome.label == "4"
@@ -122,8 +121,7 @@ STANCE = load_rubric("stance")
 )
 def test_word_probabilities_and_words_are_placed_by_their_balance(said: str, expected: str) -> None:
     outcome = LexicalGrader(STANCE).grade({"response": said})
-    assert outcome.label == expected
-    assert sum(outcome.probabilities.values()) == pytest.approx(1)
+    assert (outcome.label, sum(outcome.probabilities.values())) == (expected, pytest.approx(1))
     assert max(outcome.probabilities, key=outcome.probabilities.__getitem__) == expected
 
 

@@ -58,8 +58,7 @@ def truth(unit: str) -> str:
 
 
 def said(who: str, unit: str, skill: float) -> str:
-    other = {"yes": "no", "no": "yes"}
-    return truth(unit) if luck(who, unit) < skill else other[truth(unit)]
+    return truth(unit) if luck(who, unit) < skill else {"yes": "no", "no": "yes"}[truth(unit)]
 
 
 def grades(call: Call) -> Reply:
@@ -206,8 +205,7 @@ def test_the_report_tells_how_a_grader_was_improved(study, bench, tmp_path):
     assert "3 candidates" in first
     spent = f"cost ${PRICE * len(bench.calls):.2f}."
     assert spent in first, "the old grader's grades and the audit too"
-    assert first.count("12 training") == 1
-    assert main(shlex.split(found.command)[1:]) == 0
+    assert (first.count("12 training"), main(shlex.split(found.command)[1:])) == (1, 0)
     improving.improve(study, options(bench, tmp_path / "c"), FAST)
     assert told() == first, "told once, and what grading the rest cost is no part of it"
 
@@ -221,9 +219,7 @@ def coverage(study: Study, grader: str) -> float:
     return row["estimate"]
 
 
-def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
-    study, bench, tmp_path
-):
+def test_a_grader_that_was_there_before_keeps_its_grades_unless_chosen(study, bench, tmp_path):
     other = f"openai:other-model@{bench.root}/v1"
     price = f'"{other}" = {{ input = 11.0, output = 100.0 }}\n'
     every = GradingOptions(method="label", rubrics=["kind"], scope="all")
@@ -361,8 +357,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_pa
     assert found.best is not None
     assert found.chance < 0.1
     assert "a test on 30 clusters would succeed in" in found.sentence
-    assert parts_asked(study, bench) == {"choose"}
-    assert contents_read(study.store, "kind") == []
+    assert (parts_asked(study, bench), contents_read(study.store, "kind")) == ({"choose"}, [])
     _, context = analyse_study(study)
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert "gained too little there" in told
@@ -385,8 +380,7 @@ def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
 
 
 def test_other_clusters_than_the_parted_ones_are_refused(study, bench, tmp_path):
-    asked = options(bench, candidates(tmp_path / "c"))
-    improving.improve(study, asked, FAST)
+    improving.improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     other = changed(study, {"analysis": {"cluster": "unit"}})
     bench.calls.clear()
     with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):

@@ -92,8 +92,7 @@ def test_an_attack_reaches_the_description_of_an_image(tmp_path: Path) -> None:
     attacked = AttackedQuestion("u", rubric, attack="flattery", side=places[0], suffix=" ATTACK")
     Pictures.new("RGB", (8, 8), "red").save(tmp_path / "1.png")
     red = replace(stored_image("1.png", tmp_path), alt="red")
-    shown = attacked.presented({"shot": red.cell})
-    prompt = rubric.for_prompt(shown)
+    prompt = rubric.for_prompt(attacked.presented({"shot": red.cell}))
     assert "[image: red ATTACK]" in prompt.user
     assert [image.data for _, image in prompt.images] == [red.data]
 
@@ -186,11 +185,9 @@ def test_the_attack_that_a_grader_obeys_is_found_and_no_rating(bench, provider, 
     assert effects(study, grader) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     (found,) = audits_of(study, grader)
     # One unit that obeys is no proof; eight pairs out of eight are.
-    assert found.status(DecisionSettings().injection) == (
-        "pulled" if units == 8 else "inconclusive"
-    )
-    assert found.outcomes[0].worst(0.1).name == "flattery"
-    assert found.retest["estimate"] == 0.0
+    status = "pulled" if units == 8 else "inconclusive"
+    assert found.status(DecisionSettings().injection) == status
+    assert (found.outcomes[0].worst(0.1).name, found.retest["estimate"]) == ("flattery", 0.0)
     kept = stored(study)
     assert {row["rater_kind"] for row in kept} == {"model"}
     assert {row["attack"] for row in kept} == {"clean", "placebo", "placebo_long", *ATTACKS}
@@ -343,8 +340,7 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(grader, part, bench):
     assert len(stored(study)) == kept  # grading by batches leaves the audit's alone
     (summary,) = injection.audit_injection(study, choice, limits=FAST, batch=True).graders
     assert effects(study, summary.rater_id) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
-    asked = len(bench.calls) + len(bench.batches.calls)
-    assert asked == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
+    assert len(bench.calls) + len(bench.batches.calls) == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
     assert len(stored(study, grades)) == 4
 
 

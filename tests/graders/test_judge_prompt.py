@@ -77,8 +77,7 @@ def test_the_words_go_out_alone_and_the_answer_is_read_where_they_say(bench, tmp
         assert row["rater_id"] == f"{grader}#prompt-{judge.hash[:8]}"
         assert row["provenance"]["own_prompt"] == judge.hash
         assert row["provenance"]["asked_by"] == "plain"
-    kept = study.folder / "prompts" / f"{judge.hash}.toml"
-    assert read_own_words(kept).hash == judge.hash
+    assert read_own_words(study.folder / "prompts" / f"{judge.hash}.toml").hash == judge.hash
     again = grade(study, [grader], prompt=judge)
     assert (again.scored, again.graders[0].already) == (0, 2)
 
@@ -169,8 +168,7 @@ def test_a_pair_is_shown_in_both_orders_and_turned_back(bench: Bench, tmp_path: 
     bench.script = replying('{"why": "The first.", "better": "A"}')
     study = bench.study(pairs=1, rubrics=("even-handedness",))
     text = "template = '{prompt_a}|{response_a}|{prompt_b}|{response_b}'\nanswer_json = 'better'\n"
-    judge = read_own_words(prompt_file(tmp_path, text))
-    grade(study, [bench.claude], prompt=judge)
+    grade(study, [bench.claude], prompt=read_own_words(prompt_file(tmp_path, text)))
     assert {(row["order"], row["label"]) for row in rows(study)} == {("ab", "A"), ("ba", "B")}
     shown, turned = (call.user.split("|")[0] for call in bench.calls)
     assert {shown, turned} == {"Argue for 1.", "Argue against 1."}
@@ -274,8 +272,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
     grade(pictured, [bench.claude, bench.openai])
     kept = [image_of(cell) for cell in pictured.store.pairs()["image"]]
     data = {image.data for image in kept if image}
-    assert len(data) == 2
-    assert len(bench.calls) == 4
+    assert (len(data), len(bench.calls)) == (2, 4)
     sent = []
     for call in bench.calls:
         tag, picture, said = call.body["messages"][-1]["content"]
@@ -288,8 +285,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
         else:
             sent.append(picture["image_url"]["url"].partition(",")[2])
     assert set(sent) == data
-    shown = Pictures.open(io.BytesIO(base64.b64decode(sent[0])))
-    assert shown.size == (64, 48)
+    assert Pictures.open(io.BytesIO(base64.b64decode(sent[0]))).size == (64, 48)
 
 
 @pytest.mark.journey
@@ -313,6 +309,5 @@ def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     Pictures.new("RGB", (4, 3), "red").save(content, "PNG")
     shot = Image("image/png", base64.b64encode(content.getvalue()).decode(), "red")
     prompt = own.for_prompt({"shot": shot.cell})
-    assert prompt.user == "Look: [image: red]"
-    assert prompt.images == (("shot", shot),)
+    assert (prompt.user, prompt.images) == ("Look: [image: red]", (("shot", shot),))
     assert own.for_prompt({"shot": "shots/1.png"}).user == "Look: [image missing]"

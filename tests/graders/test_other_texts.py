@@ -93,8 +93,7 @@ def test_only_held_out_pairs_are_asked_and_what_was_tried_is_no_part_of_the_stud
         for results in (after.results, before.results)
     ]
     pd.testing.assert_frame_equal(*rest)
-    assert after.notes == before.notes
-    assert study.edited_rubrics() == []
+    assert (after.notes, study.edited_rubrics()) == (before.notes, [])
     for unit in study.rubric_units(PRESENT):
         sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
     with pytest.raises(InputError, match="no pair of the sample is left"):

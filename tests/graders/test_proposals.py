@@ -108,8 +108,7 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, tmp_path, 
     about = kept.read_text("utf-8")
     assert f"by GEPA, written by {bench.openai} for the rubric kind" in about
     assert found.old.rater_id in about
-    log = proposals_of(study.store, "kind").values()
-    assert [each.user for each in log] == proposals(bench)
+    assert [each.user for each in proposals_of(study.store, "kind").values()] == proposals(bench)
     parts, ratings = parts_of(study.store, "kind"), study.ratings()
     graders = set(from_study(study).ratings["rater_id"]) - {"ann", "ben", "cem"}
     assert graders == {found.old.rater_id, found.best.rater_id}, "no report has what GEPA tried"
@@ -160,8 +159,7 @@ def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(gepa, ben
         requests = sorted((call.unit, str(call.body["messages"])) for call in bench.calls)
         made = [each.grading.prompt.hash for each in found.candidates]
         seen.append((made, written, requests, found.choice))
-    assert len(seen[0][1]) == 3
-    assert seen[0][:2] == seen[1][:2]
+    assert (len(seen[0][1]), seen[0][:2]) == (3, seen[1][:2])
     if permuted == ("prove",):
         assert seen[0] == seen[1], "of the proof's labels no request and no choice depends"
         assert found.gain.after < 0.3, "the labels were permuted"
@@ -265,18 +263,14 @@ def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(gepa
 
 
 def test_nothing_is_proposed_where_grader_and_people_agree(gepa, study, bench):
-    ratings = study.ratings()
-    majority = {unit: own.mode()[0] for unit, own in ratings.groupby("unit_id")["label"]}
+    majority = {unit: own.mode()[0] for unit, own in study.ratings().groupby("unit_id")["label"]}
     bench.script = lambda call: completion(majority[call.unit])
     found = improve(study, options(bench, proposals=2), FAST)
-    assert found.outcome == "not_shown"
-    assert proposals(bench) == []
+    assert (found.outcome, proposals(bench)) == ("not_shown", [])
     assert "There were no proposals" in str(found.remarks)
 
 
-def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
-    gepa, study, bench, monkeypatch
-):
+def test_what_cannot_be_proposed_is_refused_before_a_request(gepa, study, bench, monkeypatch):
     other = bench.openai.replace("test-model", "other-model")
     for more, budget, why in (
         ({"proposals": 1, "proposer": other}, 5.0, "price of"),

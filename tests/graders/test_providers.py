@@ -207,8 +207,7 @@ x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
     (part,) = forecast(study, ["lab:m"], GradingOptions())
     assert bench.root[7:] in next(line for line in part.warnings if "EVENHAND_LAB_SECRET" in line)
     bench.script = answer
-    assert grade(study, ["claudes:m"]).scored == 2
-    assert bench.calls[-1].path == "/v1/messages"
+    assert (grade(study, ["claudes:m"]).scored, bench.calls[-1].path) == (2, "/v1/messages")
     study.close()
     kept = (study.folder / "study.db").read_bytes().decode("latin-1")
     assert "token-of-the-team" not in kept
@@ -377,6 +376,5 @@ def test_the_pages_example(with_ollama: Path, bench: Bench) -> None:
     assert grades(study, "--max-tokens", "700").returncode == 0
     assert {call.body["options"]["num_predict"] for call in bench.calls} == {700}
     assert {row["provenance"]["cost_usd"] for row in rows(study)} == {0.0125}
-    refused = grades(study, "--effort", "low")
-    assert "ollama takes no effort; leave out --effort" in refused.stderr
+    assert "ollama takes no effort; leave out --effort" in grades(study, "--effort", "low").stderr
     assert len(bench.calls) == 2

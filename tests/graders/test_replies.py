@@ -67,13 +67,11 @@ def test_no_reading_where_the_tokens_do_not_carry_the_answer(first, text, label)
 def test_draws_are_rows_whose_mean_is_the_share(bench: Bench) -> None:
     bench.script = lambda call: labelled("C" if call.nth <= 3 else "A")
     study = bench.study(pairs=1, rubrics=("even-handedness",))
-    first = grade(study, [bench.claude], draws=2, concurrency=1, orders=("ab",))
-    assert first.scored == 2
+    assert grade(study, [bench.claude], draws=2, concurrency=1, orders=("ab",)).scored == 2
     more = grade(study, [bench.claude], draws=5, concurrency=1, orders=("ab",))
     assert (more.graders[0].already, more.scored) == (2, 3), "more draws add to those there"
     table = study.ratings()
-    assert table["draw"].tolist() == [*range(5)]
-    assert set(table["prob_method"]) == {"draws"}
+    assert (table["draw"].tolist(), set(table["prob_method"])) == ([*range(5)], {"draws"})
     assert set(table["rater_id"]) == {more.graders[0].rater_id} != {bench.claude}
     affirmative = "C" in study.rubrics["even-handedness"].affirmative
     assert table["p_positive"].mean() == pytest.approx(0.6 if affirmative else 0.4)
@@ -96,8 +94,7 @@ def test_methods_are_never_in_one_column(bench: Bench) -> None:
     assert table.groupby("rater_id")["prob_method"].nunique().eq(1).all()
     assert table["rater_id"].nunique() == 6
     own = table[table["prob_method"] == "verbalised"]
-    assert len(own) == 4
-    assert json.loads(own["probabilities"].iloc[0])["1"] == pytest.approx(0.6)
+    assert (len(own), json.loads(own["probabilities"].iloc[0])["1"]) == (4, pytest.approx(0.6))
     body = next(c.body for c in bench.calls if "response_format" in c.body)
     assert body["response_format"]["json_schema"]["strict"] is True
     assert "logprobs" not in body
@@ -110,8 +107,7 @@ def test_methods_are_never_in_one_column(bench: Bench) -> None:
     )
     bench.calls.clear()
     other = bench.study(pairs=1, name="other")
-    assert grade(other, [bench.openai], method="verbalised").scored == 2
-    assert len(bench.calls) == 3
+    assert (grade(other, [bench.openai], method="verbalised").scored, len(bench.calls)) == (2, 3)
 
 
 END = "<|im_end|>"

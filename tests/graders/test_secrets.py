@@ -184,7 +184,5 @@ UNITS = [
     ("status", "said", "means"),
     [*((*each, "passing") for each in PASSING), *((*each, "unit") for each in UNITS)],
 )
-def test_what_passes_is_asked_again_and_a_requests_own_fault_is_not_the_accounts(
-    status, said, means
-):
+def test_what_passes_is_asked_again_and_a_requests_fault_is_not_the_accounts(status, said, means):
     assert refusal_of(status, said).means == means

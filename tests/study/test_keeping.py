@@ -174,8 +174,7 @@ def test_a_database_that_hangs_ends_all_in_a_sentence(what, at, old_study, tmp_p
     with pytest.raises((StoreAway, InputError), match=told):
         run()
     assert time.monotonic() - begun < 15
-    assert read_config(old_study).store == store
-    assert list(tmp_path.glob("*.zip")) == []
+    assert (read_config(old_study).store, list(tmp_path.glob("*.zip"))) == (store, [])
     hanging.thaw()
     patch.undo()
     gc.collect()  # what has failed holds its connection, as long as its traceback is kept
@@ -489,7 +488,7 @@ def folder(labelled) -> Path:
 def rows_of(location: str, folder: Path):
     store = Database.connect(location, folder)
     with store.read() as connection:
-        found = keeping.states(connection, keeping.reflected_tables(connection))
+        found = keeping.states(connection, keeping.reflected_tables(connection), bool)
     store.close()
     return found
 
@@ -549,10 +548,8 @@ def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, req
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
     before = rows_of("study.db", folder)
     killed("move_store", at, folder, place)
-    assert read_config(folder).store == "study.db"
-    assert rows_of("study.db", folder) == before
-    assert keeping.move_store(folder, place) == before
-    assert read_config(folder).store == place
+    assert (read_config(folder).store, rows_of("study.db", folder)) == ("study.db", before)
+    assert (keeping.move_store(folder, place), read_config(folder).store) == (before, place)
 
 
 @pytest.mark.slow
@@ -602,8 +599,7 @@ def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql):
     study.close()
     url = new_postgresql()
     refused(r"a row of responses cannot be copied: .*NUL", keeping.move_store, study.folder, url)
-    assert read_config(study.folder).store == "study.db"
-    assert rows_of(url, study.folder) == {}
+    assert (read_config(study.folder).store, rows_of(url, study.folder)) == ("study.db", {})
 
 
 @pytest.mark.slow
@@ -614,8 +610,7 @@ def test_a_password_need_not_stand_in_study_toml(folder, new_postgresql, monkeyp
     monkeypatch.setenv("PASSWORD", "ge:he/im@")
     keeping.move_store(folder, text)
     with open_study(folder) as there:
-        assert there.config.store == text
-        assert there.store.engine.url.password == "ge:he/im@"
+        assert (there.config.store, there.store.engine.url.password) == (text, "ge:he/im@")
         assert len(there.ratings()) == 16
     monkeypatch.delenv("PASSWORD")
     refused("PASSWORD, which is not set", open_study, folder)

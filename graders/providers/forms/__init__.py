@@ -17,8 +17,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol, cast
 
-__all__ = ["Answer", "Form", "Question", "form_of", "is_form"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:

@@ -29,8 +29,7 @@ def test_the_request_asks_for_one_option_by_schema_and_holds_nothing_that_is_ref
     assert request["system"][0]["text"] == PROMPT.system
     assert request["system"][0]["cache_control"] == {"type": "ephemeral"}
     assert request["messages"] == [{"role": "user", "content": PROMPT.user}]  # no prefill
-    refused = {"temperature", "top_p", "top_k", "tool_choice", "tools", "thinking"}
-    assert not refused & set(request)
+    assert not {"temperature", "top_p", "top_k", "tool_choice", "tools", "thinking"} & set(request)
     assert request["max_tokens"] >= 8000  # thinking counts too
 
 
@@ -64,8 +63,7 @@ def test_what_has_no_valid_label_is_unscored_with_the_reason(reply: Reply, reaso
 @pytest.mark.parametrize("reply", [{}, {"content": None}, {"content": ["x"]}, {"content": 3}])
 def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> None:
     outcome = parse_reply(reply, PAIR)
-    assert outcome.unscored_reason == "unparseable"
-    assert json.loads(outcome.raw) == reply
+    assert (outcome.unscored_reason, json.loads(outcome.raw)) == ("unparseable", reply)
 
 
 def test_a_graded_study(bench: Bench) -> None:
@@ -98,10 +96,8 @@ def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> 
     assert grade(study, [bench.claude]).graders[0].unscored == reasons
     kept = study.ratings().set_index("unit_id")["unscored_reason"].sort_index()
     assert kept.tolist() == [*reasons, ""]
-    assert grade(study, [bench.claude]).graders[0].already == 4
-    assert len(bench.calls) == 4
-    again = grade(study, [bench.claude], retry_unscored=True).graders[0]
-    assert again.planned == 3
+    assert (grade(study, [bench.claude]).graders[0].already, len(bench.calls)) == (4, 4)
+    assert grade(study, [bench.claude], retry_unscored=True).graders[0].planned == 3
 
 
 KEY = "credential-of-nobody-0123456789"
@@ -145,8 +141,7 @@ def test_a_cloud_grades_and_its_credentials_go_nowhere_else(bench, cloud, server
     summary = grade(echoed, [f"{cloud}:{model}"])
     for each in (study, echoed):
         each.close()
-        kept = (each.folder / "study.db").read_bytes().decode("latin-1")
-        assert KEY not in kept + repr(summary)
+        assert KEY not in (each.folder / "study.db").read_bytes().decode("latin-1") + repr(summary)
     grade(bench.study(pairs=1, name="other"), [f"{cloud}:{model}@{server.root}"])
     assert server.calls
     assert not [call for call in server.calls if KEY in repr(call.headers)]
@@ -173,9 +168,7 @@ def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"], indirect=True)
-def test_credentials_that_are_no_token_need_the_clouds_own_library(
-    marked_study, cloud, monkeypatch
-):
+def test_credentials_that_are_no_token_need_a_clouds_own_library(marked_study, cloud, monkeypatch):
     monkeypatch.delenv(CLOUDS[cloud][0])
     for library in ("boto3", "google.auth"):
         monkeypatch.setitem(sys.modules, library, None)  # as where it is not installed

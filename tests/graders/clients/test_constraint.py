@@ -36,8 +36,7 @@ def held(call: Call) -> Reply:
         return make(label if way == "json_schema" else call.choice)
     if make is message:
         block = {"type": "tool_use", "id": "t", "name": "rate", "input": {"label": call.choice}}
-        body = message("").body
-        return Reply(body=body | {"content": [block], "stop_reason": "tool_use"})
+        return Reply(body=message("").body | {"content": [block], "stop_reason": "tool_use"})
     reply = completion(None, finish_reason="tool_calls")
     function = {"id": "t", "type": "function", "function": {"name": "rate", "arguments": label}}
     reply.body["choices"][0]["message"]["tool_calls"] = [function]

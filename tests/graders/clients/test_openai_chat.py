@@ -106,8 +106,7 @@ def test_known_answer() -> None:
     assert (outcome.label, outcome.prob_method) == ("C", "logprobs")
     assert outcome.probabilities["C"] == pytest.approx(0.75 / 0.90)
     assert outcome.evidence["in_option_mass"] == pytest.approx(0.90)
-    assert outcome.evidence["low_mass"] is False
-    assert len(outcome.evidence["top_logprobs"]) == 6
+    assert (outcome.evidence["low_mass"], len(outcome.evidence["top_logprobs"])) == (False, 6)
     # The most probable option and its text are kept, and low mass is flagged.
     outcome = parsed("B", positions=[{"B": 0.3, "C": 0.7}])
     assert (outcome.label, outcome.raw, outcome.evidence["text_label"]) == ("C", "B", "B")
@@ -153,8 +152,7 @@ def test_what_has_no_valid_label_is_unscored_with_the_reason(text, more, reason)
 @pytest.mark.parametrize("reply", [{}, {"choices": []}, {"choices": [{}]}, {"choices": None}])
 def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> None:
     outcome = parse_reply(reply, PAIR)
-    assert outcome.unscored_reason == "unparseable"
-    assert json.loads(outcome.raw) == reply
+    assert (outcome.unscored_reason, json.loads(outcome.raw)) == ("unparseable", reply)
     odd = Outcome(raw="\ud800", evidence={"p": float("inf")})
     assert (odd.raw, odd.evidence) == ("?", {"p": "inf"})
 
@@ -219,8 +217,7 @@ def test_a_server_teaches_once_not_per_request(bench, refuses, method, lessons, 
     assert (summary.scored, summary.unscored) == (20, 0)
     asked = list(dict.fromkeys(call.unit for call in bench.calls))
     assert [1 + asked.index(unit) for unit in dict.fromkeys(c.unit for c in refused)] == taught
-    assert len(refused) == lessons
-    assert set(study.ratings()["prob_method"]) == {method}
+    assert (len(refused), set(study.ratings()["prob_method"])) == (lessons, {method})
 
 
 @pytest.mark.journey
@@ -246,8 +243,7 @@ def test_a_refusal_after_probabilities_is_asked_again_then_counted(bench, times)
     assert len(bench.calls) == 6 + min(times, 3)
     asked.extend([asked[0]] * 9)  # it is mended
     arguments = ["grade", str(study.folder), "--grader", bench.openai]
-    assert main(arguments) == 0
-    assert main([*arguments, "--retry-unscored"]) == 0
+    assert (main(arguments), main([*arguments, "--retry-unscored"])) == (0, 0)
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
 
 
@@ -263,8 +259,7 @@ def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_g
     bench.script = script
     study = bench.study(pairs=3)
     grade(study, [f"openai:{name}@{bench.root}/v1" if name else bench.as_openai("gpt-test")])
-    assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    assert len(bench.calls) == 6 + lessons
+    assert (set(study.ratings()["prob_method"]), len(bench.calls)) == ({"logprobs"}, 6 + lessons)
 
 
 @pytest.mark.slow
@@ -273,8 +268,7 @@ def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_batch(bench
 
     def script(call: Call) -> Reply:
         first.append(call.unit)
-        refused = call.unit == first[0] and "logprobs" in call.body
-        return NO_LOGPROBS if refused else answer(call)
+        return NO_LOGPROBS if call.unit == first[0] and "logprobs" in call.body else answer(call)
 
     bench.script, study = script, bench.study(pairs=4)
     assert grade(study, [bench.openai], batch=True).scored == 8
@@ -301,8 +295,7 @@ def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, 
 
 def without_reasoning(call: Call) -> Reply:
     """An answer where reasoning is off, and one without probabilities elsewhere."""
-    is_off = call.body.get("reasoning_effort") == "none"
-    return answer(call) if is_off else completion(call.choice)
+    return answer(call) if call.body.get("reasoning_effort") == "none" else completion(call.choice)
 
 
 @pytest.mark.journey
@@ -363,8 +356,7 @@ def test_a_cached_reply_is_one_draw_and_is_said(bench: Bench, run: Run) -> None:
     study = bench.study(pairs=1)
     arguments = ["grade", str(study.folder), "--grader", bench.openai, "--draws", "5"]
     assert "8 draws repeated an earlier reply" in run.ok(*arguments)
-    table = study.ratings()
-    assert table["label"].ne("").sum() == 2
+    assert study.ratings()["label"].ne("").sum() == 2
     bench.script = answer  # the cache is off: what it gave again is asked anew, and nothing else
     (summary,) = grade(study, [bench.openai], draws=5).graders
     assert (summary.already, summary.scored) == (2, 8)
@@ -402,8 +394,7 @@ def test_openais_own_draws_go_as_one_request(bench: Bench, most: int, requests: 
     bench.as_openai()
     bench.script = script
     study = bench.study(pairs=2)
-    summary = grade(study, ["openai:gpt-4o"], draws=3)
-    assert (summary.scored, len(bench.calls)) == (12, requests)
+    assert (grade(study, ["openai:gpt-4o"], draws=3).scored, len(bench.calls)) == (12, requests)
     assert sorted(study.ratings()["draw"]) == sorted([0, 1, 2] * 4)
     totals = grade_totals(study.store).iloc[0]
     answered = 12 if most == 1 else 4
@@ -418,6 +409,5 @@ def test_fewer_draws_than_asked_for_are_asked_for_again(bench: Bench) -> None:
     bench.script = lambda call: replace(
         answer(call), body=answer(call).body | {"id": f"c-{call.nth}"}
     )
-    study = bench.study(pairs=1)
-    summary = grade(study, ["openai:gpt-4o"], draws=3, concurrency=1)
+    summary = grade(bench.study(pairs=1), ["openai:gpt-4o"], draws=3, concurrency=1)
     assert (summary.scored, len(bench.calls)) == (6, 6)

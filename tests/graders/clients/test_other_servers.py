@@ -108,8 +108,7 @@ def test_claude_batches(tmp_path, marked_study, monkeypatch):
         summary = grade(study, ["anthropic:claude-opus-5"], batch=True, wait_scale=0.02)
         done.set()
     # What it says is no label; that every reply of the batch is kept is what counts.
-    assert summary.stopped == ()
-    assert len(study.ratings()) == 6
+    assert (summary.stopped, len(study.ratings())) == ((), 6)
     assert "request_failed" not in set(study.ratings()["unscored_reason"])
 
 
@@ -162,8 +161,7 @@ def test_a_gateways_probabilities_cost_draws_and_fallback(gateway, marked_study,
     study = marked_study(pairs=3)
     assert grade(study, [grader]).scored == 6
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    cost = grade_totals(study.store)["cost_usd"].sum()
-    assert cost == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
+    assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
     server.calls.clear()
     assert grade(marked_study(pairs=2, name="draws"), [grader], draws=5).scored == 20
     assert len(server.calls) == 20, "none is taken out of its cache"

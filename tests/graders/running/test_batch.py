@@ -63,8 +63,7 @@ def test_the_same_grades_under_the_same_keys_as_live(bench: Bench, grader: str) 
         assert len(facts["prompt_hash"]) == 16
         assert facts["settings"]
     assert len(bench.calls) == 20 + 1  # one asked alone before the batch
-    assert len(bench.batches.calls) == 19
-    assert kinds(batch) == ["intended", "submitted", "collected"]
+    assert (len(bench.batches.calls), kinds(batch)) == (19, ["intended", "submitted", "collected"])
 
 
 def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -> None:
@@ -73,8 +72,7 @@ def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -
         "invalid" if call.unit == "p0003|m|b" else fates.get(call.unit, "") * (call.nth == 1)
     )
     summary = by_batch(bench.study(pairs=4), grader)
-    assert summary.scored == 7
-    assert summary.graders[0].unscored == {"request_rejected: 400": 1}
+    assert (summary.scored, summary.graders[0].unscored) == (7, {"request_rejected: 400": 1})
     asked = Counter(call.unit for call in bench.batches.calls)
     assert {unit: n for unit, n in asked.items() if n > 1} == dict.fromkeys(fates, 2)
     assert sizes(bench) == [7, 3]
@@ -98,8 +96,7 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
         by_batch(study, grader)
     assert by_batch(study, grader).stopped == ()
     assert decided(study)["unscored_reason"].tolist() == [""] * 8
-    asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
-    assert set(asked.values()) == {1}
+    assert set(Counter(call.unit for call in [*bench.calls, *bench.batches.calls]).values()) == {1}
 
 
 @pytest.mark.slow
@@ -129,8 +126,7 @@ def test_a_connection_that_breaks_makes_no_second_batch(bench, grader, fault):
         bench.batches.get = breaking
     else:
         bench.batches.drop = [fault]
-    assert by_batch(bench.study(pairs=2), grader).scored == 4
-    assert sizes(bench) == [3]
+    assert (by_batch(bench.study(pairs=2), grader).scored, sizes(bench)) == (4, [3])
 
 
 def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str) -> None:
@@ -141,8 +137,7 @@ def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str)
     bench.batches.fate = lambda call: ""
     assert by_batch(study, grader, cancel=True).stopped == ()
     assert bench.batches.made[0]["cancelled"]
-    assert len(bench.batches.made) == 1
-    assert kinds(study)[-1] == "collected"
+    assert (len(bench.batches.made), kinds(study)[-1]) == (1, "collected")
 
 
 def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader: str) -> None:
@@ -190,8 +185,7 @@ def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(b
     study = bench.study(pairs=1)
     assert "cannot be read" in by_batch(study, grader).stopped[0]
     bench.batches.write = str
-    assert by_batch(study, grader).stopped == ()
-    assert len(decided(study)) == 2
+    assert (by_batch(study, grader).stopped, len(decided(study))) == ((), 2)
     assert sizes(bench) == [1]
 
 
@@ -233,8 +227,7 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> N
     assert {call.body["n"] for call in bench.batches.calls} == {4}
     pd.testing.assert_frame_equal(decided(batch), decided(live))
     keys = [{row["provenance"]["grade_key"] for row in rows(each)} for each in (live, batch)]
-    assert keys[0] == keys[1]
-    assert len(keys[0]) == 24
+    assert (keys[0], len(keys[0])) == (keys[1], 24)
     totals = grade_totals(batch.store).iloc[0]
     assert totals["tokens_input"] == 6 * 900
     # Five of six at half the price.
@@ -263,8 +256,7 @@ def test_draws_in_a_batch_survive_a_kill(bench: Bench, own: str, step: str, afte
         by_batch(study, own, draws=3)
     assert by_batch(study, own, draws=3).stopped == ()
     assert decided(study)["draw"].tolist() == [0, 1, 2] * 4
-    asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
-    assert set(asked.values()) == {1}
+    assert set(Counter(call.unit for call in [*bench.calls, *bench.batches.calls]).values()) == {1}
     # More draws add to these, those that are missing alone.
     assert by_batch(study, own, draws=5).scored == 8
     assert {call.body["n"] for call in bench.batches.calls[3:]} == {2}
@@ -275,8 +267,7 @@ def test_a_budget_counts_every_draw_of_a_request(bench: Bench, own: str) -> None
     budget = 0.2  # 4 draws with 1,024 tokens each may cost $0.02 and more in a batch
     summary = by_batch(study, own, draws=4, budget=budget)
     limits = [call.body["max_completion_tokens"] for call in bench.batches.calls]
-    at_most = sum(4 * limit * 5e-6 for limit in limits[: sizes(bench)[0]])
-    assert at_most <= budget
+    assert sum(4 * limit * 5e-6 for limit in limits[: sizes(bench)[0]]) <= budget
     assert summary.scored + summary.graders[0].unasked == 48
     counts = Counter(study.ratings()["unit_id"]).values()
     assert set(counts) == {4}, "a unit's draws are reserved for together"

@@ -34,8 +34,7 @@ class Biller:
     def __call__(self, call: Call) -> Reply:
         fails = self.luck.random() < self.share
         if not fails or self.bills_faults:
-            tariff = Tariff.find(parse_spec(PRICED))
-            self.billed += tariff.cost(Tokens.from_usage(self.usage))
+            self.billed += Tariff.find(parse_spec(PRICED)).cost(Tokens.from_usage(self.usage))
         if fails:
             return self.fault
         reply = answer(call)

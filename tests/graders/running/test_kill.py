@@ -174,8 +174,7 @@ def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(bench, shar
     assert {call.unit for call in bench.calls} == mine
     assert summary.scored == summary.graders[0].planned == len(mine)
     assert told[-1] == (len(mine), len(mine))
-    rest = grade(study, [bench.openai], shard=Shard(2, 3))
-    assert rest.scored == len(units - mine)
+    assert grade(study, [bench.openai], shard=Shard(2, 3)).scored == len(units - mine)
     assert Counter(call.unit for call in bench.calls) == Counter(units)
 
 

@@ -53,8 +53,7 @@ def test_the_limit_falls_once_per_round_and_rises_again() -> None:
 @pytest.mark.journey
 def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkeypatch) -> None:
     monkeypatch.setattr(live, "IDLE_SECONDS", 0.05)
-    words = "Slow down, please. \x1b[31m[red]" + "x" * 500
-    busy = error(429, words, {"retry-after": "0.4"})
+    busy = error(429, "Slow down, please. \x1b[31m[red]" + "x" * 500, {"retry-after": "0.4"})
 
     refused: list[str] = []
 
@@ -76,8 +75,7 @@ def test_a_wait_for_a_busy_server_and_a_slow_reply_are_said(bench: Bench, monkey
         assert label.endswith(("attempt 2 of 8, next try in 1 s", "attempt 2 of 8 is under way"))
         assert len(label) < 250
         assert label.isprintable()
-    later = told[told.index(waits[-1]) :]
-    assert bench.claude in later  # progress takes its place
+    assert bench.claude in told[told.index(waits[-1]) :]  # progress takes its place
     assert any("waiting for a reply" in label for label in told)
 
 

@@ -28,12 +28,10 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
     assert (summary.run.scored, summary.added) == (4, 4)
     table = study.store.responses()
     own = table[table["subject"] == grader].set_index(["pair_id", "side"])["response"]
-    assert own["p0002", "a"] == "On Argue for 2."
-    assert own["p0002", "b"] == "On Argue against 2."
+    assert (own["p0002", "a"], own["p0002", "b"]) == ("On Argue for 2.", "On Argue against 2.")
     assert [turn["role"] for turn in bench.calls[0].body["messages"]] == ["user"]
     assert "system" not in bench.calls[0].body
-    assert respond(study, grader).run.planned == 0
-    assert len(bench.calls) == 4
+    assert (respond(study, grader).run.planned, len(bench.calls)) == (0, 4)
     told = forecast_responses(study, PRICED, answered=[("p0001", "a")])
     assert (told.already, told.new, told.sample) == (1, 3, None)
     assert 0 < told.cost[0] < told.expected < told.cost[1]
@@ -55,8 +53,7 @@ def test_only_whole_pairs_enter_the_study(bench: Bench) -> None:
     assert (first.run.unscored, first.added) == ({"request_failed": 1}, 2)
     assert "p0001|anthropic:claude-test" not in study.units()["unit_id"].tolist()
     broken.clear()
-    assert respond(study, bench.claude).added == 2
-    assert len(bench.calls) == 3 + 8 + 1
+    assert (respond(study, bench.claude).added, len(bench.calls)) == (2, 3 + 8 + 1)
 
 
 def test_a_second_runner_is_kept_off(marked_study: MarkedStudy) -> None:
@@ -111,7 +108,7 @@ def test_effort_and_a_system_prompt_reach_other_models(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "options", "sentence"),
+    ("subject", "options", "says"),
     [
         ("anthropic:m", {"thinking": "12"}, "from 1024 to"),
         ("anthropic:m", {"thinking": "9" * 5000}, "from 1024 to"),
@@ -120,11 +117,9 @@ def test_effort_and_a_system_prompt_reach_other_models(bench: Bench) -> None:
         ("openai:m", {"thinking": "off"}, "--thinking is for Claude"),
     ],
 )
-def test_what_cannot_be_asked_so_is_refused(
-    marked_study, tmp_path, run, subject, options, sentence
-):
+def test_what_cannot_be_asked_so_is_refused(marked_study, tmp_path, run, subject, options, says):
     study = marked_study(pairs=1)
-    refused(sentence, respond, study, subject, **options)
+    refused(says, respond, study, subject, **options)
     (tmp_path / "s.txt").write_text(" \n")
     for file, why in (("s.txt", "is empty"), ("none.txt", "there is no file")):
         asked = ["respond", study.folder, "--subject", "anthropic:m", "--system", tmp_path / file]

@@ -73,10 +73,8 @@ def test_the_server_says_how_long_to_wait_and_waits_double_where_not(bench, head
     monkeypatch.setattr(LiveRun, "_pause", slept)
     if headers == "date":
         headers = {"retry-after": formatdate(time.time() + 5.4, usegmt=True)}  # whole seconds
-    failures = 1 if headers else 4
-    bench.script = lambda call: (
-        labelled("C") if call.nth > failures else error(429, headers=headers)
-    )
+    n_busy = 1 if headers else 4
+    bench.script = lambda call: labelled("C") if call.nth > n_busy else error(429, headers=headers)
     study = bench.study(pairs=1, rubrics=("even-handedness",))
     assert grade(study, [bench.claude], orders=("ab",), wait_scale=1).scored == 1
     # By itself it waits 1, 2, 4 and 8 seconds, each with up to one more.
@@ -103,10 +101,8 @@ def test_a_rejected_question_is_not_retried(bench: Bench, status: int) -> None:
         error(status, "too long") if call.unit == "p0001|m|a" else answer(call)
     )
     study = bench.study(pairs=1)
-    summary = grade(study, [bench.claude])
-    assert summary.graders[0].unscored == {f"request_rejected: {status}": 1}
-    assert len(bench.calls) == 2
-    assert grade(study, [bench.claude]).graders[0].already == 2
+    assert grade(study, [bench.claude]).graders[0].unscored == {f"request_rejected: {status}": 1}
+    assert (len(bench.calls), grade(study, [bench.claude]).graders[0].already) == (2, 2)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 402, 429])
@@ -114,14 +110,12 @@ def test_what_no_question_can_pass_stops_the_grader_at_once(bench, status, grade
     bench.script = lambda call: error(status, "no such thing", {"retry-after": "7200"})
     study = bench.study(pairs=3)
     summary = grade(study, [grader])
-    assert len(bench.calls) == 1
-    assert summary.graders[0].unasked == 6
+    assert (len(bench.calls), summary.graders[0].unasked) == (1, 6)
     assert rows(study) == []  # nothing was learnt about any unit
     (sentence,) = summary.stopped
     model = "claude-test" if grader == bench.claude else "test-model"
     variable = "ANTHROPIC_API_KEY" if grader == bench.claude else key_variable(bench.root)
-    named = {403: model, 404: model, 429: "wait 120 minutes"}
-    assert named.get(status, variable) in sentence
+    assert {403: model, 404: model, 429: "wait 120 minutes"}.get(status, variable) in sentence
 
 
 @pytest.mark.journey
@@ -134,8 +128,7 @@ def test_a_key_that_is_revoked_on_the_way_keeps_what_has_come(bench: Bench) -> N
     # One stopped grader leaves the others be.
     bench.script = lambda call: error(401) if call.path.endswith("/v1/messages") else answer(call)
     summary = grade(study, [bench.claude, bench.openai, "baseline:lexical"])
-    assert [each.scored for each in summary.graders] == [0, 10, 10]
-    assert len(summary.stopped) == 1
+    assert ([each.scored for each in summary.graders], len(summary.stopped)) == ([0, 10, 10], 1)
     bench.script = answer
     assert grade(study, [bench.claude]).scored == 6
 
@@ -199,19 +192,15 @@ def test_provenance_says_how_a_grade_came_about(bench: Bench) -> None:
     row = rows(study)[0]
     facts = row["provenance"]
     prompt = bench.calls[0]
-    assert facts["provider"] == "openai"
-    assert facts["base_url"] == f"{bench.root}/v1/"
+    assert (facts["provider"], facts["base_url"]) == ("openai", f"{bench.root}/v1/")
     assert facts["sdk"] == f"openai {openai.__version__}"
     assert (facts["requested_model"], facts["returned_model"]) == ("test-model", "test-model-2026")
     assert (facts["request_id"], facts["reply_id"]) == ("req_2", "chatcmpl-1")
     words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
-    assert facts["prompt_hash"] == words[:16]
-    assert len(facts["grade_key"]) == 40
+    assert (facts["prompt_hash"], len(facts["grade_key"])) == (words[:16], 40)
     asked = {"max_tokens": 4096, "logprobs": True, "top_logprobs": 20, "temperature": 1}
-    assert facts["settings"] == asked
-    assert facts["stop_reason"] == "stop"
-    assert facts["usage"]["prompt_tokens"] == 900
-    assert facts["in_option_mass"] == pytest.approx(0.7)
+    assert (facts["settings"], facts["stop_reason"]) == (asked, "stop")
+    assert (facts["usage"]["prompt_tokens"], facts["in_option_mass"]) == (900, pytest.approx(0.7))
     assert facts["low_mass"] is True
     assert [token for token, _ in facts["top_logprobs"]] == ["4", "5", "The"]
     assert facts["attempts"] == 1

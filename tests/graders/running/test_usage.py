@@ -110,8 +110,7 @@ def test_no_field_of_an_sdk_is_unknown_and_what_counts_is_counted(sdk_model, fie
     ],
 )  # fmt: skip
 def test_each_kind_has_its_price(grader: str, evidence: dict[str, Any], usd: float) -> None:
-    facts = usage_facts(evidence, Tariff.find(parse_spec(grader)))
-    assert facts["cost_usd"] == pytest.approx(usd)
+    assert usage_facts(evidence, Tariff.find(parse_spec(grader)))["cost_usd"] == pytest.approx(usd)
 
 
 @pytest.mark.slow

@@ -90,8 +90,7 @@ def test_forged_foreign_and_expired_tokens_are_refused(make_study):
 def test_a_password_lets_in_under_its_role_and_is_not_in_the_store(store):
     access.set_account(store, "ada", PASSWORD, "expert")
     access.set_account(store, "bo", PASSWORD, "lead")
-    assert role_of(store, "ada", PASSWORD) == "expert"
-    assert role_of(store, "bo", PASSWORD) == "lead"
+    assert (role_of(store, "ada", PASSWORD), role_of(store, "bo", PASSWORD)) == ("expert", "lead")
     assert role_of(store, "ada", PASSWORD + "x") is None
     assert list(access.accounts(store)) == ["ada", "bo"]
     token = access.sign_in(store, "ada", PASSWORD, minutes=5)
@@ -498,8 +497,7 @@ def test_one_person_however_the_code_is_typed(make_session):
 
 def test_an_open_study_takes_any_code_which_is_new_until_somebody_begins_under_it(make_session):
     study = make_session()
-    assert access.admit(study, {}) is None
-    assert access.admit(study, {"rater": " "}) is None
+    assert (access.admit(study, {}), access.admit(study, {"rater": " "})) == (None, None)
     anna = access.Admission("anna", "open", {"rater": "anna"})
     assert access.admit(study, {"rater": " anna "}) == anna
     code = access.admit(study, {"rater": "\ufdfa" * 100_000}).rater_id  # each grows to 18 letters
@@ -664,8 +662,7 @@ def test_a_link_is_short_and_one_of_before_still_works(make_session):
     wrong = ((older[1], "expired"), ("ab" * 8, "not valid"), ("\0" * 22 + ".1", "not valid"))
     for token, said in wrong:
         refused(said, access.admit, study, {"invite": token})
-    told = access.invites_table(study).set_index("rater_id")
-    assert told.loc["bo", "token"] == ""
+    assert access.invites_table(study).set_index("rater_id").loc["bo", "token"] == ""
     access.revoke_invites(study, "bo")
     refused("this link was revoked", access.admit, study, {"invite": older[0]})
 
@@ -697,8 +694,7 @@ ENDS = ("no_consent", "screened_out", "stopped", "returned", "timed_out", "rejec
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_place_is_free_again_only_as_the_study_says(make_session, end):
-    others = [other for other in ENDS if other != end]
-    for free_again, freed in (([end], True), (others, False)):
+    for free_again, freed in (([end], True), ([other for other in ENDS if other != end], False)):
         study = make_session(f"{ASKS}{CODES}places = 1\nfree_again = {free_again}\n")
         rater, sessions = access.enter_participant(study, address(1)), Sessions(study)
         refused(FULL, access.enter_participant, study, address(2))
@@ -729,8 +725,7 @@ def test_of_newcomers_at_the_same_moment_one_gets_the_last_place(make_session, a
 
     with ThreadPoolExecutor(many) as pool:
         found = list(pool.map(come, range(2, 2 + many)))
-    assert sum(bool(rater) for rater in found) == 1
-    assert len(participants_table(study)) == 2
+    assert (sum(bool(rater) for rater in found), len(participants_table(study))) == (1, 2)
 
 
 PAGE = "https://rate.example.org"
@@ -796,8 +791,7 @@ def test_who_prolific_signed_for_is_let_in_and_a_new_key_not_asked_for_at_every_
 ):
     rater = come_in(signed, signer.sign(1), claimed=2)  # the ids beside it count for nothing
     assert participants_table(signed)["participant_id"].tolist() == [address(1)["PROLIFIC_PID"]]
-    assert come_in(signed, signer.sign(1)) == rater
-    assert signer.asked == 1
+    assert (come_in(signed, signer.sign(1)), signer.asked) == (rater, 1)
     come_in(signed, signer.sign(1))
     signer.keys.append(keys()[1])
     with pytest.raises(Refused):

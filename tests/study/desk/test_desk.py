@@ -103,8 +103,7 @@ def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_ses
         study = make_session(**CHECKED, seed=1)
         give_secret(study, secret)
         for rater in ("r1", "r2"):
-            tasks = label_all(AnnotationDesk(study), rater, "5")
-            seen = [is_check(study, task) for task in tasks]
+            seen = [is_check(study, task) for task in label_all(AnnotationDesk(study), rater, "5")]
             assert len(seen) == 24 + 4  # 6 pairs x 2 subjects x 2 sides, and every check once
             assert not seen[0]  # nobody begins with one
             checks = [place for place, check in enumerate(seen) if check]
@@ -138,11 +137,9 @@ def test_nothing_tells_a_check_from_a_unit(make_session):
         assert desk.earlier("r1").rows[0].task.task_id == task.task_id
         assert desk.reopen("r1").tasks[0].stored_answer.option_key == "5"
         answered += 1
-    assert totals == {28}
-    assert desk.progress("r1") == (28, 28)
+    assert (totals, desk.progress("r1")) == ({28}, (28, 28))
     assert ids[True] == ids[False] == {25}
-    assert sheets[True][0] == sheets[False][0]
-    assert len(sheets[True]) == 4
+    assert (sheets[True][0], len(sheets[True])) == (sheets[False][0], 4)
 
 
 @pytest.mark.journey
@@ -204,11 +201,9 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         totals.add(sheet.total)
         answered += len(label_all(desk, "r1", "5", 1))
     assert totals == {20 + 6 + 4}  # units, repeats, checks
-    assert desk.progress("r1") == (30, 30)
-    assert set(study.ratings()["draw"]) == {0, 1}
+    assert (desk.progress("r1"), set(study.ratings()["draw"])) == ((30, 30), {0, 1})
     assert len(study.ratings()) == 26
-    found = claiming.attention_results(study)
-    assert found["rubric"].tolist() == ["refusal"] * 4
+    assert claiming.attention_results(study)["rubric"].tolist() == ["refusal"] * 4
 
 
 @pytest.mark.parametrize(
@@ -335,8 +330,7 @@ def test_a_place_that_was_given_up_before_the_upgrade_is_taken_up_again(one_rubr
             connection.execute(sa.update(claims).values(state="released", version=99))
         desk = AnnotationDesk(study)
         label_all(desk, "ann", "5")
-        assert task_of(desk, "ann") is None
-        assert len(study.ratings()) == 80
+        assert (task_of(desk, "ann"), len(study.ratings())) == (None, 80)
 
 
 @pytest.mark.slow
@@ -455,8 +449,7 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
         assert AnnotationDesk(edited).progress("r1") == (0, 24)
     with with_settings(edited, f'\n[same_text]\nrefusal = ["{old}"]\n') as declared:
         assert declared.accepted_hashes() == {"refusal": (new, old)}
-        assert declared.edited_rubrics() == []
-        assert task_of(AnnotationDesk(declared), "r1") is None
+        assert (declared.edited_rubrics(), task_of(AnnotationDesk(declared), "r1")) == ([], None)
 
 
 def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
@@ -541,18 +534,16 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_sessi
 
 
 @pytest.mark.parametrize(
-    ("limit", "seconds", "sent_ahead"),
+    ("limit", "seconds", "given"),
     [("answers_per_day = 5", 1.0, [1, 1, 1, 0, 0]), ("minutes_per_day = 20", 300.0, [1, 1, 0, 0])],
 )
-def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
-    make_session, limit, seconds, sent_ahead
-):
+def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(make_session, limit, seconds, given):
     """A change of an earlier answer counts, too, and a unit may take as long as it can."""
     desk, ahead = AnnotationDesk(make_session(f"[session]\n{limit}\n")), []
     while sheet := desk.next_sheet("r1"):
         ahead.append(desk.sheet_ahead("r1", sheet) is not None)
         submit(desk, "r1", sheet.tasks[0], "1", seconds=seconds)
-    assert (ahead, desk.end_reason("r1")) == (sent_ahead, "day")
+    assert (ahead, desk.end_reason("r1")) == (given, "day")
 
 
 def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session):
@@ -610,11 +601,9 @@ def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit
     assert task_of(desk, "away").task_id == late.task_id  # renewed: who comes back in time
     assert task_of(desk, "other") is None
     let_leases_run_out(one_unit)
-    taken = task_of(desk, "other")
-    assert submit(desk, "other", taken, "C", "o") == "stored"
+    assert submit(desk, "other", task_of(desk, "other"), "C", "o") == "stored"
     # Who comes back to a place that is gone is not sent there.
-    assert task_of(desk, "away") is None
-    assert desk.progress("away") == (0, 0)
+    assert (task_of(desk, "away"), desk.progress("away")) == (None, (0, 0))
     # What they had chosen before they left still arrives, also by another process' desk.
     assert submit(AnnotationDesk(one_unit), "away", late, "C", "a") == "stored"
     assert desk.progress("away") == (1, 1)
@@ -630,8 +619,7 @@ def test_a_place_that_was_given_up_is_taken_up_again(one_unit):
     let_leases_run_out(one_unit)
     again = task_of(desk, "r1")  # and r2 has left too
     assert (again.task_id, again.order) == (first.task_id, first.order)
-    assert submit(desk, "r1", again, "A") == "stored"
-    assert task_of(desk, "r2") is None
+    assert (submit(desk, "r1", again, "A"), task_of(desk, "r2")) == ("stored", None)
 
 
 def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
@@ -644,8 +632,7 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
         assert submit(desk, "r1", task, "B", "e", seconds=1.0, edit=True) == status
     assert desk.reopen("r1").tasks[0].stored_answer.option_key == "B"
     rows = study.ratings()
-    assert len(rows) == 6
-    assert (rows["seconds"] == 1.0).sum() == 1
+    assert (len(rows), (rows["seconds"] == 1.0).sum()) == (6, 1)
     query = sa.select(labels.c.label).where(labels.c.submit_id.in_((task.task_id, "e")))
     turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
     assert study.store.values(query.order_by(labels.c.event_id)) == turned
@@ -656,8 +643,7 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
 @pytest.mark.slow
 def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study):
     desk = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"]))
-    assert desk.earlier("r1").rows == ()
-    assert desk.reopen("r1") is None
+    assert (desk.earlier("r1").rows, desk.reopen("r1")) == ((), None)
     done = [task.task_id for task in label_all(desk, "r1", lambda _, n: "ABC"[n % 3], 35)]
     listed, rest = (desk.earlier("r1", start=start) for start in (0, 30))
     rows = [*listed.rows, *rest.rows]
@@ -703,10 +689,8 @@ def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study):
     given = desk.reopen("r1").tasks[0].stored_answer
     assert (given.option_key, given.confidence, given.rationale) == ("2", 3, "It is.")
     table = remarks_table(study.store)
-    assert table["kind"].tolist() == ["answer", "flag"]
-    assert table["confidence"].tolist()[0] == 3
-    assert table["text"].tolist() == ["It is.", "See line 2."]
-    assert len(study.ratings()) == 1
+    assert (table["kind"].tolist(), table["confidence"].tolist()[0]) == (["answer", "flag"], 3)
+    assert (table["text"].tolist(), len(study.ratings())) == (["It is.", "See line 2."], 1)
     assert "confidence" not in study.ratings()
 
 
@@ -719,8 +703,7 @@ def test_several_answers_go_in_together_or_not_at_all(make_study):
     with pytest.raises(sa.exc.SQLAlchemyError):
         send(desk, "r1", good, broken)
     assert study.ratings().empty
-    assert task_of(desk, "r1").task_id == task.task_id
-    assert send(desk, "r1", good) == ["stored"]
+    assert (task_of(desk, "r1").task_id, send(desk, "r1", good)) == (task.task_id, ["stored"])
 
 
 def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(make_study):
@@ -731,8 +714,7 @@ def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(make_study):
     (own,) = desk.next_sheet("r1").flags
     assert (own.task_id, own.reason, own.text) == (task, "other", "odd")
     submit(desk, "r1", task, "A", "s")
-    assert desk.next_sheet("r1").flags == ()
-    assert desk.reopen("r1").flags == (own,)
+    assert (desk.next_sheet("r1").flags, desk.reopen("r1").flags) == ((), (own,))
     assert [row.flagged for row in desk.earlier("r1").rows] == [True]
     assert desk.next_sheet("r2").flags == ()
 
@@ -788,8 +770,7 @@ def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make
         (kept,) = json.loads(unit["evidence"])
         own = {"ab": "response_a", "ba": "response_b"}[task.order]
         assert kept == {"text": own, "start": 1, "end": end}
-        values = study.values(task.rubric, unit["unit_id"])
-        assert values[own] == shown(task, "response_a")
+        assert study.values(task.rubric, unit["unit_id"])[own] == shown(task, "response_a")
     assert orders == {"ab", "ba"}
 
 
@@ -858,8 +839,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
         label_all(desk, "r1")
         label_all(desk, "r2")
         orders += [list(by_time(study, rater)["unit_id"]) for rater in ("r1", "r2")]
-    assert orders[0] == orders[2]
-    assert orders[1] == orders[3]
+    assert (orders[0], orders[1]) == (orders[2], orders[3])
     assert orders[0] != orders[1]
     assert orders[0] != orders[4]
     # Yet all finish the first ten pairs before the last two.
@@ -900,8 +880,7 @@ def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
     rows = by_time(study, "r1").reset_index(drop=True)
     assert len(asked) == len({task.task_id for task in asked}) == len(rows) == 36
     again = rows[rows["draw"] == 1]
-    assert len(again) == 6
-    assert set(rows["draw"]) == {0, 1}
+    assert (len(again), set(rows["draw"])) == (6, {0, 1})
     for at, row in again.iterrows():
         first = rows[(rows["unit_id"] == row["unit_id"]) & (rows["draw"] == 0)]
         assert at - first.index[0] > 10
@@ -931,8 +910,7 @@ def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
         for task in desk.next_sheet("r1").tasks:
             assert submit(desk, "r1", task, task.rubric.categories[0]) != "unknown_task"
         after = changed.ratings()
-    kept = after.merge(before, how="inner")
-    assert len(kept) == len(before) == 25
+    assert len(after.merge(before, how="inner")) == len(before) == 25
     first = after[after["draw"] == 0]
     assert set(first.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {1}
     assert len(first) == 100
@@ -962,10 +940,8 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
 
 def test_only_what_another_rubric_shows_is_hidden():
     hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
-    assert claiming.judged_without_prompt([refusal, hedging]) == [hedging]
-    assert (
-        claiming.judged_without_prompt([hedging]) == claiming.judged_without_prompt([refusal]) == []
-    )
+    for asked, hidden in (([refusal, hedging], [hedging]), ([hedging], []), ([refusal], [])):
+        assert claiming.judged_without_prompt(asked) == hidden
 
 
 def test_the_total_is_what_is_given_and_what_others_leave(make_session):
@@ -1076,20 +1052,16 @@ def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     assert sheet is not None  # who holds a task, and has answered none
     assert work_through(desk, "r1") == 2
     claiming.exclude(study.store, "careless", "answered without reading", "ann")
-    assert desk.end_reason("careless") == "excluded"
-    assert desk.next_sheet("careless") is None
+    assert (desk.end_reason("careless"), desk.next_sheet("careless")) == ("excluded", None)
     assert work_through(desk, "r1") == 5
     claiming.exclude(study.store, "slow", "never answered")
-    assert desk.sheet_ahead("slow", sheet) is None
-    assert work_through(desk, "r1") == 1
+    assert (desk.sheet_ahead("slow", sheet), work_through(desk, "r1")) == (None, 1)
     assert study.ratings()["rater_id"].value_counts().to_dict() == {"r1": 8, "careless": 5}
     assert desk.progress("r2") == (0, 0)
     claiming.exclude(study.store, "r1", "looked careless")
-    assert desk.progress("r2") == (0, 8)
-    assert claiming.oversight(study.store).readmitted == set()
+    assert (desk.progress("r2"), claiming.oversight(study.store).readmitted) == ((0, 8), set())
     claiming.readmit(study.store, "r1", "was not")
-    assert claiming.oversight(study.store).readmitted == {"r1"}
-    assert desk.progress("r2") == (0, 0)
+    assert (claiming.oversight(study.store).readmitted, desk.progress("r2")) == ({"r1"}, (0, 0))
     said = claiming.decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
     assert said[2:] == [["exclude", "r1", "looked careless"], ["readmit", "r1", "was not"]]
 
@@ -1158,8 +1130,7 @@ def test_the_total_has_the_checks_that_will_come(make_session):
         raters.setdefault(checks.due_after(rater, 0), []).append(rater)
     for after, total in ((1, 5), (3, 5), (4, 4)):  # after the last of four units none comes
         rater = raters[after].pop()
-        assert desk.progress(rater) == (0, total)
-        assert len(label_all(desk, rater, "5")) == total
+        assert (desk.progress(rater), len(label_all(desk, rater, "5"))) == ((0, total), total)
         assert desk.progress(rater) == (total, total)
     elsewhere = raters[1].pop()  # whose labels come from another tool
     with_labels(study, {elsewhere: "1111"})
@@ -1192,8 +1163,7 @@ def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(
             append(connection, flag_events, event)
     assert [own.text for own in desk.next_sheet("r1").flags] == [f"{n}" for n in range(1, 21)]
     told = [(each.text, each.answer) for each in desk.answers_to_flags("r1")]
-    assert told == [("1", "to 1"), ("0", "to 0")]
-    assert desk.answers_to_flags("r2") == ()
+    assert (told, desk.answers_to_flags("r2")) == ([("1", "to 1"), ("0", "to 0")], ())
     assert desk.stored_submissions("r1", ["f1", "f99"]) == {"f1"}
     assert desk.stored_submissions("r2", ["f1"]) == set()
 
@@ -1273,8 +1243,7 @@ def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
     study = make_study(pairs=30, rubrics=["even-handedness"])
 
     def is_for(task: Task) -> bool:
-        texts = {block.variable: block.text for block in task.people.blocks}
-        return " for " in texts["response_a"]
+        return " for " in {block.variable: block.text for block in task.people.blocks}["response_a"]
 
     # The rater always prefers the side that argues "for", which is the pair's a.
     tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")

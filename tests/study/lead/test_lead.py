@@ -54,8 +54,7 @@ def test_places_and_time_left(eight):
     studies.task_of(desk, "r1")  # one task is out
     (row,) = lead.rubric_progress(eight).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
-    assert row["median_seconds"] == 20
-    assert row["hours_left"] == pytest.approx(13 * 20 / 3600)
+    assert (row["median_seconds"], row["hours_left"]) == (20, pytest.approx(13 * 20 / 3600))
     said = "13 of 16 planned labels are missing (5 minutes of work): 2 annotators labelled"
     assert lead.time_left(lead.forecast(eight)) == f"{said} in the last 24 hours."
     raters = lead.rater_progress(eight).set_index("rater_id")
@@ -135,8 +134,7 @@ def test_answers_stand_with_what_the_others_said(make_study):
     assert found["others"].tolist() == ["1 2", "2 2", "5 5"]
     table = lead.confusions(study, "ann")["refusal"]  # each shared unit counts once
     # Unit 1: ann 1, the others 1 and 2, a half each; unit 2: ann 1, both 2; unit 3: all 5.
-    assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
-    assert table.loc["5", "5"] == 1.0
+    assert (table.loc["1"].tolist(), table.loc["5", "5"]) == ([0.5, 1.5, 0.0, 0.0, 0.0], 1.0)
     assert table.to_numpy().sum() == 3.0
     exclude(study.store, "cy", "too fast")
     assert lead.rater_answers(study, "ann")["others"].tolist() == ["1", "2", "5"]
@@ -272,8 +270,7 @@ def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study,
     table = pd.DataFrame({"unit_id": units, "rubric": "refusal", "label": "2", "reason": "so"})
     with statements(study) as sent:
         assert cases.import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
-    read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
-    assert len(read) == 1
+    assert len([sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]) == 1
     assert not [sql for sql in sent if "responses.response" in sql]
 
 
@@ -288,8 +285,7 @@ def disputed(make_study) -> Study:
 
 def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed):
     case, waiting = cases.open_next(disputed, "ada")
-    assert waiting == 4
-    assert cases.open_next(disputed, "ada", wanted=case.key)[0] == case
+    assert (waiting, cases.open_next(disputed, "ada", wanted=case.key)[0]) == (4, case)
     assert len({cases.open_next(disputed, name)[0].key for name in ("ada", "ben", "cy", "dee")}) > 1
     seen = cases.last_label(disputed.store)
     assert cases.decide(disputed, "ben", *case.key, "4", "quickly", seen) == ""
@@ -421,8 +417,7 @@ def held(study: Study) -> list[tuple[str, str, str]]:
 
 
 def test_the_latest_word_counts_and_what_does_not_hold_together_is_refused(make_study):
-    assert cases.KINDS == REPORTED
-    assert len({kind_title(kind) for kind in cases.KINDS}) == 3
+    assert (cases.KINDS, len({kind_title(kind) for kind in cases.KINDS})) == (REPORTED, 3)
     with studies.upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
         say(again, "grader_wrong", " it missed the irony\n")
         say(again, "people_wrong", grader="h")

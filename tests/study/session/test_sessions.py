@@ -102,8 +102,7 @@ def events(sessions: Sessions) -> list[str]:
 
 def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
     without = Sessions(make_session())
-    assert without.next_step("r").name == "labelling"
-    assert events(without) == []
+    assert (without.next_step("r").name, events(without)) == ("labelling", [])
     for _ in range(2):
         without.complete("r")
     assert events(without) == ["completed"]
@@ -267,8 +266,7 @@ def test_settings_that_do_not_hold_are_one_sentence(make_session):
 
 def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
     texts = '[session]\ninstructions = "Read both."\n[consent]\ntext = "We keep your answers."\n'
-    made = make_session(texts, annotation={"languages": ["de", "es"]})
-    folder = made.folder
+    folder = make_session(texts, annotation={"languages": ["de", "es"]}).folder
     (folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
     with open_study(folder) as study:
         sessions = Sessions(study)
@@ -345,8 +343,7 @@ def test_what_was_done_is_there_after_a_kill(make_session, database):
         assert claims.oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert claims.decisions_table(study.store)["kind"].tolist() == kinds
-        assert access.accounts(study.store) == {}
-        assert len(participants_table(study)) == 1
+        assert (access.accounts(study.store), len(participants_table(study))) == ({}, 1)
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
         (said,) = disagreements.sorted_cases(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
@@ -372,9 +369,8 @@ def test_nothing_is_written_over_or_deleted(make_session):
     told_of |= {"sorted_disagreements"}
     assert told_of <= filled <= schema.metadata.tables.keys()
     changed = r"(?i)^\s*(?:UPDATE|DELETE FROM|REPLACE INTO|INSERT INTO(?=.*DO UPDATE))\s+(\w+)"
-    rewritten = {name for each in sent for name in re.findall(changed, each, re.DOTALL)}
     # Who holds which place at present; what was answered there stands in `labels`.
-    assert rewritten == {"claims"}
+    assert {name for each in sent for name in re.findall(changed, each, re.DOTALL)} == {"claims"}
 
 
 def enter(study: Study, participant: str, session: str = "") -> str:
@@ -420,8 +416,7 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     assert len(study.ratings()) == 12 + 5
     # A rejection that is taken back gives the rater their answers again.
     sessions.readmit(first)
-    assert sessions.next_step(first).name == "labelling"
-    assert desk.progress(first) == (5, 5)
+    assert (sessions.next_step(first).name, desk.progress(first)) == ("labelling", (5, 5))
     assert task_of(desk, first) is None
 
 
@@ -438,8 +433,7 @@ def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
     enter(study, "p1", "second")
     assert desk.next_sheet(rater) == shown
     label(desk, rater)
-    assert len(claims.attention_results(study)) == 1
-    assert desk.progress(rater) == (5, 5)
+    assert (len(claims.attention_results(study)), desk.progress(rater)) == (1, (5, 5))
 
 
 def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
@@ -606,8 +600,7 @@ def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_sessi
     label(desk, "r")
     sessions.complete("r")
     assert session_times(study, sessions)["state"].tolist() == ["complete"]
-    assert len(study.store.rows(sa.select(schema.session_events))) == 1
-    assert costs(study).owed == 6.0
+    assert (len(study.store.rows(sa.select(schema.session_events))), costs(study).owed) == (1, 6.0)
 
 
 QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'
