@@ -578,11 +578,14 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
     name = rubric or written("recommend.nameless")
     best, *others = candidates
     if best.verdict["verdict"] in PASSES:
-        head = sentence = _use(best, others, name)
-        passing = [_with_condition(other) for other in others if other.verdict["verdict"] in PASSES]
-        if passing:
-            sentence = f"{head} {written('recommend.also', graders=' and '.join(passing))}"
-        return Recommendation(rubric, sentence, head)
+        head = _use(best, others, name)
+        in_full, in_part = [], []
+        for other in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
+            is_limited = other["threshold"] is not None or other["holds_for"]
+            (in_part if is_limited else in_full).append(_with_condition(other))
+        also = written("recommend.also", graders=" and ".join(in_full)) if in_full else ""
+        partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
+        return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)
     sentence = _not_yet(candidates, name)
     if any(candidate.limit == "people_differ_more" for candidate in candidates):
         sentence = f"{sentence} {written('recommend.people_differ_more', rubric=name)}"
@@ -612,9 +615,9 @@ def _use(best: Candidate, others: Sequence[Candidate], rubric: str) -> str:
     return written(f"recommend.{name}", **fields)
 
 
-def _with_condition(candidate: Candidate) -> str:
+def _with_condition(verdict: Verdict) -> str:
     """Return the name of a grader that passes, with the condition under which it passes."""
-    verdict, grader = candidate.verdict, candidate.verdict["grader"]
+    grader = verdict["grader"]
     if verdict["threshold"] is not None:
         return written("recommend.also_at", grader=grader, threshold=verdict["threshold"])
     if not verdict["holds_for"]:
