@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import (
-    SYNTHETIC,
-    Answer,
-    Chart,
-    Paragraph,
-    Part,
-    ReportSection,
-    Table,
-)
+from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Part, ReportSection, Table
 from evenhand.analysis.report.sections import (
     certainty,
     graders,
@@ -108,12 +100,12 @@ def sections_of(source: Source) -> list[ReportSection]:
     prefixes = [TOPICS[name].prefix for name, section in by_topic.items() if section is None]
     keys = texts()
     if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in keys]:
-        omissions = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
+        omissions = blocks.Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, omissions))
     sections = [first, *others]
     if appendix := tuple(part for section in sections for part in section.appendix):
         sections = [replace(section, appendix=()) for section in sections]
-        answers = (Answer((written("report.appendix"),)),)
+        answers = (blocks.Answer((written("report.appendix"),)),)
         sections.append(ReportSection("appendix", written("page.appendix"), (), answers, appendix))
     _set_names(sections)
     return sections
@@ -131,12 +123,12 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     for part in all_parts:
         for pieces in filter(None, part.answers):
             cells = (piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces)
-            answers.append(Answer(tuple(cells), part.rubric))
+            answers.append(blocks.Answer(tuple(cells), part.rubric))
     parts = tuple(part for part in all_parts if part.blocks)
     if not (answers or parts):
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
-        answers = [Answer(answers[0].pieces)]
+        answers = [blocks.Answer(answers[0].pieces)]
     about = []
     if f"{prefix}.about" in texts():
         about.append(written(f"{prefix}.about", **topic.fields(source)))
