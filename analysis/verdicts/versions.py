@@ -1,6 +1,6 @@
 """Compare two versions of a grader on the same units, and choose the better of several graders.
 
-The first half (`drift_of`) tests whether a grader has changed by more than the drift margin:
+The first part (`drift_of`) tests whether a grader has changed by more than the drift margin:
 
 - *unchanged*: its kappa with people changed by less than the margin, up or down.
 - *changed*: kappa changed by more than the margin, or labels are missing.
@@ -11,7 +11,7 @@ affects both kappas and cancels out. The verdict is two one-sided tests of the c
 people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.bounds`).
 `python -m benchmarks.drift` shows how often verdicts are wrong.
 
-The second half decides whether a new grader is better than the old one. A grader that is tuned to
+The second part decides whether a new grader is better than the old one. A grader that is tuned to
 labels looks better on them than it is, so clusters are split permanently. Candidates are written
 from *learn* (training), the best is chosen on *choose* (selection) by successive halving (Jamieson
 & Talwalkar 2016), and its gain is bounded on *prove* (test), at the level that this reading of
@@ -33,13 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis import requirement
 from evenhand.analysis.agreement import pairs
-from evenhand.analysis.bootstrap.bounds import (
-    influence,
-    kappas_of,
-    level_of_reading,
-    reach,
-    standard_error,
-)
+from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
@@ -56,6 +50,8 @@ from evenhand.analysis.verdicts.wording import advice, interval_of, signed
 from evenhand.analysis.writer import View
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
+
+# Has the grader changed?
 
 LEVEL = 0.02
 """Nominal error rate of a one-sided bound: below 2.5%, as bounds of very unbalanced samples miss a
@@ -81,8 +77,9 @@ class Versions:
 def paired_labels(
     ratings: DataFrame, units: DataFrame | None, scale: Scale, versions: Versions
 ) -> LabelMatrix:
-    """Encode the labels of one rubric: `ratings` are those of people and of both versions, which
-    are read at the threshold of the later one; `units` have the clusters as `cluster_id`.
+    """Encode the labels of one rubric: `ratings` are those of people and of both versions, whose
+    probabilities are both read at the threshold of the later one; `units` have the clusters as
+    `cluster_id`.
     """
     threshold = scale.threshold_for(versions.after)
     thresholds = {versions.before: threshold, versions.after: threshold}
@@ -130,8 +127,8 @@ def drift_rows(
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
     clusters = Resamples(frequency)
-    sums = clusters.by_cluster(labels.clusters, masks)
-    answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
+    n_both, n_before = clusters.by_cluster(labels.clusters, masks).T
+    answered = Interval(*share_bounds(n_both, n_before, LEVEL)).held(_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
     counts = clusters.count(labels.clusters, scored)
     note = unscored_remark(labels, after, clusters)
@@ -193,10 +190,10 @@ class VersionComparison:
         counts, sample = self.after.counts, self.after.sample
         at_margin = replace(_LEVEL, margin=self.margin)
         change_row = rows.added(DRIFT, change.held(at_margin), counts, **key)
-        estimate, influences = float(self.before.kappas[0]), influence(self.before.kappas)
+        estimate, influences = float(self.before.kappas[0]), bounds.influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
         if not math.isnan(estimate) and np.ptp(influences) > 0:
-            below, above = reach(influences, LEVEL), reach(-influences, LEVEL)
+            below, above = bounds.reach(influences, LEVEL), bounds.reach(-influences, LEVEL)
             kappa = Interval(estimate, estimate - below, estimate + above)
         people_key = key | {"rater_a": "humans", "rater_b": before}
         kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **people_key)
@@ -387,6 +384,8 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     return sentences
 
 
+# Is the new grader better?
+
 Part = Literal["learn", "choose", "prove"]
 SHARES: dict[Part, float] = {"prove": 0.5, "choose": 0.3, "learn": 0.2}
 """Share of the clusters of each part: *prove* has most, as its bound decides."""
@@ -479,6 +478,8 @@ def clusters_to_split(
         needed = max(needed, math.ceil(needed_minority * max(n_clusters, 1) / max(n_minority, 1)))
     return needed if needed > n_clusters else 0
 
+
+# Choose the best candidate, and prove its gain
 
 MIN_ROUND_CLUSTERS = 20
 """Fewest clusters of the first round: on fewer a kappa is too uncertain."""
@@ -579,7 +580,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     answered = float(n_both / max(overlap.units.sum(), 1))
     total = by_cluster.sum(axis=0)
     sums = np.concatenate([total[None], total - by_cluster])
-    return kappas_of(sums, pairs.measurement_of(coded).distances)[0], answered
+    return bounds.kappas_of(sums, pairs.measurement_of(coded).distances)[0], answered
 
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
@@ -593,7 +594,7 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
     if not np.isfinite(gains).all():
         return 1.0  # unknown, which is no reason to begin no proof
     present = len(np.unique(labels.clusters[labels.labelled_by_people]))
-    error = standard_error(influence(gains)) * math.sqrt(present / max(clusters, 1))
+    error = bounds.standard_error(bounds.influence(gains)) * math.sqrt(present / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
 
 
@@ -686,7 +687,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     The new grader is *better* if the lower bound is above 0, clusters (and those with a minority
     label) suffice for a verdict, and it labels enough units; *worse* if the upper bound is below 0.
     """
-    alpha = level_of_reading(look, rule.looks)
+    alpha = bounds.level_of_reading(look, rule.looks)
     unknown = Gain("not_shown", alpha, look)
     if not alpha:
         return replace(unknown, why=(written("improve.no_level", look=look),))
@@ -702,11 +703,11 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     )  # fmt: skip
     if not np.isfinite(values).all():
         return replace(gain, why=(written("improve.no_variation"),))
-    bounds = paired.score_bounds(values).interval(gain.estimate, alpha)
-    gain = replace(gain, low=bounds.low, high=bounds.high)
-    if bounds.high < 0:
+    interval = paired.score_bounds(values).interval(gain.estimate, alpha)
+    gain = replace(gain, low=interval.low, high=interval.high)
+    if gain.high < 0:
         return replace(gain, outcome="worse")
-    if not bounds.low > 0:
+    if not gain.low > 0:
         return gain
     sample, answered, why = paired.after.sample, score_of(labels, new).answered, []
     if requirement.rounded_up(sample.effective) < rule.min_clusters:
