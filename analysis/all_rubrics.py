@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby, product
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -23,13 +23,9 @@ from threadpoolctl import threadpool_limits
 from evenhand.analysis import raters, verification
 from evenhand.analysis.agreement import groups, numbers, pairs
 from evenhand.analysis.bias import audit
+from evenhand.analysis.bootstrap import resamples as resampling
 from evenhand.analysis.bootstrap.bounds import ALPHA
-from evenhand.analysis.bootstrap.resamples import (
-    MANY_CLUSTERS,
-    PatternResamples,
-    Resamples,
-    resamples_of_patterns,
-)
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding, matrix
@@ -75,9 +71,6 @@ _EXPLAINING_LEVEL = 0.05
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 
-# The result
-
-
 @dataclass(frozen=True)
 class LabelCounts:
     """Counts of the labels of one rubric.
@@ -99,14 +92,8 @@ class LabelCounts:
     selection: str = ""
 
     @classmethod
-    def of(
-        cls,
-        labels: LabelMatrix,
-        selection: Selection,
-        excluded: int = 0,
-        times: Frequency | None = None,
-    ) -> LabelCounts:
-        """Return the counts for one rubric; `times` (units,) is the frequency of each unit."""
+    def of(cls, labels: LabelMatrix, selection: Selection, times: Frequency | None = None) -> Self:
+        """Count the labels of one rubric; `times` (units,) is the frequency of each unit."""
         people = list(labels.humans)
         has_label, assigned = labels.scored[:, people], labels.assigned[:, people]
         times = np.ones(len(has_label), dtype=np.int64) if times is None else times
@@ -119,7 +106,6 @@ class LabelCounts:
             shared=int(times[n_labels >= 2].sum()),
             missing=int(times @ (assigned & ~has_label).sum(axis=1)),
             graders=tuple(labels.raters[model] for model in labels.models),
-            excluded=excluded,
             selection=written("selection.unknown") if is_unknown else selection.note,
         )
 
@@ -292,9 +278,7 @@ def _scales_by_name(
     return declared
 
 
-def _with_rubrics(
-    ratings: pd.DataFrame, declared: Mapping[str, Scale], source: str
-) -> pd.DataFrame:
+def _with_rubrics(ratings: DataFrame, declared: Mapping[str, Scale], source: str) -> DataFrame:
     """Return the ratings; if only one scale is declared, ratings without a rubric get its name.
     Raises InputError for a rubric without a scale.
     """
@@ -320,17 +304,12 @@ def _rubric_tasks(
     """Return a task for each rubric, except wordings of another rubric under which no human
     labelled: those show only the stability of graders. `ratings` are by rubric.
     """
-    wordings = {
-        scale.name for scale in scales.values() if scale.variant_of and scale.variant_of in scales
-    }
+    wordings = {s.name for s in scales.values() if s.variant_of and s.variant_of in scales}
     request = replace(request, rubrics=max(len(scales) - len(wordings), 1))
     tasks = []
     for name, scale in scales.items():
-        variants = [
-            (variant, ratings[variant.name])
-            for variant in scales.values()
-            if name and variant.variant_of == name
-        ]
+        others = (other for other in scales.values() if name and other.variant_of == name)
+        variants = [(other, ratings[other.name]) for other in others]
         judge = name not in wordings
         if judge or ratings[name]["rater_kind"].eq("human").any():
             tasks.append(RubricTask(scale, ratings[name], variants, request, judge, libraries))
@@ -365,7 +344,7 @@ def analyse_reduced(
     scales: Mapping[str, Scale],
     *,
     seed: int = SEED,
-    many: int = MANY_CLUSTERS,
+    many: int = resampling.MANY_CLUSTERS,
     on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
@@ -388,8 +367,9 @@ def analyse_reduced(
             resamples = request.resampled(reduced.times)
         else:
             keys = encoding.name_keys(reduced.clusters)
-            draw = partial(request.resampled, keep=False)
-            resamples = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
+            resamples = resampling.resamples_of_patterns(
+                reduced.cells, keys, partial(request.resampled, keep=False), seed, many
+            )
         rubric_request = replace(request, _latest={})
         results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
     judge_across_rubrics(results)
@@ -450,9 +430,8 @@ class RubricAnalysis:
 
     def decide(self, labels: LabelMatrix, rule: DecisionSettings) -> None:
         """Set the verdicts on the graders, from the rows."""
-        self.verdicts = judge_graders(
-            self.rows, labels.in_agreement, rule=rule, cluster_noun=self.cluster_noun
-        )
+        agreeing, noun = labels.in_agreement, self.cluster_noun
+        self.verdicts = judge_graders(self.rows, agreeing, rule=rule, cluster_noun=noun)
 
     @property
     def passing(self) -> set[str]:
@@ -486,7 +465,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     sample = Resamples(np.ones(labels.n_clusters, dtype=np.int64))  # the data, without draws
     labels, selection = _with_selection(result, labels, sample, request, times)
     n_excluded = task.ratings["rater_id"].nunique() - ratings["rater_id"].nunique()
-    result.counts = LabelCounts.of(labels, selection, n_excluded)
+    result.counts = replace(LabelCounts.of(labels, selection), excluded=n_excluded)
     # Other libraries may compute their estimates in another process meanwhile.
     pending = (
         [(coded.subset, task.verify(coded, labels.weight)) for coded in labels.in_agreement.views]
@@ -494,7 +473,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         else []
     )
     if request.why:
-        _add_variances(result, labels, sample, request)
+        _add_variances(result, RubricView.of_labels(result.rows, labels, sample, request))
     result.thresholds = thresholds.active_thresholds(labels)
     result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_side_columns(labels, request)
@@ -531,34 +510,30 @@ def _counted_ratings(result: RubricAnalysis, task: RubricTask) -> DataFrame:
     if not ratings.empty:
         ratings, messages = encoding.split_by_method(ratings, name)
         result.notes += messages
-        _note_graders_and_scale(result, ratings, task.scale, task.request)
+        _note_graders_and_scale(result, ratings, task)
     return ratings
 
 
-def _note_graders_and_scale(
-    result: RubricAnalysis, ratings: DataFrame, scale: Scale, request: Request
-) -> None:
+def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: RubricTask) -> None:
     """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
     result.orders = audit.orders_seen(ratings)
     for name, graders in audit.by_orders(result.orders).items():
         both, names = name == "both_orders", listed(graders)
         result.note(written("note.both_orders" if both else "note.one_order", graders=names))
-    if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), request.facts.ids):
+    if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), task.request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
-    if scale.is_number:
-        low, high = min(scale.values), max(scale.values)
-        result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
+    if task.scale.is_number:
+        low, high = min(task.scale.values), max(task.scale.values)
+        result.note(written("note.number", low=low, high=high, ordered=task.scale.ordered))
 
 
-def _add_variances(
-    result: RubricAnalysis, labels: LabelMatrix, sample: Resamples, request: Request
-) -> None:
-    """Split the variance of labels, and add the standard deviations for planning, on the labels
-    that have a mean: ordered categories, or else the binary label if there is one.
+def _add_variances(result: RubricAnalysis, views: Sequence[RubricView]) -> None:
+    """Split the variance of labels, and add the standard deviations for planning, on the view that
+    has a mean: that of ordered categories, or else of the binary label if there is one.
     """
-    result.components = components_of(labels)
-    categories, *binary = RubricView.of_labels(result.rows, labels, sample, request)
-    for view in [categories] if corrected_rates.has_means(labels.scale) else binary:
+    categories, *binary = views
+    result.components = components_of(categories.labels)
+    for view in [categories] if corrected_rates.has_means(categories.labels.scale) else binary:
         result.spreads = corrected_rates.label_spreads(view)
 
 
@@ -592,7 +567,7 @@ def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMat
     patterns, cells = labels.in_patterns()
     if cells is not None:
         once = np.ones(labels.n_clusters, dtype=np.int64)
-        return patterns, PatternResamples(cells, cells, request.resampled(once))
+        return patterns, resampling.PatternResamples(cells, cells, request.resampled(once))
     folded, frequency = labels.folded()
     return folded, request.resampled(frequency, folded.weight)
 
@@ -645,8 +620,8 @@ def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
     if len(weight):
         size, n_units = matrix.effective_size(weight), int(labels.labelled_by_people.sum())
         view.add("effective_clusters", size, (n_units, len(weight)), a="humans")
-        fields = {"noun": result.cluster_noun, "labelled": len(weight), "size": size}
-        result.note(written("note.effective", **fields))
+        noun = result.cluster_noun
+        result.note(written("note.effective", noun=noun, labelled=len(weight), size=size))
     if column := view.request.settings.sensitivity_cluster:
         result.notes.append(written("note.no_other_clusters", column=column))
 
@@ -767,10 +742,7 @@ ViewKind = Literal[
 - all `units`, not deduplicated; `facts` is the same view, for statistics that use no labels.
 """
 
-Condition = Literal[
-    "numbers", "categories", "scale of categories", "graders", "sides", "means", "classes"
-]
-CONDITIONS: dict[Condition, Callable[[RubricView], bool]] = {
+CONDITIONS: dict[str, Callable[[RubricView], bool]] = {
     "numbers": lambda view: view.coded.is_number,
     "categories": lambda view: not view.coded.is_number,
     "scale of categories": lambda view: not view.labels.scale.is_number,
@@ -791,7 +763,7 @@ class StatisticEntry:
 
     add_rows: Callable[[Any], None]
     on: ViewKind
-    needs: Sequence[Condition] = ()
+    needs: Sequence[str] = ()
 
 
 def views_of(
@@ -799,9 +771,7 @@ def views_of(
 ) -> dict[ViewKind, list[RubricView]]:
     """Return the views of labels, which may be deduplicated, with resamples of their clusters."""
     views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
-    in_agreement = [
-        view.seen_as(coded) for view, coded in zip(views, labels.in_agreement.views, strict=True)
-    ]
+    in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         pair_labels = encoding.pair_verdicts(labels)
         pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))

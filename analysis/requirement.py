@@ -96,9 +96,7 @@ class Bound:
         return self._half_width > 0 and self.next_alpha > 0 and self._distance != 0
 
     def _factor(self, reducible: float, fixed: float) -> float:
-        """Return the factor by which the `reducible` share of the variance must fall, while the
-        `fixed` share stays.
-        """
+        """Return the factor by which the `reducible` share of variance must fall; `fixed` stays."""
         if not self._is_decidable:
             return math.inf
         # Distance of the estimate from the limit in standard errors: now, and required.

@@ -24,14 +24,8 @@ from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Part, ReportSection, Table
-from evenhand.analysis.report.sections import (
-    certainty,
-    graders,
-    methods,
-    published,
-    raters,
-    subjects,
-)
+from evenhand.analysis.report.sections import certainty, graders, methods, raters, subjects
+from evenhand.analysis.report.sections import published as published_figures
 from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures, Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.statistics import join_notes, text_of
@@ -95,7 +89,7 @@ _MAX_NAME = 110
 def sections_of(source: Source) -> list[ReportSection]:
     """List the sections that have content; the first states which are left out, and why."""
     by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
-    leading = graders.verdicts_section(source), published.section(source)
+    leading = graders.verdicts_section(source), published_figures.section(source)
     first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
     prefixes = [TOPICS[name].prefix for name, section in by_topic.items() if section is None]
     keys = texts()
@@ -138,9 +132,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
         part_title = written("naming.about", whom=title, what=part.rubric)
         if part.appendix:
             appendix.append(Part(folded=part.appendix, title=part_title, rubric=part.rubric))
-    section = ReportSection(
-        anchor, title, (), tuple(answers), parts, about=all_about, appendix=tuple(appendix)
-    )
+    section = ReportSection(anchor, title, (), tuple(answers), parts, all_about, tuple(appendix))
     return topic.finish(source, section)
 
 
@@ -209,11 +201,8 @@ def write_report(
     all_blocks = (block for section in sections for block in section.every_block())
     new_folder(out)
     with ThreadPoolExecutor(1) as drawing:  # Vega draws without Python's lock, while texts are made
-        drawn = {
-            block.name: drawing.submit(_draw, block)
-            for block in all_blocks
-            if isinstance(block, Chart)
-        }
+        figures = (block for block in all_blocks if isinstance(block, Chart))
+        drawn = {chart.name: drawing.submit(_draw, chart) for chart in figures}
         text = _markdown().get_template("report.md.j2")
         contents = {
             "results.csv": _csv(rows, RESULTS_COLUMNS),
@@ -221,7 +210,7 @@ def write_report(
             "report.md": text.render(context=context, sections=sections),
         }
         if context.replication and context.replication.published.figure:
-            published_rows = published.published_rows(source, context.replication)
+            published_rows = published_figures.published_rows(source, context.replication)
             contents[PUBLISHED] = _csv(published_rows, list(published_rows[0]))
         if raters.has_page(analysis.disagreements, context):
             page = raters.page_of(analysis.disagreements, context)

@@ -96,6 +96,11 @@ class Figure:
         return self.rater, self.grader
 
     @property
+    def pair(self) -> str:
+        """The display name of both raters."""
+        return pair_title(self.raters)
+
+    @property
     def is_binary(self) -> bool:
         """True for a figure of the binary label."""
         return self.subset.endswith(BINARY)
@@ -222,10 +227,10 @@ class TableSpec:
     """Declaration of a table in `tables.toml`, whose head explains the values.
 
     `stub` heads the rows' titles. `columns` are statistics, or parts of a key under a `head`.
-    `rows` are kinds of raters (`RubricFigures.rater_rows`); with a `title` (`_TITLES`) they are
-    statistics instead, with a row for each figure. Figures are `on` this subset; with `views` there
-    is a table on the categories and one on the binary label. `count` heads the column with the
-    numbers of units, "" for none. With `asides` all remarks are in the cells.
+    `rows` are kinds of raters (`RubricFigures.rater_rows`); with a `title`, an attribute of
+    `Figure`, they are statistics, with a row for each figure. Figures are `on` this subset; with
+    `views` there is a table on the categories and one on the binary label. `count` heads the column
+    with the numbers of units, "" for none. With `asides` all remarks are in the cells.
     """
 
     stub: str = ""
@@ -455,12 +460,6 @@ these parts of it, or by calling a function."""
 RowSpec = tuple[str, Key | tuple[str, str] | None]
 """Title of a row, and the key that the figures in its cells share. Two raters (or a group and "")
 stand for their key on the subset of the table; None makes a heading over the rows below."""
-_TITLES: Mapping[str, Callable[[Figure], str]] = {
-    "at": lambda figure: figure.at,
-    "grader": lambda figure: figure.grader,
-    "pair": lambda figure: pair_title(figure.raters),
-}
-"""Titles of rows, by the name that `tables.toml` uses."""
 
 
 def rows_of(
@@ -706,7 +705,7 @@ class RubricFigures:
         row_specs = [*rows]
         for kind in spec.rows:
             if spec.title:
-                row_specs += rows_of(self.select(kind, subset), _TITLES[spec.title])
+                row_specs += rows_of(self.select(kind, subset), attrgetter(spec.title))
             else:
                 row_specs += self.rater_rows(kind, subset)
         headed_columns = self._columns([*spec.columns, *columns], subset)
@@ -723,9 +722,7 @@ class RubricFigures:
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
     ) -> list[tuple[str, CellFunction]]:
-        """Return the heading and the figures of each column. A name in `statistics_of` stands for
-        several statistics.
-        """
+        """Return each column's heading and figures. `statistics_of` has names for statistics."""
         alphas = self.alphas(subset)
         statistics_of = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
         # On the binary label the rank correlation is that of subjects' scores.

@@ -12,7 +12,7 @@ these, with the jackknife's variance over people.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Self
@@ -34,7 +34,7 @@ from evenhand.analysis.bootstrap.bounds import (
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, UnitColumn
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, Copy, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING
@@ -161,11 +161,9 @@ class TunedEvidence(ViewEvidence):
     is_compared: bool = False
 
     @classmethod
-    def of(
-        cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, binary_decides: bool
-    ) -> Self:
-        """Collect the evidence at tuned thresholds; `binary_decides`: the verdict on the labels as
-        they are is on binary labels, too.
+    def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
+        """Collect the evidence at tuned thresholds; `is_binary`: the verdict on the labels as they
+        are is on binary labels, too.
         """
 
         def binary_row(statistic: str, at: str = "") -> ResultRow | None:
@@ -181,7 +179,7 @@ class TunedEvidence(ViewEvidence):
             difference=difference, kappa=kappa, bounds=held_out.bounds, parts=held_out.parts,
             biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
             advised=binary_row(RECOMMENDED, TUNED_FOR), active=active,
-            is_compared=active is not None and binary_decides,
+            is_compared=active is not None and is_binary,
         )  # fmt: skip
 
     @property
@@ -217,21 +215,15 @@ class People:
 
     @classmethod
     def of(
-        cls,
-        rows: ResultRows,
-        labels: LabelMatrix,
-        grader: str,
-        copies: Mapping[int, float],
-        min_kappa: float,
+        cls, rows: ResultRows, labels: LabelMatrix, copies: list[Copy], min_kappa: float
     ) -> Self:
-        """Collect the evidence on people. `copies` are the raters (columns of `labels`) whose
-        labels the grader repeats, with the share of units.
-        """
-        names = labels.raters
+        """Collect the evidence on people; `copies` are those that the grader's labels are."""
+        names, shares = labels.raters, {copy.duplicate_of: copy.share for copy in copies}
+        pairs = ((names[copy.duplicate_of], names[copy.rater]) for copy in copies)
         return cls(
-            number=len(set(labels.humans) - set(copies)),
-            copied=tuple((names[n], share) for n, share in copies.items() if n in labels.humans),
-            copied_rows=tuple(rows.get("observed_agreement", names[n], grader) for n in copies),
+            number=len(set(labels.humans) - set(shares)),
+            copied=tuple((names[n], share) for n, share in shares.items() if n in labels.humans),
+            copied_rows=tuple(rows.get("observed_agreement", *pair) for pair in pairs),
             min_kappa=min_kappa,
             share_units=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
             opposed=tuple(annotators.opposed_in(rows)),
@@ -305,7 +297,7 @@ class VerdictEvidence:
     @property
     def best_baseline_kappa(self) -> float:
         """The better baseline's kappa."""
-        return _best_kappa(self.baselines)
+        return max((row["estimate"] for row in self.baselines), default=math.nan)
 
     @property
     def has_too_few_people(self) -> bool:
@@ -339,11 +331,6 @@ class VerdictEvidence:
         )
 
 
-def _best_kappa(baselines: Iterable[ResultRow | None]) -> float:
-    """Return the larger kappa of the baselines' rows; NaN if there are none."""
-    return max((row["estimate"] for row in baselines if row is not None), default=math.nan)
-
-
 def margin_of(row: ResultRow) -> float:
     """Return the margin of a row with a difference from human agreement; NaN if not tested."""
     return row["deciding"].margin if row["deciding"] else math.nan
@@ -371,7 +358,7 @@ def evidence_on(
     if binary and (difference is None or difference["n_units"] == 0):
         kappa, subset = "cohen_kappa", BINARY_ALL
         difference, binary = binary, None
-    binary_decides = subset == BINARY_ALL
+    is_binary = subset == BINARY_ALL
 
     def row_with_people(statistic: str, at: str = "") -> ResultRow | None:
         """The row of the grader with people, on the labels that the verdict is on."""
@@ -382,15 +369,13 @@ def evidence_on(
         with_name = (row for row in rows.rows.values() if row["statistic"] == statistic)
         return [row for row in with_name if (row["rater_b"], row["subset"]) == (grader, subset)]
 
-    present = replace(
-        rows.compared.get((grader, subset, ""), ViewEvidence()),
-        difference=difference,
-        kappa=row_with_people(kappa),
-        biases=tuple(flagged(rows, grader, rule.bias_bound)),
-    )
+    compared = rows.compared.get((grader, subset, ""), ViewEvidence())
+    biases = tuple(flagged(rows, grader, rule.bias_bound))
+    present = replace(compared, difference=difference, kappa=row_with_people(kappa), biases=biases)
     column = labels.raters.index(grader)
-    copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
-    min_kappa = _min_people_kappa(rows, labels, rule, is_binary=binary_decides)
+    copies = [copy for copy in labels.copies if copy.rater == column]
+    repeated = [copy.duplicate_of for copy in copies]
+    min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
     by_n_labels = (  # not those by class of item, such as "unanimous"
@@ -401,15 +386,15 @@ def evidence_on(
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     return VerdictEvidence(
         rubric=labels.scale.name, grader=grader, rule=rule, noun=noun,
-        people=People.of(rows, labels, grader, copies, min_kappa),
+        people=People.of(rows, labels, copies, min_kappa),
         answers=Answers(rows.get(COVERAGE, "", grader), row_with_people("observed_agreement")),
         present=present,
-        tuned=TunedEvidence.of(rows, grader, rule, binary_decides=binary_decides),
-        binary=binary, is_binary=binary_decides and len(labels.scale.categories) > 2,
+        tuned=TunedEvidence.of(rows, grader, rule, is_binary=is_binary),
+        binary=binary, is_binary=is_binary and len(labels.scale.categories) > 2,
         baselines=tuple(filter(None, baselines)),
         wording_unstable=wordings if is_unstable else None,
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
-        identical_graders=tuple(labels.raters[n] for n in copies if n in labels.models),
+        identical_graders=tuple(labels.raters[n] for n in repeated if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
         selective=next(((pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2), None),
         gross=next(iter(rows_with(annotators.GROSS, "all")), None),
@@ -465,7 +450,8 @@ def add_deciding_rows(
     for view in views:
         kappa, subset = deciding_kappa(view.coded), view.coded.subset
         baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-        comparison = comparator.compare(view, _best_kappa(baselines))
+        best = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
+        comparison = comparator.compare(view, best)
         if comparison is not None and not math.isnan(comparison.baseline_difference):
             comparisons.append(comparison)
     if not comparisons:
@@ -486,10 +472,8 @@ def add_deciding_rows(
             bounds[view.name] = replace(bounds[view.name], if_wrong=if_wrong)
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
-    rows.compared |= {
-        name: ViewEvidence(bounds=bounds.get(name), parts=part_rows)
-        for name, part_rows in by_view.items()
-    }
+    for name, part_rows in by_view.items():
+        rows.compared[name] = ViewEvidence(bounds=bounds.get(name), parts=part_rows)
 
 
 def shared_level(
@@ -641,9 +625,7 @@ def add_part_rows(
 
 
 def _part_bounds(comparison: Comparison | None, alpha: float, min_minority: int) -> Interval:
-    """Return the difference in one part, with bounds at the level `alpha` if there is one and the
-    part is large enough.
-    """
+    """Return the difference in a part, with bounds at level `alpha` if the part is large enough."""
     if comparison is None:
         return Interval.undefined("too_few_labels")
     sample, at_margin = comparison.sample, Deciding(margin=comparison.margin)
@@ -660,11 +642,8 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     back from the interval: half its width is a quantile of t times the standard error.
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
-    like_these = {
-        (row["rubric"], row["rater_b"]): row["deciding"]
-        for row in with_people
-        if row["statistic"] == NON_INFERIORITY_PEOPLE
-    }
+    people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]
+    like_these = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
     pilots_of_graders = []
     for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:

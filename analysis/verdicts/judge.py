@@ -285,18 +285,16 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str
         return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
     if requirement.all_met(agreement):
         return _inconclusive(case)
-    return _further_labels(case, bounds, agreement, fails)
+    return _label_more(case, bounds, agreement, fails)
 
 
-def _further_labels(
-    case: VerdictEvidence, bounds: Bounds, agreement: Requirements, fails: str
-) -> Decision:
+def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fails: str) -> Decision:
     """Decide that further clusters would decide, or further people on the present clusters where
-    clusters would not. Arguments are as in `_missing_evidence`.
+    clusters would not, to meet all `needs`. `fails` is as in `_missing_evidence`.
     """
     rule, sample = case.rule, bounds.sample(case.deciding_difference(bounds))
     n_lacking = rule.min_clusters - sample.clusters
-    not_met = dict(agreement)
+    not_met = dict(needs)
     if n_lacking > 0:  # the advice names the number of clusters
         del not_met["enough_clusters"]
     missing = requirement.reasons(not_met, "open", "broken")

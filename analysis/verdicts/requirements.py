@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from evenhand.analysis import requirement
-from evenhand.analysis.bias.audit import Finding
 from evenhand.analysis.bootstrap.bounds import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -44,18 +43,15 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    growth = None
+    growth = None  # computed from the bounds themselves, unless a score test gave it
     if difference is bounds.difference and difference["estimate"] > limit:
         needed = bounds.clusters_to_pass
         growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
 
     def could_be_below() -> list[Reason]:
-        fields = {
-            "figures": wording.compared(case, bounds),
-            "chance": wording.percent(bounds.chance["estimate"]),
-            "apart": shown_apart(-difference["low"], [bounds.margin]),
-        }
-        return [because("could_be_below", **fields)]
+        figures, chance = wording.compared(case, bounds), wording.percent(bounds.chance["estimate"])
+        apart = shown_apart(-difference["low"], [bounds.margin])
+        return [because("could_be_below", figures=figures, chance=chance, apart=apart)]
 
     return {
         "people_agree": Requirement(
@@ -87,7 +83,7 @@ def people_disagree(case: evidence.VerdictEvidence, people: ResultRow) -> list[R
     name = "people_may_not_agree" if is_likely else "people_hardly_agree"
     kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
     why = [because(name, kappa=kappa, low=low, least=min_kappa)]
-    for within, across in zip(sides[::2], sides[1::2], strict=True):
+    for within, across in zip(sides[::2], sides[1::2], strict=True):  # two rows of each column
         kappas = {"within": within["estimate"], "across": across["estimate"]}
         why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
     # A clearer rubric does not help where some people reverse labels, or sides differ.
@@ -124,36 +120,28 @@ def no_faults(case: evidence.VerdictEvidence, view: evidence.ViewEvidence) -> Re
     """Require that no audit found a fault that agreement with people does not show: a part of the
     sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
     """
-    stability = case.wording_unstable
-
-    def is_unstable() -> list[Reason]:
-        if stability is None:
-            return []
+    stability, unstable = case.wording_unstable, list[Reason]()
+    if stability is not None:
         interval = wording.interval_of(stability["low"], stability["high"])
-        return [because("wording", kappa=stability["estimate"], interval=interval)]
-
+        unstable = [because("wording", kappa=stability["estimate"], interval=interval)]
     return {
         "every_part": nothing_found(view.failing, lambda: wording.failing_part_reasons(case, view)),
         "no_bias": unbiased(view),
         "robust": robust(case.injection, case.rule.injection),
-        "stable": nothing_found(stability, is_unstable),
+        "stable": nothing_found(unstable, lambda: unstable),
     }
 
 
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
     """Require the rule's effective numbers of clusters, and of those with a minority label."""
     minority, effective = sample.minority, requirement.rounded_up(sample.effective)
+    minority_state = requirement.state_of(met=minority >= rule.min_rarer)
+    clusters_state = requirement.state_of(met=effective >= rule.min_clusters)
     few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
-    few_clusters = {"worth": effective, "least": rule.min_clusters, "noun": noun}
+    worth = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
-        "both_kinds": Requirement(
-            requirement.state_of(met=minority >= rule.min_rarer),
-            lambda: [because("too_few_rarer", **few)],
-        ),
-        "enough_clusters": Requirement(
-            requirement.state_of(met=effective >= rule.min_clusters),
-            lambda: [because("too_few_worth", **few_clusters)],
-        ),
+        "both_kinds": Requirement(minority_state, lambda: [because("too_few_rarer", **few)]),
+        "enough_clusters": Requirement(clusters_state, lambda: [because("too_few_worth", **worth)]),
     }
 
 
@@ -178,12 +166,11 @@ def answers_enough(
 
 def unbiased(view: evidence.ViewEvidence) -> Requirement:
     """Require that no bias was found beyond the bound."""
-
-    def reason_of(bias: Finding) -> Reason:
-        short = written("short.bias", fault=bias.short)
-        return Reason(written("because.bias", fault=bias.fault), short)
-
-    return nothing_found(view.biases, lambda: [reason_of(bias) for bias in view.biases])
+    reasons = [
+        Reason(written("because.bias", fault=bias.fault), written("short.bias", fault=bias.short))
+        for bias in view.biases
+    ]
+    return nothing_found(reasons, lambda: reasons)
 
 
 def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:

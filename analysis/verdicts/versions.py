@@ -175,9 +175,8 @@ class VersionComparison:
         resamples = Resamples(frequency, weight=labels.weight)
         jackknife = resamples.left_out(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
-        before, after = (
-            comparator.compare(comparison.GraderView(coded, column)) for column in columns
-        )
+        views = (comparison.GraderView(coded, column) for column in columns)
+        before, after = map(comparator.compare, views)
         if before is None or after is None:
             return None
         return cls(coded, jackknife, before, after, columns, margin)
@@ -312,21 +311,16 @@ def _unchanged(
     """
     margin, before = case.margin, case.before
     sample = sample_is_enough(case.sample, rule, noun)
+    is_large = requirement.all_met(sample)
     low, estimate, high = case.change["low"], case.change["estimate"], case.change["high"]
     growth = case.clusters_needed / case.sample.clusters if abs(estimate) < margin else None
 
-    def above_margin(
-        low: float, estimate: float, high: float, name: str
-    ) -> requirement.Requirement:
-        state = requirement.state_of(
-            met=low > -margin, broken=requirement.all_met(sample) and high < -margin
-        )
-        reason = requirement.Reason(written(f"drift.{name}", margin=margin))
+    def above_margin(low: float, estimate: float, high: float, key: str) -> requirement.Requirement:
+        state = requirement.state_of(met=low > -margin, broken=is_large and high < -margin)
+        reason = requirement.Reason(written(f"drift.{key}", margin=margin))
         bound = requirement.Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth)
-        why = [reason] if state == "broken" else []
-        return requirement.Requirement(
-            state, lambda: why, is_likely=estimate > -margin, unsettled=bound
-        )
+        why, is_likely = [reason] if state == "broken" else [], estimate > -margin
+        return requirement.Requirement(state, lambda: why, is_likely=is_likely, unsettled=bound)
 
     kappa, kappa_low = (shown_apart(before[end], [margin]) for end in ("estimate", "low"))
     hardly_agreed = written("drift.hardly_agreed", kappa=kappa, low=kappa_low, margin=margin)
@@ -392,13 +386,9 @@ SHARES: dict[Part, float] = {"prove": 0.5, "choose": 0.3, "learn": 0.2}
 
 
 def split_clusters(
-    strata: Mapping[str, str],
-    known_parts: Mapping[str, Part] | None = None,
-    *,
-    seed: int,
-    rubric: str,
+    strata: Mapping[str, str], assigned: Mapping[str, Part] | None = None, *, seed: int, rubric: str
 ) -> dict[str, Part]:
-    """Assign each cluster to a part. `strata` is by cluster; so is `known_parts`, the parts that
+    """Assign each cluster to a part. `strata` is by cluster; so is `assigned`, the parts that
     were assigned before and do not change, also of clusters that are not in `strata`.
 
     Within a stratum the clusters are in the order of a hash. Each is assigned to the part that
@@ -408,7 +398,7 @@ def split_clusters(
     >>> sorted(parts.values())
     ['choose', 'choose', 'choose', 'learn', 'learn', 'prove', 'prove', 'prove', 'prove', 'prove']
     """
-    parts = dict(known_parts or {})
+    parts = dict(assigned or {})
     counts: dict[str, Counter[Part]] = {stratum: Counter() for stratum in strata.values()}
     for cluster, stratum in strata.items():
         if cluster in parts:
@@ -478,8 +468,6 @@ def clusters_to_split(
         needed = max(needed, math.ceil(needed_minority * max(n_clusters, 1) / max(n_minority, 1)))
     return needed if needed > n_clusters else 0
 
-
-# Choose the best candidate, and prove its gain
 
 MIN_ROUND_CLUSTERS = 20
 """Fewest clusters of the first round: on fewer a kappa is too uncertain."""

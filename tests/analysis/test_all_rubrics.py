@@ -46,8 +46,7 @@ def test_names_do_not_matter(mixed):
     back = {new: old for old, new in names.items()}
     first = _values(analyse(mixed, None, [RATING], resamples=200).results)
     second = analyse(renamed, None, [RATING], resamples=200).results
-    for column in ("rater_a", "rater_b"):
-        second[column] = second[column].replace(back)
+    second = second.replace({"rater_a": back, "rater_b": back})
     humans = second["rater_a"].isin(names) & second["rater_b"].isin(names)
     second.loc[humans, ["rater_a", "rater_b"]] = second.loc[humans, ["rater_b", "rater_a"]].values
     second = _values(second)

@@ -51,9 +51,7 @@ def _first_page(source: src.Source) -> blocks.FirstPage:
     for recommendation in recommendations(source.ranking):
         rubric, sample = recommendation.rubric, ""
         figures = source.rubric(rubric)
-        kappas = (
-            figures.get(figures.kappa(on), "humans", "", on) for on in (src.ALL, src.ALL_BINARY)
-        )
+        kappas = (figures.get(figures.kappa(on), "humans", "", on) for on in src.SUBSET_NAMES)
         people = next((kappa for kappa in kappas if kappa and not kappa.reason), None)
         if people:
             noun = source.analysis.cluster_nouns.get(rubric, "cluster")
@@ -308,18 +306,17 @@ _STATUSES |= {"inconclusive": "open"}
 
 def bias_part(figures: src.RubricFigures) -> Part:
     """Make the part on bias: sentences, figures of every question, then parts of the sample."""
-    audited = bias_audit.findings(
-        [row for row in figures.analysis.rows if row["rubric"] == figures.rubric]
-    )
+    rows = [row for row in figures.analysis.rows if row["rubric"] == figures.rubric]
+    audited = bias_audit.findings(rows)
 
     def p_value(key: src.Key) -> src.Figure | None:
         row = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
         return row and row.without("uncorrected_p")  # which is in results.csv
 
     def questions(statistics: Sequence[str]) -> list[src.RowSpec]:
-        rows = figures.select_all(*statistics)
+        shifts = figures.select_all(*statistics)
         return src.rows_of(
-            rows, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
+            shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
         )
 
     columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]

@@ -109,8 +109,8 @@ def _pair_answer(figures: src.RubricFigures) -> list[object]:
         answer = in_pieces("report.pair", kappa=by_size[0])
     elif by_size:
         high, low = by_size[0], by_size[-1]
-        first, last = src.pair_title(low.raters), src.pair_title(high.raters)
-        answer = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
+        fields = {"low": low, "first": low.pair, "high": high, "last": high.pair}
+        answer = in_pieces("report.pairs", **fields)
     return src.join_sentences(answer, *_failing_part_sentences(figures))
 
 
@@ -134,7 +134,7 @@ def _verdicts_on_pairs(figures: src.RubricFigures) -> list[Table]:
     with_people = [figure for figure in agreement if figure.rater == "humans"]
     single = [figure for figure in agreement if figure.rater != "humans" and figure.grader]
     rows: list[src.RowSpec] = [(written("pairs.of_raters"), None)]
-    rows += src.rows_of(single, lambda row: src.pair_title(row.raters))
+    rows += src.rows_of(single, attrgetter("pair"))
     rows.append((written("pairs.with_annotators"), None))
     rows += src.rows_of(with_people, attrgetter("grader"))
     return figures.table("pairs.on_pairs", rows)
@@ -216,9 +216,7 @@ def _slice_tables(figures: src.RubricFigures) -> list[Block]:
     on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
     tables: list[Block] = []
     for column, column_figures in src.group_by(on_categories, attrgetter("column")).items():
-        rows = src.rows_of(
-            column_figures, attrgetter("value"), lambda row: src.pair_title(row.raters)
-        )
+        rows = src.rows_of(column_figures, attrgetter("value"), attrgetter("pair"))
         tables += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*tables, Paragraph(written("pairs.about_parts"))] if tables else []
 
@@ -253,6 +251,7 @@ def group_part(figures: src.RubricFigures) -> Part:
 
 # Disagreements
 
+Disagreements = Sequence[GraderDisagreement]
 _MAX_UNITS = 3
 """Units of each rubric in the report; the text of the section has this number, too."""
 PAGE = "disagreements.html"
@@ -293,9 +292,7 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
     return Part(answers, folded=[*to_read, *sums], about=about)
 
 
-def _largest(
-    figures: src.RubricFigures, items: list[GraderDisagreement]
-) -> list[GraderDisagreement]:
+def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDisagreement]:
     """Return the largest on different units; ties go to the grader that agrees best with people."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
@@ -315,18 +312,14 @@ class DisagreementsPage:
     kinds: Sequence[tuple[str, str]]
 
 
-def has_page(disagreements: Sequence[GraderDisagreement], context: src.ReportContext) -> bool:
+def has_page(disagreements: Disagreements, context: src.ReportContext) -> bool:
     """Return True if there is a disagreement whose texts are known."""
     return any((item.rubric, item.unit_id) in context.texts for item in disagreements)
 
 
-def page_of(
-    disagreements: Sequence[GraderDisagreement], context: src.ReportContext
-) -> DisagreementsPage:
+def page_of(disagreements: Disagreements, context: src.ReportContext) -> DisagreementsPage:
     """Collect all disagreements, those on one unit together."""
-    by_unit = src.group_by(
-        sort_disagreements(disagreements), lambda item: (item.rubric, item.unit_id)
-    )
+    by_unit = src.group_by(sort_disagreements(disagreements), attrgetter("rubric", "unit_id"))
     rubrics = list(dict.fromkeys(item.rubric for item in disagreements))
     keys = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
     units = [_unit(by_unit[key], context) for key in keys]
@@ -348,7 +341,7 @@ def sort_disagreements(items: Iterable[GraderDisagreement]) -> list[GraderDisagr
     return sorted(items, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people)))
 
 
-def _unit(items: Sequence[GraderDisagreement], context: src.ReportContext) -> blocks.DisagreedUnit:
+def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedUnit:
     """Collect labels, texts and reasons of the disagreements on one unit."""
     first = items[0]
     key = (first.rubric, first.unit_id)

@@ -130,9 +130,8 @@ def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list
     def corrected(key: src.Key) -> src.Figure | None:
         return figures.get(_CORRECTED_WIN_RATE, "humans", key.rater_a, key.subset, key.at)
 
-    return figures.table(
-        "preference.corrected", rows, [(entry_for(_CORRECTED_WIN_RATE).label, corrected)]
-    )
+    column = (entry_for(_CORRECTED_WIN_RATE).label, corrected)
+    return figures.table("preference.corrected", rows, [column])
 
 
 def direction_part(figures: src.RubricFigures) -> Part:
@@ -354,10 +353,8 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
     side_rows = measure.rows(by_side)
     column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": measure.label}
-    return [
-        *figures.table("rates.differences", rows, column, what=measure.label),
-        *figures.table("rates.sides", side_rows, column, **fields),
-    ]
+    differences = figures.table("rates.differences", rows, column, what=measure.label)
+    return differences + figures.table("rates.sides", side_rows, column, **fields)
 
 
 def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
@@ -367,11 +364,8 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
-        titles = {
-            (row.statistic, row.subset): _annotator_side_title(row)
-            for row in side_figures
-            if row.column == column
-        }
+        on_column = [row for row in side_figures if row.column == column]
+        titles = {(row.statistic, row.subset): _annotator_side_title(row) for row in on_column}
         columns: list[str | tuple[str, src.Column]] = [
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in titles.items()
@@ -397,10 +391,9 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
         gap = max(rows, key=lambda row: abs(row.bounds[1]))
         first, second = gap.value.split(">")[:2]
         part = gap.subset.replace(f"={gap.value}", "={}")
-        first_figure, second_figure = (
-            figures.by_key(gap.key._replace(statistic=statistics.powered, subset=part.format(side)))
-            for side in (first, second)
-        )
+        key = gap.key._replace(statistic=statistics.powered)
+        keys = (key._replace(subset=part.format(side)) for side in (first, second))
+        first_figure, second_figure = map(figures.by_key, keys)
         if first_figure and second_figure:
             fields = {"first": first, "second": second, "gap": gap, "column": column}
             fields |= {"one": first_figure, "other": second_figure}
@@ -437,10 +430,9 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     single_answers = _columns_of_single_answers(figures)
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
-    rows = [
-        row.without("labelled_by_people").without("peoples_own")
-        for row in chain.from_iterable(figures.parts(rates.statistic).values())
-    ]
+    by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
+    parts = chain.from_iterable(figures.parts(rates.statistic).values())
+    rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
     for is_by_side, corrected, raw in (
         (False, "parts", "parts_plain"),
         (True, "parts_by_side", "parts_by_side_plain"),
@@ -449,10 +441,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
         part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
         tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
-        drawn = (
-            _part_chart(rates, grader, part_rows, tables, caption)
-            for grader in figures.by_agreement(graders, src.ALL_BINARY)
-        )
+        drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in by_agreement)
         folded += next(filter(None, drawn), tables)  # the first grader's chart, or the tables
     return folded
 
@@ -641,9 +630,8 @@ def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
         rows = figures.select(rates.statistic, src.ALL_BINARY)
         graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
         for grader in figures.by_agreement(graders, src.ALL_BINARY)[:1]:
-            title = figures.title
-            if titles.count(title) > 1:
-                title = f"{title} ({figures.rubric})"
+            is_shared = titles.count(figures.title) > 1
+            title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
             by_subject = rates.by_subject(rates.statistic, grader)
             cells = {subject: figure.cell for subject, figure in by_subject.items()}
             published = _published_cells(source, figures.rubric, by_subject)
@@ -660,8 +648,8 @@ def _label_source_note(rubrics: Sequence[_RubricRates]) -> tuple[str, str]:
     ]
     if len(by_source) == 1:
         sources = [written("rates.by_one", by=next(iter(by_source)))]
-    is_corrected = any(rubric.kind == "corrected" for rubric in rubrics)
-    return "PPI++" if is_corrected else "*", "; ".join(sources)
+    mark = "PPI++" if any(rubric.kind == "corrected" for rubric in rubrics) else "*"
+    return mark, "; ".join(sources)
 
 
 def _published_cells(

@@ -23,7 +23,7 @@ from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table, csv_of
 from evenhand.analysis.report.charts import PAGE, ROLES
-from evenhand.analysis.report.files import markdown, sections_of, tex_of
+from evenhand.analysis.report.files import markdown, tex_of
 from evenhand.analysis.report.sections.graders import verdicts_section
 from evenhand.analysis.report.sections.methods import paragraphs, references
 from evenhand.analysis.report.source import Source
@@ -31,6 +31,7 @@ from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.study.tables.formats import guarded
 from evenhand.texts import number_of
 from tests.analysis.make import analyse_labels, noisy, ratings_of
+from tests.analysis.report.conftest import blocks_of, data_tables
 from tests.analysis.report.small_study import SCALE, is_rounded_from, parse, read_results, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -288,21 +289,12 @@ def files(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def blocks_of(analysis: Analysis) -> list[Chart | Table]:
-    found = [
-        each for section in sections_of(Source(analysis, CONTEXT)) for each in section.every_block()
-    ]
-    return [each for each in found if isinstance(each, Chart | Table)]
-
-
 @pytest.mark.slow
 def test_each_figure_can_be_read_alone_and_has_its_files(analysis, files):
     expected = {"methods.md", "methods.tex", "references.bib"}
-    for block in blocks_of(analysis):
-        for table in block.data:
-            expected |= {f"{table.name}.csv", f"{table.name}.tex"}
-        if not isinstance(block, Chart):
-            continue
+    for table in data_tables(analysis, CONTEXT):
+        expected |= {f"{table.name}.csv", f"{table.name}.tex"}
+    for block in blocks_of(analysis, Chart, CONTEXT):
         expected |= {f"{block.name}.svg", f"{block.name}.png"}
         text = (files / f"{block.name}.svg").read_text("utf-8")
         root = ElementTree.fromstring(text)  # noqa: S314 - written just now
@@ -324,7 +316,7 @@ def test_each_figure_can_be_read_alone_and_has_its_files(analysis, files):
 
 @pytest.mark.slow
 def test_a_table_has_its_numbers_and_says_synthetic(analysis, files):
-    for table in (table for block in blocks_of(analysis) for table in block.data):
+    for table in data_tables(analysis, CONTEXT):
         with (files / f"{table.name}.csv").open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
         assert {len(row) for row in rows} <= {len(header)}

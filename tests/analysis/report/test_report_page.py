@@ -10,11 +10,11 @@ import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.report.blocks import Chart, Table, csv_of
+from evenhand.analysis.report.blocks import csv_of
 from evenhand.analysis.report.charts import ROLES
-from evenhand.analysis.report.files import sections_of
-from evenhand.analysis.report.source import Replication, Source
+from evenhand.analysis.report.source import Replication
 from evenhand.study.settings.analysis import PublishedFigures
+from tests.analysis.report.conftest import data_tables
 from tests.analysis.report.small_study import DISAGREEMENTS, SCALE, tables, texts_of, timed
 
 pytestmark = pytest.mark.browser
@@ -188,8 +188,7 @@ def test_each_figure_hands_over_a_picture_that_opens_alone(opened):
 def test_each_table_hands_over_the_csv_that_is_written_too(opened, found):
     page = opened(accept_downloads=True)
     page.eval_on_selector_all("details", UNFOLD)
-    blocks = [block for section in sections_of(Source(*found)) for block in section.every_block()]
-    own = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+    own = data_tables(*found)
     assert page.locator("caption:has(button)").count() == len(own)
     for is_one in (  # one of each kind; a browser does not hand over dozens of files at once
         lambda table: any(cell.interval for row in table.rows for cell in row.cells),

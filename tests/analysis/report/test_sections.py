@@ -16,14 +16,10 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
-from evenhand.analysis.report.files import section_of, sections_of
+from evenhand.analysis.report.files import section_of
+from evenhand.analysis.report.sections import subjects
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
-from evenhand.analysis.report.sections.subjects import (
-    _annotator_side_tables,
-    _side_sentences,
-    _SubjectFigures,
-)
 from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Code, Note, Remark, join_notes
@@ -33,6 +29,7 @@ from evenhand.study.settings.analysis import PublishedFigures
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import visible
 from tests.analysis.make import YES, analyse_labels, both_sides, ratings_of, study
+from tests.analysis.report.conftest import blocks_of
 from tests.analysis.report.small_study import DISAGREEMENTS, HOSTILE, SCALE, parse, tables, texts_of
 
 TONE = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
@@ -244,24 +241,21 @@ def test_corrected_rates_in_sentences(said, analysis):
     assert "--scope all" in told
 
 
+MORE = "answers of s0 to side {} are affirmative more often than those to side {}, by +0.20"
+
+
 @pytest.mark.parametrize(
     ("ends", "says"),
     [
-        (
-            (0.1, 0.2, 0.3),
-            "answers of s0 to side a are affirmative more often than those to side b,",
-        ),
-        (
-            (-0.3, -0.2, -0.1),
-            "s0 to side b are affirmative more often than those to side a, by +0.20",
-        ),
+        ((0.1, 0.2, 0.3), MORE.format("a", "b")),
+        ((-0.3, -0.2, -0.1), MORE.format("b", "a")),
         ((-0.1, 0.0, 0.1), "no subject is shown to treat side a and side b differently."),
     ],
 )
 def test_the_side_whose_answers_are_affirmed_more_is_named(ends, says):
     low, estimate, high = ends
     row = ("rate_side_difference_ppi", "side=side a>side b", Interval(estimate, low, high))
-    (told,) = _side_sentences(rates_of(row), "g")
+    (told,) = subjects._side_sentences(rates_of(row), "g")
     assert says in told
 
 
@@ -272,7 +266,7 @@ def rates_of(*rows):
         where = WHO | {"subset": f"{part}|binary", "at": "s0"}
         table.add(statistic, interval, (80, 40), **where)
     source = Source(Analysis(list(table.rows.values())), ReportContext("x"))
-    return _SubjectFigures(RubricFigures(source, "R"), RATES)
+    return subjects._SubjectFigures(RubricFigures(source, "R"), RATES)
 
 
 def test_each_column_of_annotators_has_a_table_of_its_own_sides():
@@ -281,10 +275,10 @@ def test_each_column_of_annotators_has_a_table_of_its_own_sides():
         rows += [("rate_ppi", f"{column}={side}") for side in (first, second)]
         rows.append(("rate_least_ppi", f"{column}=*"))
         rows.append(("rate_side_difference_ppi", f"{column}={first}>{second}"))
-    tables = _annotator_side_tables(rates_of(*((*row, half) for row in rows)))
-    assert [table.columns[1:4] for table in tables] == [
-        ("left", "right", "left minus right"), ("old", "young", "old minus young")
-    ]  # fmt: skip
+    tables = subjects._annotator_side_tables(rates_of(*((*row, half) for row in rows)))
+    party, age = (table.columns[1:4] for table in tables)
+    assert party == ("left", "right", "left minus right")
+    assert age == ("old", "young", "old minus young")
 
 
 @pytest.fixture(scope="module")
@@ -308,10 +302,8 @@ def test_sides_and_who_answered_less_in_sentences_and_on_every_rubric(said, by_s
     told = said(by_side)
     rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
     row = rows.loc["R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0"]
-    assert (
-        "By the corrected labels of g: answers of s0 to side a are affirmative more often than "
-        f"those to side b, by {bounds(row, '+.2f')} (results.csv row" in told
-    )
+    more = MORE.format("a", "b").removesuffix("+0.20") + bounds(row, "+.2f")
+    assert f"By the corrected labels of g: {more} (results.csv row" in told
     assert "answers of s1 to" not in told
     only = "with answers to one side of each pair only."
     assert f"No difference between sides is given for s2, {only}" in told
@@ -330,9 +322,7 @@ def test_rubrics_of_one_title_are_told_apart_by_name(rng):
     both = pd.concat([ratings, ratings.assign(rubric="Q")])
     found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
     context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
-    (section,) = [
-        each for each in sections_of(Source(found, context)) if each.id == "corrected-rates"
-    ]
+    section = section_of(Source(found, context), "corrected-rates")
     assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
 
 
@@ -345,17 +335,11 @@ def test_a_heat_map_names_values_that_shorten_alike(rng):
     asked = "Should the rate of tax on the {} be raised in the US"
     units["long"] = np.where(number % 4 < 2, asked.format("rich"), asked.format("poor"))
     found = analyse(ratings, units, [YES], resamples=30, slices=["many", "long"])
-    sections = {each.id: each for each in sections_of(Source(found, ReportContext("A study")))}
-    (chart,) = [
-        each
-        for each in sections["corrected-rates"].every_block()
-        if isinstance(each, Chart) and each.name.endswith("-shaded")
-    ]
+    (chart,) = [each for each in blocks_of(found, Chart) if each.name.endswith("-shaded")]
     shown = {(each["column"], each["b"]) for each in chart.spec["data"]["values"]}
     assert len([b for column, b in shown if column == "many"]) == 40
-    assert {b for column, b in shown if column == "long"} == {
-        asked.format("rich"), asked.format("poor"),
-    }  # fmt: skip
+    long = {b for column, b in shown if column == "long"}
+    assert long == {asked.format("rich"), asked.format("poor")}
     assert "Only the first 40 values are drawn, not many=v40" in chart.note
 
 
@@ -495,11 +479,9 @@ def test_every_disagreement_stands_there_once(analysis):
 @pytest.mark.slow
 def test_what_the_lead_sorted_is_summed_in_the_report(written):
     """A row of the results for each grader and kind, and a table; other rubrics' are not counted"""
-    counts = {("R", "provider:sure", "grader_wrong"): 12, ("S", "provider:sure", "grader_wrong"): 7}
-    counts |= {
-        ("R", "provider:sure", "rubric_unclear"): 3,
-        ("R", "provider:hard", "grader_wrong"): 1,
-    }
+    sure, hard = "provider:sure", "provider:hard"
+    counts = {("R", sure, "grader_wrong"): 12, ("S", sure, "grader_wrong"): 7}
+    counts |= {("R", sure, "rubric_unclear"): 3, ("R", hard, "grader_wrong"): 1}
     facts = StudyFacts(sorted=counts)
     found = analyse(*tables(pairs=12), [SCALE], resamples=20, facts=facts)
     rows = found.results.query("statistic == 'disagreement_sorted'").set_index(["rater_b", "at"])

@@ -30,10 +30,7 @@ def said(units, keep, prevalence=0.5, seed=3):
 def table(labels):
     """Ratings of labels by rater; None is no answer."""
     words = {True: "yes", False: "no", None: ""}
-    given = {
-        who: [words[yes if yes is None else bool(yes)] for yes in own]
-        for who, own in labels.items()
-    }
+    given = {who: [words[yes] for yes in own] for who, own in labels.items()}
     ratings = make.ratings_of(given, GRADERS).assign(rubric="r")
     ratings["unscored_reason"] = np.where(ratings["label"] == "", "refused", "")
     return validate_ratings(ratings)
@@ -222,8 +219,6 @@ def test_probabilities_are_read_at_one_threshold():
 
 
 ONE_TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
-
-
 EXPERT = {"resamples": 20, "reference": "expert"}
 
 
