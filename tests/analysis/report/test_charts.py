@@ -243,11 +243,9 @@ def test_each_row_of_the_forest_has_the_band_of_annotators():
     [drawn] = forest(Source(found, STUDY).rubric(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     people = values.pop(None)
-    ends = ("low", "estimate", "high")
-    bands = [
-        [row[end] for end in ("ceiling_low", "ceiling", "ceiling_high")] for row in values.values()
-    ]
-    assert bands == [[people[end] for end in ends]] * 3
+    ceiling = ("ceiling_low", "ceiling", "ceiling_high")
+    bands = [[row[end] for end in ceiling] for row in values.values()]
+    assert bands == [[people[end] for end in ("low", "estimate", "high")]] * 3
     assert people["ceiling"] is None
     (panel,) = drawn.spec["vconcat"]
     (domain, *others) = [each["scale"]["domain"] for each in parts_of(panel, "y")]

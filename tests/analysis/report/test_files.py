@@ -55,10 +55,8 @@ def test_csv_and_json_keep_full_precision_and_null(analysis, written):
     assert list(content) == names
     assert content["schema"] == 1
     assert list(content["results"][0]) == list(RESULTS_COLUMNS)
-    undefined = 0
-    for truth, text, row in zip(
-        analysis.results.to_dict("records"), read_results(out), content["results"], strict=True
-    ):
+    undefined, truths = 0, analysis.results.to_dict("records")
+    for truth, text, row in zip(truths, read_results(out), content["results"], strict=True):
         for name in ("estimate", "low", "high"):
             if np.isnan(truth[name]):
                 undefined += 1
@@ -183,9 +181,8 @@ def test_synthetic_is_said_in_every_file(analysis, written, synthetic):
 @pytest.mark.slow
 def test_hostile_text_stays_text(hostile_analysis, written):
     evil = '"><img src=x onerror=alert(1)>'
-    out = written(
-        hostile_analysis, name=evil, facts={evil: evil}, notes=[evil], rubric_titles={"R": evil}
-    )
+    known = {"facts": {evil: evil}, "notes": [evil], "rubric_titles": {"R": evil}}
+    out = written(hostile_analysis, name=evil, **known)
     page, text = parse(out), text_in(out, "md")
     assert "img" not in {tag for tag, _ in page.tags}
     assert [given for tag, given in page.tags if tag == "script"] == [{}], "the page's own"
@@ -328,10 +325,8 @@ def test_a_table_has_its_numbers_and_says_synthetic(analysis, files):
 
 
 def test_a_table_by_hand():
-    rows = (
-        Row("Group 1"),
-        Row("=a_b", (Cell("0.50", "[-0.10, 0.90]", marks="a"), Cell("7", aside="of 9"))),
-    )
+    cells = Cell("0.50", "[-0.10, 0.90]", marks="a"), Cell("7", aside="of 9")
+    rows = Row("Group 1"), Row("=a_b", cells)
     table = Table("κ at 5% & more", "Who", ("κ", "n#"), rows, (("a", "mean of {3}"),), "k")
     assert csv_of(table, synthetic=False).splitlines() == [
         'Group,Who,κ,"κ, low","κ, high",n#,Note',

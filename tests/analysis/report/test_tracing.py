@@ -164,10 +164,8 @@ def assert_rests_on_evidence(sentence, keys, rows):
 
 @pytest.mark.slow
 def test_disagreements_show_texts_and_reasons_on_the_page_alone(report):
-    page, text, own = (
-        (report / name).read_text("utf-8")
-        for name in ("report.html", "report.md", "disagreements.html")
-    )
+    names = "report.html", "report.md", "disagreements.html"
+    page, text, own = ((report / name).read_text("utf-8") for name in names)
     assert page.count("It took 4711 years.") == 3, "units of a rubric, folded"
     assert own.count("It took 4711 years.") > 20
     assert '<a href="disagreements.html">' in page

@@ -252,10 +252,8 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def row(statistic, low, estimate, high, **more):
-    rows, raters = ResultRows("r"), {"rater_a": "humans", "rater_b": "g"}
-    rows.add(statistic, Interval(estimate, low, high), (200, 100), **raters, subset="all")
-    (found,) = rows.rows.values()
-    return found | more
+    key, interval = {"rater_b": "g", "subset": "all"}, Interval(estimate, low, high)
+    return ResultRows("r").added(statistic, interval, (200, 100), rater_a="humans", **key) | more
 
 
 @st.composite
@@ -381,11 +379,8 @@ def verdict_of(decided, tuned=None, people=None, **rule):
 
 def test_every_column_by_which_annotators_differ_is_named():
     kappas = ((0.6, "left,right"), (0.2, "left>right"))
-    sides = (
-        row("side_kappa", 0.1, kappa, 0.9, at=f"{column}={at}")
-        for column in ("party", "age")
-        for kappa, at in kappas
-    )
+    both = product(("party", "age"), kappas)
+    sides = [row("side_kappa", 0.1, kappa, 0.9, at=f"{name}={at}") for name, (kappa, at) in both]
     found = verdict_of(between(-0.05, 0.05), people=People(3, min_kappa=0.55, sides=tuple(sides)))
     for column in ("party", "age"):
         said = f"Sides of {column} differ (kappa 0.60 within them, 0.20 across)."
@@ -501,10 +496,8 @@ def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     rng = np.random.default_rng(5)
     shares = people["label"].value_counts(normalize=True).reindex(categories).to_numpy()
     graders = {f"always {key}": [key] * len(units) for key in categories}
-    graders |= {
-        "random, even": rng.choice(categories, len(units)).tolist(),
-        "random, as annotators": rng.choice(categories, len(units), p=shares).tolist(),
-    }
+    even, alike = (rng.choice(categories, len(units), p=p).tolist() for p in (None, shares))
+    graders |= {"random, even": even, "random, as annotators": alike}
     made = pd.DataFrame(graders, index=pd.Index(units, name="unit_id")).reset_index()
     made = made.melt("unit_id", var_name="rater_id", value_name="label").assign(rater_kind="model")
     given = people[["unit_id", "rater_id", "rater_kind", "label"]]
