@@ -162,8 +162,8 @@ class TunedEvidence(ViewEvidence):
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
-        """Collect the evidence at tuned thresholds; `is_binary`: the verdict on the labels as they
-        are is on binary labels, too.
+        """Collect the evidence at tuned thresholds. `is_binary`: the grader's labels as they are
+        are compared with people on binary labels, too.
         """
 
         def binary_row(statistic: str, at: str = "") -> ResultRow | None:
@@ -217,7 +217,7 @@ class People:
     def of(
         cls, rows: ResultRows, labels: LabelMatrix, copies: list[Copy], min_kappa: float
     ) -> Self:
-        """Collect the evidence on people; `copies` are those that the grader's labels are."""
+        """Collect the evidence on people; `copies` name the raters whose labels the grader has."""
         names, shares = labels.raters, {copy.duplicate_of: copy.share for copy in copies}
         pairs = ((names[copy.duplicate_of], names[copy.rater]) for copy in copies)
         return cls(
@@ -580,8 +580,7 @@ def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) 
     distances = np.array([these.estimate - these.low, these.high - these.estimate])
     sample = comparison.people_variance, comparison.n_people, comparison.sample.effective
     below, above = reach_over_people(distances, *sample, alpha).tolist()
-    difference = comparison.difference
-    return Interval(difference, difference - below, difference + above)
+    return Interval(these.estimate, these.estimate - below, these.estimate + above)
 
 
 def add_part_rows(

@@ -27,8 +27,7 @@ XY = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
 def busy() -> Analysis:
     """With times, slices, prices and subjects: something for every chart."""
     ratings, units = timed()
-    prices = {("R", "provider:sure"): 4.0, ("R", "provider:hard"): 1.0}
-    facts = StudyFacts(prices=prices)
+    facts = StudyFacts(prices={("R", "provider:sure"): 4.0, ("R", "provider:hard"): 1.0})
     return analyse(ratings, units, [SCALE], resamples=50, slices=["topic"], facts=facts)
 
 

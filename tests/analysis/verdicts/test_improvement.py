@@ -39,8 +39,8 @@ def unanswered(found, name, every):
     return replace(found, codes=codes)
 
 
-def chosen(found, names, clusters=120):
-    asked = []
+def chosen(found, names):
+    asked, clusters = [], [str(n) for n in range(120)]
 
     def labels_of(names, clusters):
         asked.append((tuple(names), len(clusters)))
@@ -48,7 +48,7 @@ def chosen(found, names, clusters=120):
         codes[len(clusters) :] = -1
         return replace(found, codes=codes)
 
-    return versions.choose(OLD, names, [str(n) for n in range(clusters)], labels_of, RULE), asked
+    return versions.choose(OLD, names, clusters, labels_of, RULE), asked
 
 
 def test_the_better_half_goes_on_to_more_clusters():

@@ -89,8 +89,8 @@ def test_without_an_item_that_two_annotators_labelled_a_second_one_is_asked_for(
 
 def test_perfect_agreement_on_few_clusters_is_not_enough():
     ratings = make.ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
-    units = ratings[["unit_id"]].drop_duplicates()
-    units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
+    clusters = [f"c{n // 4}" for n in range(40)]
+    units = ratings[["unit_id"]].drop_duplicates().assign(cluster_id=clusters)
     (verdict,) = analyse(ratings, units, [TWO], resamples=20).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
     words = "Its kappa with annotators could be more than the margin below human agreement"
@@ -101,7 +101,7 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
     alone = make.verdict_on({"g": "12" * 40}, TWO)
     make.assert_verdict(alone, "inconclusive", "No annotator has labelled")
-    constant = make.verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
+    constant = make.verdict_on(dict.fromkeys(("ann", "ben", "g"), "1" * 50), TWO)
     make.assert_verdict(constant, "inconclusive")
     assert "Not known" not in constant["sentence"]
 

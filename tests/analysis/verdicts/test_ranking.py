@@ -4,8 +4,7 @@ A verdict, its sentence, its cell in the grid and the recommendation never contr
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -69,8 +68,7 @@ def test_of_two_that_cost_the_same_only_the_better_is_a_best_buy(rng):
 def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(rng):
     """People may agree too little to judge the grader, which agrees with all of them better."""
     truth = (rng.random(90) < 0.5).astype(int)
-    people = people_of(rng, truth, 0.77)
-    labels = {**people, "g": noisy(rng, truth, 2, 1.0)}
+    labels = people_of(rng, truth, 0.77) | {"g": noisy(rng, truth, 2, 1.0)}
     found = analyse_labels(labels, TWO, min_people_kappa=0.6)
     ranking = rank_graders(found.results, found.verdicts)
     (candidate,) = ranking["tone"]
@@ -82,9 +80,14 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
 
 
 def candidate(grader, verdict, price=None, **more):
-    given = {"rubric": "r", "grader": grader, "verdict": verdict, "reason": "a reason"}
-    given |= {"holds_for": "", "threshold": None, "promising": False}
-    given |= {"more_clusters": 0, "next": None}
+    given = {
+        "rubric": "r",
+        "grader": grader,
+        "verdict": verdict,
+        "reason": "a reason",
+        "next": None,
+    }
+    given |= {"holds_for": "", "threshold": None, "promising": False, "more_clusters": 0}
     estimate = more.pop("difference", 0.0)
     figures = {"estimate": estimate, "low": estimate - 0.2, "high": estimate + 0.2}
     cost = None if price is None else {"estimate": price}
@@ -126,17 +129,14 @@ def test_a_recommendation_keeps_the_conditions(ranked, said):
     assert recommend(ranked, "r").sentence == said
 
 
-@dataclass
 class OfGraders:
     """A rubric whose graders pass where their p is at most the error; stands in for an analysis."""
 
-    p: Sequence[float]
-    error: float = ALPHA
-    view_to_judge: bool = True
-    verdicts: list[dict] = field(default_factory=list)
+    view_to_judge = True
 
-    def __post_init__(self):
-        self.verdicts = [{"grader": str(n), "sentence": ""} for n in range(len(self.p))]
+    def __init__(self, p):
+        self.p, self.error = p, ALPHA
+        self.verdicts = [{"grader": str(n), "sentence": ""} for n in range(len(p))]
 
     def judge(self, error):
         self.error = error
@@ -378,8 +378,7 @@ def verdict_of(decided, tuned=None, people=None, **rule):
 
 
 def test_every_column_by_which_annotators_differ_is_named():
-    kappas = ((0.6, "left,right"), (0.2, "left>right"))
-    both = product(("party", "age"), kappas)
+    both = product(("party", "age"), ((0.6, "left,right"), (0.2, "left>right")))
     sides = [row("side_kappa", 0.1, kappa, 0.9, at=f"{name}={at}") for name, (kappa, at) in both]
     found = verdict_of(between(-0.05, 0.05), people=People(3, min_kappa=0.55, sides=tuple(sides)))
     for column in ("party", "age"):

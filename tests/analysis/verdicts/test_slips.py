@@ -118,12 +118,9 @@ def test_the_second_look_has_the_firsts_level():
     """Two looks are the usual plan; a third one has what was kept."""
     truth = "12" * 60
     labels = {"ann": truth, "ben": flipped(truth, 1, 2), "cem": truth, "g": flipped(truth, 7, 8)}
-    first, second, third = (judged(labels, look=look)["sentence"] for look in (1, 2, 3))
-
-    def figures(sentence):
-        return sentence.split("(")[1].split(")")[0]
-
-    assert figures(first) == figures(second) != figures(third)
+    sentences = (judged(labels, look=look)["sentence"] for look in (1, 2, 3))
+    first, second, third = (each.split("(")[1].split(")")[0] for each in sentences)
+    assert first == second != third
     assert level_of_look(1) == level_of_look(2) > 0.025 * 0.9 / 2
     assert 0.025 * 0.9 < 2 * level_of_look(1) < 0.025
 
