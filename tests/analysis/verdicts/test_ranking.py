@@ -80,14 +80,9 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
 
 
 def candidate(grader, verdict, price=None, **more):
-    given = {
-        "rubric": "r",
-        "grader": grader,
-        "verdict": verdict,
-        "reason": "a reason",
-        "next": None,
-    }
-    given |= {"holds_for": "", "threshold": None, "promising": False, "more_clusters": 0}
+    given = {"rubric": "r", "grader": grader, "verdict": verdict, "reason": "a reason"}
+    given |= {"holds_for": "", "threshold": None, "promising": False, "next": None}
+    given["more_clusters"] = 0
     estimate = more.pop("difference", 0.0)
     figures = {"estimate": estimate, "low": estimate - 0.2, "high": estimate + 0.2}
     cost = None if price is None else {"estimate": price}
