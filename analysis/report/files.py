@@ -355,7 +355,7 @@ def markdown(text: str) -> str:
     """
     line = _ENTITY.sub("&amp;", " ".join(visible(text).split()))
     line = "".join(_HTML.get(letter, letter) for letter in line)
-    return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)
+    return _MARKDOWN.sub(lambda match: "\\" + match.group(), line)
 
 
 def render(template: str, **content: object) -> str:

@@ -289,20 +289,21 @@ def _add_comparison_rows(
     if labels.has_verdicts:
         binary = coded if coded.is_binary else labels.on_verdicts()
         key |= {"subset": binary.subset}
+        affirmative, negative = 0, 1  # codes of the binary label
         for name, code, bar in (
-            (SENSITIVITY, 0, rule.reference_sensitivity),
-            (SPECIFICITY, 1, rule.reference_specificity),
+            (SENSITIVITY, affirmative, rule.reference_sensitivity),
+            (SPECIFICITY, negative, rule.reference_specificity),
         ):
             by_reference = (binary.codes[:, reference] == code) & binary.labelled[:, grader]
             by_both = by_reference & (binary.codes[:, grader] == code)
             share = Interval.undefined("no_labels")
             if by_reference.any() and alpha:
                 masks = np.column_stack([by_both, by_reference])
-                sums = jackknife.by_cluster(binary.clusters, masks)
-                share = Interval(*share_bounds(sums[:, 0], sums[:, 1], alpha))
+                n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
+                share = Interval(*share_bounds(n_both, n_reference, alpha))
             share_counts = jackknife.count(binary.clusters, by_reference)
-            held = share.held(replace(level, bar=bar))
-            figures.append(rows.added(name, held, share_counts, **key))
+            share = share.held(replace(level, bar=bar))
+            figures.append(rows.added(name, share, share_counts, **key))
     return AgainstReference(figures=tuple(figures), sizes=sizes)
 
 

@@ -68,9 +68,9 @@ def _first_page(source: src.Source) -> blocks.FirstPage:
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_cell = {(card.verdict["grader"], card.rubric): card for card in cards}
+    ranked = best_first(source.ranking)
     rows = tuple(
-        (grader, tuple(by_cell.get((grader, rubric)) for rubric in rubrics))
-        for grader in best_first(source.ranking)
+        (name, tuple(by_cell.get((name, rubric)) for rubric in rubrics)) for name in ranked
     )
     key = "legend_reference" if source.analysis.decision.reference else "legend"
     legend = written(f"first.{key}")

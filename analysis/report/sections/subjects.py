@@ -634,7 +634,7 @@ def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
             title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
             by_subject = rates.by_subject(rates.statistic, grader)
             cells = {subject: figure.cell for subject, figure in by_subject.items()}
-            published = _published_cells(source, figures.rubric, by_subject)
+            published = _published_cells(figures, by_subject)
             label_source = rates.label_source(grader)
             yield _RubricRates(title, cells, published, rates.kind(grader), label_source)
 
@@ -652,15 +652,13 @@ def _label_source_note(rubrics: Sequence[_RubricRates]) -> tuple[str, str]:
     return mark, "; ".join(sources)
 
 
-def _published_cells(
-    source: src.Source, rubric: str, names: Collection[str]
-) -> dict[str, blocks.Cell]:
+def _published_cells(figures: src.RubricFigures, names: Collection[str]) -> dict[str, blocks.Cell]:
     """Return the published rates that the study declares, of subjects with these names."""
-    if source.context.replication is None:
+    if (declared := figures.context.replication) is None:
         return {}
-    published = source.context.replication.published
+    published = declared.published
     return {
         quoted.at: blocks.Cell(quoted.as_result_text, published=published.citation)
         for quoted in published.figure
-        if (quoted.rubric, quoted.between) == (rubric, "subjects") and quoted.at in names
+        if (quoted.rubric, quoted.between) == (figures.rubric, "subjects") and quoted.at in names
     }
