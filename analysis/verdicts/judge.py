@@ -494,6 +494,7 @@ def rank_graders(
         )  # fmt: skip
         ranking.setdefault(rubric, []).append(candidate)
     for candidates in ranking.values():
+        # Pareto-optimal are those of which no other point is as cheap and agrees as well.
         points = [(other.usd, other.agreement) for other in candidates]
         for n, (usd, agreement) in enumerate(points):
             as_good = {point for point in points if point[0] <= usd and point[1] >= agreement}
