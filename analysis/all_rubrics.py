@@ -1,11 +1,10 @@
 """Analyse two tables, ratings and units, rubric by rubric: results, verdicts on graders, and notes.
 
-`analyse` checks the tables and analyses each rubric with `analyse_rubric`. `analyse_reduced` is for
-ratings that were reduced to patterns of labels while they were read; it analyses each rubric with
-`analyse_patterns`. Both add the rows of all `STATISTICS`, and end with `judge_across_rubrics`.
-
-To add a statistic, write a function that adds its rows to a view of the labels, and enter it in
-`STATISTICS`, in the order of the rows.
+The parts, in this order: the result (`Analysis`); all rubrics (`analyse`, and `analyse_reduced` for
+ratings that were reduced to patterns of labels while they were read); one rubric
+(`analyse_rubric`, `analyse_patterns`, `analyse_sets`); verdicts across rubrics; and the registry of
+statistics. To add a statistic, write a function that adds its rows to a view of the labels, and
+enter it in `STATISTICS`, in the order of the rows.
 """
 
 from __future__ import annotations
@@ -16,21 +15,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby, product
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.analysis import raters
+from evenhand.analysis import raters, verification
 from evenhand.analysis.agreement import groups, numbers, pairs
 from evenhand.analysis.bias import audit
+from evenhand.analysis.bootstrap import resamples as resampling
 from evenhand.analysis.bootstrap.bounds import ALPHA
-from evenhand.analysis.bootstrap.resamples import (
-    MANY_CLUSTERS,
-    PatternResamples,
-    Resamples,
-    resamples_of_patterns,
-)
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding, matrix
@@ -52,13 +47,7 @@ from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
-from evenhand.analysis.verification import (
-    Libraries,
-    Verification,
-    in_this_process,
-    libraries_are_here,
-    verify_estimates,
-)
+from evenhand.analysis.verification import Libraries, Verification
 from evenhand.analysis.writer import Draw, RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.rubrics.loading import own_prompt_raters
@@ -70,31 +59,700 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
+
+__all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
+
+MAX_NAMED = 12
+"""Most annotators named in a message."""
+_JUDGED = frozenset((*evidence.STATISTICS, *requirements.STATISTICS))
+"""Statistics that verdicts are made from."""
+_EXPLAINING_LEVEL = 0.05
+"""Level, over all columns and rubrics, at which a column of annotators explains their labels."""
+_SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Counts of the labels of one rubric.
+
+    `items` is the number of items that `annotators` labelled, `clusters` that of their clusters,
+    `shared` that of the items with labels of two or more annotators. `missing` is the number of
+    labels that annotators were assigned and did not give. `graders` are names, `excluded` is the
+    number of raters left out. `selection` is a sentence on the labels in agreement if some labels
+    were assigned because of others, else "".
+    """
+
+    annotators: int = 0
+    items: int = 0
+    clusters: int = 0
+    shared: int = 0
+    missing: int = 0
+    graders: tuple[str, ...] = ()
+    excluded: int = 0
+    selection: str = ""
+
+    @classmethod
+    def of(cls, labels: LabelMatrix, selection: Selection, times: Frequency | None = None) -> Self:
+        """Count the labels of one rubric; `times` (units,) is the frequency of each unit."""
+        people = list(labels.humans)
+        has_label, assigned = labels.scored[:, people], labels.assigned[:, people]
+        times = np.ones(len(has_label), dtype=np.int64) if times is None else times
+        n_labels = has_label.sum(axis=1)
+        is_unknown = selection.rule == "unknown"
+        return cls(
+            annotators=len(people),
+            items=int(times[n_labels >= 1].sum()),
+            clusters=len(np.unique(labels.clusters[n_labels >= 1])),
+            shared=int(times[n_labels >= 2].sum()),
+            missing=int(times @ (assigned & ~has_label).sum(axis=1)),
+            graders=tuple(labels.raters[model] for model in labels.models),
+            selection=written("selection.unknown") if is_unknown else selection.note,
+        )
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Result of an analysis: the rows of the `results` table, a verdict per rubric and grader,
+    notes, and the units where graders and humans disagree most.
+    """
+
+    rows: list[ResultRow]
+    verdicts: list[Verdict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    verification: Verification | None = None
+    settings: AnalysisSettings = _SETTINGS
+    decision: DecisionSettings = _DECISION
+    components: dict[str, VarianceComponents] = field(default_factory=dict)
+    """By rubric, the variance of humans' labels between units, between raters, and the residual."""
+    spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
+    """By rubric, standard deviations for planning, by ("mean" or "difference", grader)."""
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
+    thresholds: list[ActiveThreshold] = field(default_factory=list)
+    cluster_nouns: dict[str, str] = field(default_factory=dict)
+    """By rubric, the noun for a cluster in a sentence."""
+    counts: dict[str, LabelCounts] = field(default_factory=dict)
+    """By rubric, the counts of its labels."""
+    orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """By rubric and grader, the orders in which it read pairs, where known."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """Ids of the raters and rubrics with a display name, by this name."""
+
+    @property
+    def rule(self) -> str:
+        """Rule that a grader had to meet, in words."""
+        return self.decision.rule(self.settings.margin)
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Rows as the `results` table (results.csv)."""
+        return results_table(self.rows)
+
+
+# The analysis of all rubrics
+
+
+def analyse(
+    ratings: pd.DataFrame,
+    units: pd.DataFrame | None,
+    scales: Mapping[str, Scale] | Iterable[Scale],
+    settings: AnalysisSettings = _SETTINGS,
+    decision: DecisionSettings = _DECISION,
+    *,
+    facts: StudyFacts = _FACTS,
+    verify: bool | Libraries = False,
+    why: bool = False,
+    **changes: Any,
+) -> Analysis:
+    """Analyse the agreement of the raters in `ratings`: return all statistics, verdicts and notes.
+
+    `ratings` and `units` are the two tables of data/README.md; without `units` every unit is its
+    own cluster and there are no subjects. `scales` declares each rubric's categories. `settings`
+    and `decision` are the sections `[analysis]` and `[decision]` of study.toml, where each setting
+    is documented; `changes` are single fields of either, such as `slices=["topic"]` or
+    `margin=0.05`, and the `seed` of all resampling. `facts` are further facts about the ratings.
+
+    Intervals come from bootstrap resamples of clusters: prompt pairs, the units column named by
+    `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). The main figures
+    are the agreement of humans, of each grader with humans, and the difference of the two. On
+    request they are repeated for every value of the units columns `slices`, for the humans of every
+    value of the columns `rater_slices` of `facts.raters`, and with intervals from resampling the
+    clusters of `sensitivity_cluster` (`at` is "cluster=COLUMN"). The bias audit includes the slices
+    and groups of humans.
+
+    `variants` are units columns that distinguish variants of one question, for the stability of
+    labels (see `analysis.agreement.groups`). A scale that is a `variant_of` another adds raters'
+    stability under it, and nothing else unless humans labelled under it. `groups` are units columns
+    that name the group a unit is about, for performance by group (see `analysis.people.slices`).
+
+    With `verify`, estimates are checked against scikit-learn, krippendorff and statsmodels if these
+    are installed (see `analysis.verification`), which takes time to load them; `verify` may also be
+    the function that computes their estimates. With `why`, the variance of the humans' labels is
+    split into units, raters and the residual.
+
+    Raises InputError if the tables are inconsistent, a label lies outside its scale, a rubric has
+    no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
+    missing or has more than 50 values, or a setting is unknown or out of range.
+
+    >>> import pandas as pd
+    >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
+    >>> ratings = pd.DataFrame(
+    ...     [
+    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
+    ...         for rater, rater_labels in labels.items()
+    ...         for n, label in enumerate(rater_labels)
+    ...     ]
+    ... )
+    >>> results = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200).results
+    >>> pair = results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
+    >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
+    [0.875, 0.75]
+    """
+    seed = changes.pop("seed", SEED)
+    settings, decision = with_changes(settings, decision, changes)
+    request = Request(units, settings, decision, facts, seed, why=why)
+    return analyse_rubrics(ratings, scales, request, verify=verify)
+
+
+def analyse_rubrics(
+    ratings: pd.DataFrame,
+    scales: Mapping[str, Scale] | Iterable[Scale],
+    request: Request,
+    *,
+    verify: bool | Libraries = False,
+    pool: Executor | None = None,
+    on_stage: Callable[[str], None] | None = None,
+) -> Analysis:
+    """Carry out a request (see `analyse`). With a `pool` of processes, rubrics are analysed in
+    parallel. `on_stage` is called with a description of each stage.
+    """
+    settings, facts = request.settings, request.facts
+    people = members_of(facts.raters, settings.rater_slices, settings.slices)
+    request = replace(request, people=people)
+    libraries: Libraries | None = None
+    if verify and verification.libraries_are_here():
+        libraries = verification.in_this_process if verify is True else verify
+    declared = _scales_by_name(scales, settings)
+    ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
+    references = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
+    reference = request.decision.reference
+    if reference and reference not in references:
+        raise InputError(
+            f"reference is {reference!r}, which is no annotator or adjudicator here; "
+            f"there are {', '.join(references[:MAX_NAMED]) or 'nobody'}"
+        )
+    ratings_by_rubric: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    for name in declared:
+        accepted = None if facts.rubric_hashes is None else facts.rubric_hashes.get(name)
+        rubric_ratings = ratings[ratings["rubric"] == name]
+        ratings_by_rubric[name], messages = encoding.one_version(rubric_ratings, name, accepted)
+        notes += messages
+    tasks = _rubric_tasks(declared, ratings_by_rubric, request, libraries)
+    # Without a pool, each rubric is analysed when it is the next, after its stage is announced.
+    analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
+    results: list[RubricAnalysis] = []
+    sets_analysed: set[str] = set()
+    for number, task in enumerate(tasks, start=1):
+        if on_stage:
+            on_stage(f"analysing {task.scale.name or 'labels'} ({number} of {len(tasks)})")
+        name = task.scale.part_of  # the rubric with sets of options that this option belongs to
+        if name and name not in sets_analysed:
+            sets_analysed.add(name)
+            results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
+        results.append(next(analysed))
+    judge_across_rubrics(results)
+    return _combined(results, notes, request, verify=libraries is not None)
+
+
+def _scales_by_name(
+    scales: Mapping[str, Scale] | Iterable[Scale], settings: AnalysisSettings
+) -> dict[str, Scale]:
+    """Return the declared scales by rubric, with the weights that `settings` requests for ordered
+    categories. Raises InputError if two have the same name.
+    """
+    declared: dict[str, Scale] = {}
+    for scale in scales.values() if isinstance(scales, Mapping) else scales:
+        if scale.name in declared:
+            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
+        declared[scale.name] = replace(scale, ordered=settings.ordered)
+    return declared
+
+
+def _with_rubrics(ratings: DataFrame, declared: Mapping[str, Scale], source: str) -> DataFrame:
+    """Return the ratings; if only one scale is declared, ratings without a rubric get its name.
+    Raises InputError for a rubric without a scale.
+    """
+    if len(declared) == 1:
+        name = next(iter(declared))
+        ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", name))
+    unknown = ~ratings["rubric"].isin(list(declared))
+    if unknown.any():
+        row = int(unknown.to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {row_number(ratings, row)}: no scale is declared for the rubric "
+            f"{ratings['rubric'].iloc[row]!r}; declare its categories or leave its rows out"
+        )
+    return ratings
+
+
+def _rubric_tasks(
+    scales: Mapping[str, Scale],
+    ratings: Mapping[str, DataFrame],
+    request: Request,
+    libraries: Libraries | None,
+) -> list[RubricTask]:
+    """Return a task for each rubric, except wordings of another rubric under which no human
+    labelled: those show only the stability of graders. `ratings` are by rubric.
+    """
+    wordings = {s.name for s in scales.values() if s.variant_of and s.variant_of in scales}
+    request = replace(request, rubrics=max(len(scales) - len(wordings), 1))
+    tasks = []
+    for name, scale in scales.items():
+        others = (other for other in scales.values() if name and other.variant_of == name)
+        variants = [(other, ratings[other.name]) for other in others]
+        judge = name not in wordings
+        if judge or ratings[name]["rater_kind"].eq("human").any():
+            tasks.append(RubricTask(scale, ratings[name], variants, request, judge, libraries))
+    return tasks
+
+
+def _combined(
+    parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
+) -> Analysis:
+    """Combine the rubrics' analyses into one."""
+    n_verified = sum((part.verification for part in parts), Verification())
+    return Analysis(
+        rows=[row for part in parts for row in part.rows.rows.values()],
+        verdicts=[verdict for part in parts for verdict in part.verdicts],
+        notes=[*notes, *(note for part in parts for note in part.notes)],
+        verification=n_verified if verify else None,
+        settings=request.settings,
+        decision=request.decision,
+        spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
+        components={part.rows.rubric: part.components for part in parts if part.components},
+        disagreements=[item for part in parts for item in part.disagreements],
+        thresholds=[item for part in parts for item in part.thresholds],
+        cluster_nouns={part.rows.rubric: part.cluster_noun for part in parts},
+        counts={part.rows.rubric: part.counts for part in parts},
+        orders={part.rows.rubric: part.orders for part in parts if part.orders},
+        ids=request.facts.ids,
+    )
+
+
+def analyse_reduced(
+    tables: Mapping[str, encoding.Reduced],
+    scales: Mapping[str, Scale],
+    *,
+    seed: int = SEED,
+    many: int = resampling.MANY_CLUSTERS,
+    on_stage: Callable[[str], None] | None = None,
+    **changes: object,
+) -> Analysis:
+    """Analyse ratings that were reduced to patterns while they were read, one table per rubric (see
+    `analyse`).
+
+    Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
+    single ratings, their probabilities or facts about units are left out, and reported as such.
+
+    `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
+    clusters are resampled in groups (see `analysis.bootstrap.resamples`).
+    """
+    settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
+    request = Request(None, settings, decision, seed=seed)
+    results = []
+    for number, (name, reduced) in enumerate(tables.items(), start=1):
+        if on_stage:
+            on_stage(f"resampling {name or 'labels'} ({number} of {len(tables)})")
+        if reduced.is_unclustered:  # resample patterns by frequency
+            resamples = request.resampled(reduced.times)
+        else:
+            keys = encoding.name_keys(reduced.clusters)
+            resamples = resampling.resamples_of_patterns(
+                reduced.cells, keys, partial(request.resampled, keep=False), seed, many
+            )
+        rubric_request = replace(request, _latest={})
+        results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
+    judge_across_rubrics(results)
+    return _combined(results, [], request)
+
+
+# The analysis of one rubric
+
+
+@dataclass(frozen=True)
+class RubricTask:
+    """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
+    `judge` is True if graders get verdicts: not on a rubric that is a wording of another.
+    """
+
+    scale: Scale
+    ratings: DataFrame
+    variants: Sequence[tuple[Scale, DataFrame]]
+    request: Request
+    judge: bool
+    verify: Libraries | None
+
+
+@dataclass
+class RubricAnalysis:
+    """Result of the analysis of one rubric; without ratings it has no verdicts."""
+
+    rows: ResultRows
+    cluster_noun: str
+    """The noun for a cluster in a sentence."""
+    counts: LabelCounts = field(default_factory=LabelCounts)
+    verdicts: list[Verdict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
+    components: VarianceComponents | None = None
+    spreads: dict[tuple[str, str], LabelSpread] = field(default_factory=dict)
+    thresholds: list[ActiveThreshold] = field(default_factory=list)
+    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    verification: Verification = field(default_factory=Verification)
+    view_to_judge: RubricView | None = None
+    """View from which the graders can be judged again at another level; None if not needed."""
+
+    def note(self, sentence: str) -> None:
+        """Add a note on this rubric."""
+        self.notes.append(f"{self.rows.rubric}: {sentence}".removeprefix(": "))
+
+    def judge(self, error: float) -> None:
+        """Judge the graders again, for a probability `error` of a wrong pass."""
+        view = self.view_to_judge
+        if view is None:
+            return
+        rows, former_order = self.rows, tuple(self.rows.rows)
+        rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
+        add_judged_rows(view, error)
+        keys = (*former_order, *rows.rows)  # new rows last
+        rows.rows = {key: rows.rows[key] for key in keys if key in rows.rows}
+        self.decide(view.labels, view.request.decision)
+
+    def decide(self, labels: LabelMatrix, rule: DecisionSettings) -> None:
+        """Set the verdicts on the graders, from the rows."""
+        agreeing, noun = labels.in_agreement, self.cluster_noun
+        self.verdicts = judge_graders(self.rows, agreeing, rule=rule, cluster_noun=noun)
+
+    @property
+    def passing(self) -> set[str]:
+        """Names of the graders that pass."""
+        return {verdict["grader"] for verdict in self.verdicts if verdict["verdict"] in PASSES}
+
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def _in_one_thread(function: _Function) -> _Function:
+    """Return the function limited to one BLAS thread, which is faster for narrow matrices."""
+    wrapped: _Function = threadpool_limits.wrap(limits=1, user_api="blas")(function)
+    return wrapped
+
+
+@_in_one_thread
+def analyse_rubric(task: RubricTask) -> RubricAnalysis:
+    """Analyse one rubric: encode its labels, add the rows of all statistics, judge its graders."""
+    scale, request = task.scale, task.request
+    result = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
+    ratings = _counted_ratings(result, task)
+    if ratings.empty:
+        return result
+    request = replace(request, units=matrix.with_weights(request.units, ratings))
+    readings = encoding.combine_readings(ratings, scale, request.facts.source)
+    labels = thresholds.with_held_out_thresholds(
+        encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
+    )
+    times = annotators.label_times(ratings, readings.units, labels.raters)
+    sample = Resamples(np.ones(labels.n_clusters, dtype=np.int64))  # the data, without draws
+    labels, selection = _with_selection(result, labels, sample, request, times)
+    n_excluded = task.ratings["rater_id"].nunique() - ratings["rater_id"].nunique()
+    result.counts = replace(LabelCounts.of(labels, selection), excluded=n_excluded)
+    # Other libraries may compute their estimates in another process meanwhile.
+    pending = (
+        [(coded.subset, task.verify(coded, labels.weight)) for coded in labels.in_agreement.views]
+        if task.verify
+        else []
+    )
+    if request.why:
+        _add_variances(result, RubricView.of_labels(result.rows, labels, sample, request))
+    result.thresholds = thresholds.active_thresholds(labels)
+    result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
+    _refuse_side_columns(labels, request)
+    request = _with_explaining_columns(labels, request)
+    # Rows are in this order: of the deduplicated labels, then of single units and ratings.
+    view = RubricView.of_labels(result.rows, *_resampled_patterns(labels, request), request)[0]
+    _add_cluster_rows(result, view)
+    unit_view = RatedView.on_units(
+        result.rows, labels, request,
+        ratings=ratings, all_ratings=task.ratings, readings=readings, variants=task.variants,
+    )  # fmt: skip
+    annotators.add_selection_rows(unit_view, selection)
+    if labels.weight is not None:
+        _add_effective_clusters(result, unit_view)
+    add_rows({"units": [unit_view]})
+    if not scale.part_of:  # people and graders are compared on the whole set of options
+        result.disagreements = disagreements.add_disagreement_rows(unit_view, readings.units)
+    add_rows({"facts": [unit_view]})
+    for subset, estimates in pending:
+        result.verification += verification.verify_estimates(result.rows, subset, estimates())
+    if task.judge:
+        result.decide(labels, request.decision)
+        result.view_to_judge = _without_draws(view)
+    return result
+
+
+def _counted_ratings(result: RubricAnalysis, task: RubricTask) -> DataFrame:
+    """Return the ratings that count, which may be none, and add notes on those that do not."""
+    if task.ratings.empty:
+        result.note(written("note.no_ratings"))
+        return task.ratings
+    name, excluded = task.scale.name, task.request.facts.excluded
+    ratings, result.notes = encoding.without_excluded(task.ratings, name, excluded)
+    if not ratings.empty:
+        ratings, messages = encoding.split_by_method(ratings, name)
+        result.notes += messages
+        _note_graders_and_scale(result, ratings, task)
+    return ratings
+
+
+def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: RubricTask) -> None:
+    """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
+    result.orders = audit.orders_seen(ratings)
+    for name, graders in audit.by_orders(result.orders).items():
+        both, names = name == "both_orders", listed(graders)
+        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
+    if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), task.request.facts.ids):
+        result.note(written("note.own_prompt", graders=listed(with_prompt)))
+    if task.scale.is_number:
+        low, high = min(task.scale.values), max(task.scale.values)
+        result.note(written("note.number", low=low, high=high, ordered=task.scale.ordered))
+
+
+def _add_variances(result: RubricAnalysis, views: Sequence[RubricView]) -> None:
+    """Split the variance of labels, and add the standard deviations for planning, on the view that
+    has a mean: that of ordered categories, or else of the binary label if there is one.
+    """
+    categories, *binary = views
+    result.components = components_of(categories.labels)
+    for view in [categories] if corrected_rates.has_means(categories.labels.scale) else binary:
+        result.spreads = corrected_rates.label_spreads(view)
+
+
+def _with_selection(
+    result: RubricAnalysis,
+    labels: LabelMatrix,
+    resamples: Resamples,
+    request: Request,
+    times: Array | None = None,
+) -> tuple[LabelMatrix, Selection]:
+    """Return the labels, with those marked that agreement is computed from, and this selection;
+    add notes on the raters. `times` are those of `annotators.selection_of`.
+    """
+    rng = np.random.default_rng(request.seed)
+    is_random = request.settings.overlap == "random" or request.facts.assigned
+    selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
+    if selection.note:
+        result.note(selection.note)
+    limit = pairs.MAX_LISTED_RATERS
+    if len(labels.raters) > limit:
+        kind = "pairs of raters" if len(labels.models) > limit else "pairs with an annotator"
+        result.note(written("note.pooled", raters=len(labels.raters), most=limit, pairs=kind))
+    for sentence in matrix.identical_people(labels.copies, labels.raters, labels.humans):
+        result.note(sentence)
+    return labels, selection
+
+
+def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:
+    """Return the labels, deduplicated where possible, and resamples of their clusters."""
+    patterns, cells = labels.in_patterns()
+    if cells is not None:
+        once = np.ones(labels.n_clusters, dtype=np.int64)
+        return patterns, resampling.PatternResamples(cells, cells, request.resampled(once))
+    folded, frequency = labels.folded()
+    return folded, request.resampled(frequency, folded.weight)
+
+
+def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
+    """Return the request with the columns of annotators that explain their labels, and the
+    annotators of each of these columns' values.
+    """
+    coded, raters = labels.in_agreement.on_categories(), request.facts.raters
+    if raters is not None:
+        raters = raters.drop(columns=[name for name in request.columns if name in raters])
+    publics = publics_of(coded, raters, _EXPLAINING_LEVEL / request.rubrics, request.seed)
+    people = {**request.people, **members_of(raters, list(publics))}
+    return replace(request, people=people, publics=publics)
+
+
+def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
+    """Add all rows that share the resamples of clusters; note annotators who reverse the scale."""
+    rows, labels, request = result.rows, view.labels, view.request
+    for column in labels.columns((*request.screened, *request.settings.variants)):
+        matrix.check_values(column.name, column.values)
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))
+    views = views_of(rows, labels, view.resamples, request)
+    for agreement_view in views["agreement"]:
+        rows.record_chance(agreement_view.coded, view.resamples)
+    add_rows(views)
+    for opposed in annotators.opposed_in(rows):
+        result.note(opposed_in_words(opposed, "note"))
+    for name, public in request.publics.items():
+        kappas = {"within": public.within, "across": public.across}
+        result.note(written("note.sides_differ", column=name, **kappas))
+
+
+def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:
+    """Raise InputError if a column to slice by has the same parts as the sides of pairs."""
+    values_by_side = {side.name: side.values for side in labels.sides}
+    if labels.sides and request.settings.leanings:
+        values_by_side["leaning"] = request.settings.sides
+    for column in labels.columns(request.screened):
+        if not {*column.values}.isdisjoint(values_by_side.get(column.name, ())):
+            raise InputError(
+                f"units: {column.name} cannot be a column to slice or group by, since answers to "
+                f"both sides are split by {column.name} anyway; leave it out, or rename the column"
+            )
+
+
+def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
+    """Add the effective number of labelled clusters of a weighted sample, and notes on weights."""
+    labels, weight = view.labels, view.labels.people_weight
+    if len(weight):
+        size, n_units = matrix.effective_size(weight), int(labels.labelled_by_people.sum())
+        view.add("effective_clusters", size, (n_units, len(weight)), a="humans")
+        noun = result.cluster_noun
+        result.note(written("note.effective", noun=noun, labelled=len(weight), size=size))
+    if column := view.request.settings.sensitivity_cluster:
+        result.notes.append(written("note.no_other_clusters", column=column))
+
+
+def _cluster_noun(request: Request, scale: Scale) -> str:
+    """Return the noun for a cluster in a sentence."""
+    units, cluster = request.units, request.settings.cluster
+    if units is None or (cluster == "pair" and "cluster_id" not in units):
+        return "item"
+    if cluster != "pair":
+        noun = cluster.removesuffix("_id")
+        return noun if noun.isalpha() else "cluster"
+    if "item_id" in units:
+        return "item"
+    return "pair" if scale.unit else "cluster"
+
+
+@_in_one_thread
+def analyse_patterns(
+    reduced: encoding.Reduced, scale: Scale, resamples: Resamples, request: Request
+) -> RubricAnalysis:
+    """Analyse the labels of one rubric that were reduced to patterns, with these resamples."""
+    noun = "item" if reduced.clusters is None else "cluster"
+    result = RubricAnalysis(ResultRows(scale.name), noun)
+    patterns = encoding.pattern_matrix(reduced, scale)
+    labels, selection = _with_selection(result, patterns, resamples, request)
+    counts = LabelCounts.of(labels, selection, times=reduced.times)
+    clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
+    result.counts = replace(counts, clusters=clusters)
+    view = RubricView.of_labels(result.rows, labels, resamples, request)[0]
+    _add_cluster_rows(result, view)
+    annotators.add_selection_rows(view, selection)
+    result.decide(labels, request.decision)
+    result.view_to_judge = _without_draws(view)
+    return result
+
+
+def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
+    """Analyse labels that are sets of options, from the `parts`: yes/no labels for each option."""
+    request, matrices, keys = parts[0].request, [], []
+    result = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
+    for part in parts:  # all with the same units
+        counted, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
+        if counted.empty:
+            return result
+        units = matrix.with_weights(request.units, counted)
+        readings = encoding.combine_readings(counted, part.scale, request.facts.source)
+        matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
+        keys.append(part.scale.name.rpartition("/")[2])
+    coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
+    first = matrices[0]
+    result.counts = LabelCounts.of(first, Selection())
+    resamples = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
+    groups.add_set_rows(View.of(result.rows, coded, resamples), sets)
+    if 0 < len(sets) <= MAX_CATEGORIES:
+        set_labels = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
+        view = RubricView.of_labels(result.rows, set_labels, resamples, request)[0]
+        distances = groups.jaccard_distances(sets)
+        result.disagreements = disagreements.add_disagreement_rows(view, readings.units, distances)
+    result.note(written("note.several", options=len(parts)))
+    return result
+
+
+# Verdicts across rubrics
+
+
+def _without_draws(view: RubricView) -> RubricView | None:
+    """Return a view without its resamples, from which graders can be judged again; None unless
+    verdicts are made across rubrics.
+    """
+    if view.request.decision.across_rubrics == "none":
+        return None
+    request = replace(view.request, units=None, _latest={})
+    left_out = view.resamples.left_out(view.labels.clusters)
+    return replace(view, draw=left_out, request=request, cache={})
+
+
+def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
+    """Judge the graders of all rubrics again, so that a wrong pass on any rubric has at most the
+    error rate that each rubric has alone, by the procedure of Holm (1979).
+
+    A rubric is one family: its bounds hold for all graders and interim analyses together. Each of k
+    rubrics is judged at 1/k of the error. Rubrics on which all graders pass are then no longer
+    counted in k, and the others are judged at the higher level that results, until nothing changes.
+    A rubric with a failing grader counts, because the pass of another grader may be wrong. If t
+    rubrics have a grader that must not pass, all t count until the first of these graders passes,
+    which happens at 1/t of the error or less.
+    """
+    rubrics = [result for result in results if result.view_to_judge and result.verdicts]
+    passing_alone, n_counted = [analysis.passing for analysis in rubrics], len(rubrics)
+    if n_counted < 2:
+        return
+    previous = n_counted + 1
+    while 0 < n_counted < previous:
+        previous = n_counted
+        for analysis in rubrics:
+            analysis.judge(ALPHA / previous)
+        n_counted = sum(len(analysis.passing) < len(analysis.verdicts) for analysis in rubrics)
+    sentence = written("because.alone_only", rubrics=len(rubrics))
+    for analysis, passing in zip(rubrics, passing_alone, strict=True):
+        for verdict in analysis.verdicts:
+            if verdict["grader"] in passing - analysis.passing:
+                verdict["sentence"] = f"{verdict['sentence']} {sentence}"
+
+
+# The registry of statistics
+
 ViewKind = Literal[
     "agreement", "categories", "labels", "rubric", "verdict", "pairs", "rates", "units", "facts"
 ]
 """Views that a statistic is computed on:
 
-- of the labels in agreement: `categories`, the binary `verdict`, or both in turn (`agreement`);
+- of the labels that agreement is computed from (`LabelMatrix.in_agreement`): `categories`, the
+  binary `verdict`, or both in turn (`agreement`);
 - of all labels: the categories (`rubric`), or categories and binary verdict in turn (`labels`);
 - the verdicts on `pairs` of responses, and the verdicts that `rates` are computed from, which are
   those on pairs if there are any;
 - all `units`, not deduplicated; `facts` is the same view, for statistics that use no labels.
 """
 
-Condition = Literal[
-    "numbers", "categories", "scale of categories", "graders", "sides", "order", "classes"
-]
-CONDITIONS: dict[Condition, Callable[[RubricView], bool]] = {
+CONDITIONS: dict[str, Callable[[RubricView], bool]] = {
     "numbers": lambda view: view.coded.is_number,
     "categories": lambda view: not view.coded.is_number,
     "scale of categories": lambda view: not view.labels.scale.is_number,
     "graders": lambda view: bool(view.labels.models),
     "sides": lambda view: bool(view.labels.sides),
-    "order": lambda view: corrected_rates.has_means(view.labels.scale),
+    "means": lambda view: corrected_rates.has_means(view.labels.scale),
     "classes": lambda view: view.labels.scale.level == "nominal" and view.coded.q > 2,
 }
-"""Conditions that a view must meet for a statistic."""
+"""Conditions that a view must meet for a statistic: `means` are those of three or more ordered
+categories, `classes` are three or more unordered ones."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +763,7 @@ class StatisticEntry:
 
     add_rows: Callable[[Any], None]
     on: ViewKind
-    needs: Sequence[Condition] = ()
+    needs: Sequence[str] = ()
 
 
 def views_of(
@@ -113,9 +771,7 @@ def views_of(
 ) -> dict[ViewKind, list[RubricView]]:
     """Return the views of labels, which may be deduplicated, with resamples of their clusters."""
     views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
-    in_agreement = [
-        view.seen_as(coded) for view, coded in zip(views, labels.in_agreement.views, strict=True)
-    ]
+    in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         pair_labels = encoding.pair_verdicts(labels)
         pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))
@@ -131,7 +787,9 @@ def views_of(
 
 
 def add_rows(views: Mapping[ViewKind, Sequence[RubricView]]) -> None:
-    """Add the rows of all statistics that are computed on views of these kinds."""
+    """Add the rows of all statistics that are computed on views of these kinds. Consecutive entries
+    on the same views all add their rows of one view before those of the next.
+    """
     for on, entries in groupby(STATISTICS, key=attrgetter("on")):
         for view, entry in product(views.get(on, ()), list(entries)):
             if all(CONDITIONS[need](view) for need in entry.needs):
@@ -143,7 +801,7 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
     labels, request, rows, resamples = view.labels, view.request, view.rows, view.resamples
     rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)
     if rule.reference:
-        requirements.add_reference_rows(rows, labels, resamples, rule, look, error)
+        requirements.add_reference_rows(view, rule, look, error)
         return
     parts = [*labels.columns(request.screened), *labels.sides]
     evidence.add_deciding_rows(
@@ -174,7 +832,7 @@ def _add_side_rows(view: RatedView) -> None:
     """Add subjects' rates or means by leaning, if sides have one, and differences of the sides."""
     labels, settings = view.labels, view.request.settings
     views: list[RubricView] = [view.seen_as(labels.on_verdicts())] if labels.has_verdicts else []
-    views += [view] if CONDITIONS["order"](view) else []
+    views += [view] if CONDITIONS["means"](view) else []
     if not views:
         return
     sign = audit.orientation(view.facts, settings)
@@ -261,10 +919,10 @@ STATISTICS: tuple[StatisticEntry, ...] = (
     StatisticEntry(corrected_rates.add_part_rows, on="rates", needs=["graders"]),
     StatisticEntry(corrected_rates.add_public_rows, on="rates", needs=["graders"]),
     StatisticEntry(_add_side_part_rows, on="verdict", needs=["graders"]),
-    StatisticEntry(corrected_rates.add_corrected_rows, on="rubric", needs=["graders", "order"]),
-    StatisticEntry(corrected_rates.add_part_rows, on="rubric", needs=["graders", "order"]),
-    StatisticEntry(corrected_rates.add_public_rows, on="rubric", needs=["graders", "order"]),
-    StatisticEntry(_add_side_part_rows, on="rubric", needs=["graders", "order"]),
+    StatisticEntry(corrected_rates.add_corrected_rows, on="rubric", needs=["graders", "means"]),
+    StatisticEntry(corrected_rates.add_part_rows, on="rubric", needs=["graders", "means"]),
+    StatisticEntry(corrected_rates.add_public_rows, on="rubric", needs=["graders", "means"]),
+    StatisticEntry(_add_side_part_rows, on="rubric", needs=["graders", "means"]),
     StatisticEntry(corrected_rates.add_share_rows, on="rubric", needs=["graders", "classes"]),
     StatisticEntry(add_judged_rows, on="rubric"),
     StatisticEntry(_add_bias_rows, on="units"),
@@ -279,639 +937,3 @@ STATISTICS: tuple[StatisticEntry, ...] = (
     StatisticEntry(raters.add_usage_rows, on="facts"),
     StatisticEntry(raters.add_price_rows, on="facts"),
 )
-
-
-__all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
-
-MAX_NAMED = 12
-"""Most annotators named in a message."""
-_JUDGED = frozenset((*evidence.STATISTICS, *requirements.STATISTICS))
-"""Statistics that verdicts are made from."""
-_EXPLAINING_LEVEL = 0.05
-"""Level, over all columns and rubrics, at which a column of annotators explains their labels."""
-_SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
-_Function = TypeVar("_Function", bound=Callable[..., object])
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """Result of an analysis: the rows of the `results` table, a verdict per rubric and grader,
-    notes, and the units where graders and humans disagree most.
-    """
-
-    rows: list[ResultRow]
-    verdicts: list[Verdict] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    verification: Verification | None = None
-    settings: AnalysisSettings = _SETTINGS
-    decision: DecisionSettings = _DECISION
-    components: dict[str, VarianceComponents] = field(default_factory=dict)
-    """By rubric, the variance of humans' labels between units, between raters, and the residual."""
-    spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
-    """By rubric, standard deviations for planning, by ("mean" or "difference", grader)."""
-    disagreements: list[GraderDisagreement] = field(default_factory=list)
-    thresholds: list[ActiveThreshold] = field(default_factory=list)
-    cluster_nouns: dict[str, str] = field(default_factory=dict)
-    """By rubric, the noun for a cluster in a sentence."""
-    counts: dict[str, LabelCounts] = field(default_factory=dict)
-    """By rubric, the counts of its labels."""
-    orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    """By rubric and grader, the orders in which it read pairs, where known."""
-    ids: Mapping[str, str] = field(default_factory=dict)
-    """Ids of the raters and rubrics with a display name, by this name."""
-
-    @property
-    def rule(self) -> str:
-        """Rule that a grader had to meet, in words."""
-        return self.decision.rule(self.settings.margin)
-
-    @cached_property
-    def results(self) -> pd.DataFrame:
-        """Rows as the `results` table (results.csv)."""
-        return results_table(self.rows)
-
-
-def analyse(
-    ratings: pd.DataFrame,
-    units: pd.DataFrame | None,
-    scales: Mapping[str, Scale] | Iterable[Scale],
-    settings: AnalysisSettings = _SETTINGS,
-    decision: DecisionSettings = _DECISION,
-    *,
-    facts: StudyFacts = _FACTS,
-    verify: bool | Libraries = False,
-    why: bool = False,
-    **changes: Any,
-) -> Analysis:
-    """Analyse the agreement of the raters in `ratings`: return all statistics, verdicts and notes.
-
-    `ratings` and `units` are the two tables of data/README.md; without `units` every unit is its
-    own cluster and there are no subjects. `scales` declares each rubric's categories. `settings`
-    and `decision` are the sections `[analysis]` and `[decision]` of study.toml, where each setting
-    is documented; `changes` are single fields of either, such as `slices=["topic"]` or
-    `margin=0.05`, and the `seed` of all resampling. `facts` are further facts about the ratings.
-
-    Intervals come from bootstrap resamples of clusters: prompt pairs, the units column named by
-    `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). The main figures
-    are the agreement of humans, of each grader with humans, and the difference of the two. On
-    request they are repeated for every value of the units columns `slices`, for the humans of every
-    value of the columns `rater_slices` of `facts.raters`, and with intervals from resampling the
-    clusters of `sensitivity_cluster` (`at` is "cluster=COLUMN"). The bias audit includes the slices
-    and groups of humans.
-
-    `variants` are units columns that distinguish variants of one question, for the stability of
-    labels (see `analysis.agreement.groups`). A scale that is a `variant_of` another adds raters'
-    stability under it, and nothing else unless humans labelled under it. `groups` are units columns
-    that name the group a unit is about, for performance by group (see `analysis.people.slices`).
-
-    With `verify`, estimates are checked against scikit-learn, krippendorff and statsmodels if these
-    are installed (see `analysis.verification`), which takes time to load them; `verify` may also be
-    the function that computes their estimates. With `why`, the variance of the humans' labels is
-    split into units, raters and the residual.
-
-    Raises InputError if the tables are inconsistent, a label lies outside its scale, a rubric has
-    no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
-    missing or has more than 50 values, or a setting is unknown or out of range.
-
-    >>> import pandas as pd
-    >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
-    >>> ratings = pd.DataFrame(
-    ...     [
-    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
-    ...         for rater, rater_labels in labels.items()
-    ...         for n, label in enumerate(rater_labels)
-    ...     ]
-    ... )
-    >>> results = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200).results
-    >>> pair = results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
-    >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
-    [0.875, 0.75]
-    """
-    seed = changes.pop("seed", SEED)
-    settings, decision = with_changes(settings, decision, changes)
-    request = Request(units, settings, decision, facts, seed, why=why)
-    return analyse_rubrics(ratings, scales, request, verify=verify)
-
-
-def analyse_rubrics(
-    ratings: pd.DataFrame,
-    scales: Mapping[str, Scale] | Iterable[Scale],
-    request: Request,
-    *,
-    verify: bool | Libraries = False,
-    pool: Executor | None = None,
-    on_stage: Callable[[str], None] | None = None,
-) -> Analysis:
-    """Carry out a request (see `analyse`). With a `pool` of processes, rubrics are analysed in
-    parallel. `on_stage` is called with a description of each stage.
-    """
-    settings, decision, facts = request.settings, request.decision, request.facts
-    people = members_of(facts.raters, settings.rater_slices, settings.slices)
-    libraries: Libraries | None = None
-    if verify and libraries_are_here():
-        libraries = in_this_process if verify is True else verify
-    declared: dict[str, Scale] = {}
-    for scale in scales.values() if isinstance(scales, Mapping) else scales:
-        if scale.name in declared:
-            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
-        declared[scale.name] = replace(scale, ordered=settings.ordered)
-    ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    references = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
-    if decision.reference and decision.reference not in references:
-        raise InputError(
-            f"reference is {decision.reference!r}, which is no annotator or adjudicator here; "
-            f"there are {', '.join(references[:MAX_NAMED]) or 'nobody'}"
-        )
-    ratings_by_rubric: dict[str, pd.DataFrame] = {}
-    notes: list[str] = []
-    for name in declared:
-        accepted = None if facts.rubric_hashes is None else facts.rubric_hashes.get(name)
-        rubric_ratings = ratings[ratings["rubric"] == name]
-        ratings_by_rubric[name], messages = encoding.one_version(rubric_ratings, name, accepted)
-        notes += messages
-    request = replace(request, people=people)
-    tasks = _rubric_tasks(declared, ratings_by_rubric, request, libraries)
-    analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
-    results: list[RubricAnalysis] = []
-    for number, task in enumerate(tasks, start=1):
-        if on_stage:
-            on_stage(f"analysing {task.scale.name or 'labels'} ({number} of {len(tasks)})")
-        name = task.scale.part_of
-        if name and name not in [result.rows.rubric for result in results]:
-            results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
-        results.append(next(analysed))
-    judge_across_rubrics(results)
-    return _combined(results, notes, request, verify=libraries is not None)
-
-
-def _rubric_tasks(
-    scales: Mapping[str, Scale],
-    ratings: Mapping[str, DataFrame],
-    request: Request,
-    libraries: Libraries | None,
-) -> list[RubricTask]:
-    """Return a task for each rubric, except wordings of another rubric under which no human
-    labelled: those show only the stability of graders. `ratings` are by rubric.
-    """
-    wordings = {scale.name for scale in scales.values() if scale.variant_of in {*scales} - {""}}
-    request = replace(request, rubrics=max(len(scales) - len(wordings), 1))
-    tasks = []
-    for name, scale in scales.items():
-        variants = [
-            (variant, ratings[variant.name])
-            for variant in scales.values()
-            if name and variant.variant_of == name
-        ]
-        is_wording = name in wordings
-        if not is_wording or ratings[name]["rater_kind"].eq("human").any():
-            judge = not is_wording
-            tasks.append(RubricTask(scale, ratings[name], variants, request, judge, libraries))
-    return tasks
-
-
-def _combined(
-    parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
-) -> Analysis:
-    """Combine the rubrics' analyses into one."""
-    verification = sum((part.verification for part in parts), Verification())
-    return Analysis(
-        rows=[row for part in parts for row in part.rows.rows.values()],
-        verdicts=[verdict for part in parts for verdict in part.verdicts],
-        notes=[*notes, *(note for part in parts for note in part.notes)],
-        verification=verification if verify else None,
-        settings=request.settings,
-        decision=request.decision,
-        spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
-        components={part.rows.rubric: part.components for part in parts if part.components},
-        disagreements=[item for part in parts for item in part.disagreements],
-        thresholds=[item for part in parts for item in part.thresholds],
-        cluster_nouns={part.rows.rubric: part.cluster_noun for part in parts},
-        counts={part.rows.rubric: part.counts for part in parts},
-        orders={part.rows.rubric: part.orders for part in parts if part.orders},
-        ids=request.facts.ids,
-    )
-
-
-def analyse_reduced(
-    tables: Mapping[str, encoding.Reduced],
-    scales: Mapping[str, Scale],
-    *,
-    seed: int = SEED,
-    many: int = MANY_CLUSTERS,
-    on_stage: Callable[[str], None] | None = None,
-    **changes: object,
-) -> Analysis:
-    """Analyse ratings that were reduced to patterns while they were read, one table per rubric (see
-    `analyse`).
-
-    Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
-    single ratings, their probabilities or facts about units are left out, and reported as such.
-
-    `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
-    clusters are resampled in groups (see `analysis.bootstrap.resamples`).
-    """
-    settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
-    request = Request(None, settings, decision, seed=seed)
-    results = []
-    for number, (name, reduced) in enumerate(tables.items(), start=1):
-        if on_stage:
-            on_stage(f"resampling {name or 'labels'} ({number} of {len(tables)})")
-        if reduced.is_unclustered:  # resample patterns by frequency
-            resamples = request.resampled(reduced.times)
-        else:
-            keys = encoding.name_keys(reduced.clusters)
-            draw = partial(request.resampled, keep=False)
-            resamples = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
-        rubric_request = replace(request, _latest={})
-        results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
-    judge_across_rubrics(results)
-    return _combined(results, [], request)
-
-
-def _with_rubrics(
-    ratings: pd.DataFrame, declared: Mapping[str, Scale], source: str
-) -> pd.DataFrame:
-    """Return the ratings; if only one scale is declared, ratings without a rubric get its name.
-    Raises InputError for a rubric without a scale.
-    """
-    if len(declared) == 1:
-        name = next(iter(declared))
-        ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", name))
-    unknown = ~ratings["rubric"].isin(list(declared))
-    if unknown.any():
-        row = int(unknown.to_numpy().argmax())
-        raise InputError(
-            f"{source}, row {row_number(ratings, row)}: no scale is declared for the rubric "
-            f"{ratings['rubric'].iloc[row]!r}; declare its categories or leave its rows out"
-        )
-    return ratings
-
-
-@dataclass(frozen=True)
-class LabelCounts:
-    """Counts of the labels of one rubric.
-
-    `items` is the number of items that `annotators` labelled, `clusters` that of their clusters,
-    `shared` that of the items with labels of two or more annotators. `missing` is the number of
-    labels that annotators were assigned and did not give. `graders` are names, `excluded` is the
-    number of raters left out. `selection` is a sentence on the labels in agreement if some labels
-    were assigned because of others, else "".
-    """
-
-    annotators: int = 0
-    items: int = 0
-    clusters: int = 0
-    shared: int = 0
-    missing: int = 0
-    graders: tuple[str, ...] = ()
-    excluded: int = 0
-    selection: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        labels: LabelMatrix,
-        selection: Selection,
-        excluded: int = 0,
-        times: Frequency | None = None,
-    ) -> LabelCounts:
-        """Return the counts for one rubric; `times` (units,) is the frequency of each unit."""
-        people = list(labels.humans)
-        has_label, assigned = labels.scored[:, people], labels.assigned[:, people]
-        times = np.ones(len(has_label), dtype=np.int64) if times is None else times
-        n_labels, is_unknown = has_label.sum(axis=1), selection.rule == "unknown"
-        return cls(
-            annotators=len(people),
-            items=int(times[n_labels >= 1].sum()),
-            clusters=len(np.unique(labels.clusters[n_labels >= 1])),
-            shared=int(times[n_labels >= 2].sum()),
-            missing=int(times @ (assigned & ~has_label).sum(axis=1)),
-            graders=tuple(labels.raters[model] for model in labels.models),
-            excluded=excluded,
-            selection=written("selection.unknown") if is_unknown else selection.note,
-        )
-
-
-@dataclass
-class RubricAnalysis:
-    """Result of the analysis of one rubric; without ratings it has no verdicts."""
-
-    rows: ResultRows
-    cluster_noun: str
-    counts: LabelCounts = field(default_factory=LabelCounts)
-    verdicts: list[Verdict] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    disagreements: list[GraderDisagreement] = field(default_factory=list)
-    components: VarianceComponents | None = None
-    spreads: dict[tuple[str, str], LabelSpread] = field(default_factory=dict)
-    thresholds: list[ActiveThreshold] = field(default_factory=list)
-    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    verification: Verification = field(default_factory=Verification)
-    view_to_judge: RubricView | None = None
-    """View from which the graders can be judged again at another level; None if not needed."""
-
-    def note(self, sentence: str) -> None:
-        """Add a note on this rubric."""
-        self.notes.append(f"{self.rows.rubric}: {sentence}".removeprefix(": "))
-
-    def judge(self, error: float) -> None:
-        """Judge the graders again, for a probability `error` of a wrong pass."""
-        view = self.view_to_judge
-        if view is None:
-            return
-        rows, order = self.rows, tuple(self.rows.rows)
-        rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
-        add_judged_rows(view, error)
-        rows.rows = {key: rows.rows[key] for key in (*order, *rows.rows) if key in rows.rows}
-        self.decide(view.labels, view.request.decision)
-
-    def decide(self, labels: LabelMatrix, rule: DecisionSettings) -> None:
-        """Set the verdicts on the graders, from the rows."""
-        self.verdicts = judge_graders(
-            self.rows, labels.in_agreement, rule=rule, cluster_noun=self.cluster_noun
-        )
-
-    @property
-    def passing(self) -> set[str]:
-        """Names of the graders that pass."""
-        return {verdict["grader"] for verdict in self.verdicts if verdict["verdict"] in PASSES}
-
-
-def _without_draws(view: RubricView) -> RubricView | None:
-    """Return a view without its resamples, from which graders can be judged again; None unless
-    verdicts are made across rubrics.
-    """
-    if view.request.decision.across_rubrics == "none":
-        return None
-    request = replace(view.request, units=None, _latest={})
-    left_out = view.resamples.left_out(view.labels.clusters)
-    return replace(view, draw=left_out, request=request, cache={})
-
-
-def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
-    """Judge the graders of all rubrics again, so that a wrong pass on any rubric has at most the
-    error rate that each rubric has alone, by the procedure of Holm (1979).
-
-    A rubric is one family: its bounds hold for all graders and interim analyses together. Each of k
-    rubrics is judged at 1/k of the error. Rubrics on which all graders pass are then no longer
-    counted in k, and the others are judged at the higher level that results, until nothing changes.
-    A rubric with a failing grader counts, because the pass of another grader may be wrong. If t
-    rubrics have a grader that must not pass, all t count until the first of these graders passes,
-    which happens at 1/t of the error or less.
-    """
-    rubrics = [result for result in results if result.view_to_judge and result.verdicts]
-    passing_alone, n_counted = [analysis.passing for analysis in rubrics], len(rubrics)
-    if n_counted < 2:
-        return
-    previous = n_counted + 1
-    while 0 < n_counted < previous:
-        previous = n_counted
-        for analysis in rubrics:
-            analysis.judge(ALPHA / previous)
-        n_counted = sum(len(analysis.passing) < len(analysis.verdicts) for analysis in rubrics)
-    sentence = written("because.alone_only", rubrics=len(rubrics))
-    for analysis, passing in zip(rubrics, passing_alone, strict=True):
-        for verdict in analysis.verdicts:
-            if verdict["grader"] in passing - analysis.passing:
-                verdict["sentence"] = f"{verdict['sentence']} {sentence}"
-
-
-@dataclass(frozen=True)
-class RubricTask:
-    """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-    `judge` is True if graders get verdicts: not on a rubric that is a wording of another.
-    """
-
-    scale: Scale
-    ratings: DataFrame
-    variants: Sequence[tuple[Scale, DataFrame]]
-    request: Request
-    judge: bool
-    verify: Libraries | None
-
-
-def _in_one_thread(function: _Function) -> _Function:
-    """Return the function limited to one BLAS thread, which is faster for narrow matrices."""
-    wrapped: _Function = threadpool_limits.wrap(limits=1, user_api="blas")(function)
-    return wrapped
-
-
-@_in_one_thread
-def analyse_patterns(
-    reduced: encoding.Reduced, scale: Scale, resamples: Resamples, request: Request
-) -> RubricAnalysis:
-    """Analyse the labels of one rubric that were reduced to patterns, with these resamples."""
-    noun = "item" if reduced.clusters is None else "cluster"
-    result = RubricAnalysis(ResultRows(scale.name), noun)
-    patterns = encoding.pattern_matrix(reduced, scale)
-    labels, selection = _with_selection(result, patterns, resamples, request)
-    counts = LabelCounts.of(labels, selection, times=reduced.times)
-    clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
-    result.counts = replace(counts, clusters=clusters)
-    view = RubricView.of_labels(result.rows, labels, resamples, request)[0]
-    _add_cluster_rows(result, view)
-    annotators.add_selection_rows(view, selection)
-    result.decide(labels, request.decision)
-    result.view_to_judge = _without_draws(view)
-    return result
-
-
-@_in_one_thread
-def analyse_rubric(task: RubricTask) -> RubricAnalysis:
-    """Analyse one rubric: encode its labels, add the rows of all statistics, judge its graders."""
-    scale, ratings, request = task.scale, task.ratings, task.request
-    result = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
-    if ratings.empty:
-        result.note(written("note.no_ratings"))
-        return result
-    counted, result.notes = encoding.without_excluded(ratings, scale.name, request.facts.excluded)
-    if counted.empty:
-        return result
-    counted, messages = encoding.split_by_method(counted, scale.name)
-    result.notes += messages
-    _note_graders_and_scale(result, counted, scale, request)
-    request = replace(request, units=matrix.with_weights(request.units, counted))
-    readings = encoding.combine_readings(counted, scale, request.facts.source)
-    labels = thresholds.with_held_out_thresholds(
-        encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
-    )
-    times = annotators.label_times(counted, readings.units, labels.raters)
-    data = Resamples(np.ones(labels.n_clusters, dtype=np.int64))
-    labels, selection = _with_selection(result, labels, data, request, times)
-    n_excluded = ratings["rater_id"].nunique() - counted["rater_id"].nunique()
-    result.counts = LabelCounts.of(labels, selection, n_excluded)
-    # Other libraries may compute their estimates in another process meanwhile.
-    verified = labels.in_agreement.views if task.verify else []
-    estimates = [task.verify(coded, labels.weight) for coded in verified] if task.verify else []
-    if request.why:
-        result.components = components_of(labels)
-        categories, *verdicts = RubricView.of_labels(result.rows, labels, data, request)
-        views_with_mean = [categories] if corrected_rates.has_means(scale) else verdicts
-        if views_with_mean:
-            result.spreads = corrected_rates.label_spreads(views_with_mean[0])
-    result.thresholds = thresholds.active_thresholds(labels)
-    result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
-    _refuse_side_columns(labels, request)
-    request = _with_explaining_columns(labels, request)
-    view = RubricView.of_labels(result.rows, *_resampled_patterns(labels, request), request)[0]
-    _add_cluster_rows(result, view)
-    tables = {"ratings": counted, "all_ratings": ratings}
-    unit_view = RatedView.on_units(
-        result.rows, labels, request, readings=readings, variants=task.variants, **tables
-    )
-    annotators.add_selection_rows(unit_view, selection)
-    if labels.weight is not None:
-        _add_effective_clusters(result, unit_view)
-    add_rows({"units": [unit_view]})
-    if not scale.part_of:  # people and graders are compared on the whole set
-        result.disagreements = disagreements.add_disagreement_rows(unit_view, readings.units)
-    add_rows({"facts": [unit_view]})
-    for coded, values in zip(verified, estimates, strict=True):
-        result.verification += verify_estimates(result.rows, coded.subset, values())
-    if task.judge:
-        result.decide(labels, request.decision)
-        result.view_to_judge = _without_draws(view)
-    return result
-
-
-def _note_graders_and_scale(
-    result: RubricAnalysis, ratings: DataFrame, scale: Scale, request: Request
-) -> None:
-    """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
-    result.orders = audit.orders_seen(ratings)
-    for name, graders in audit.by_orders(result.orders).items():
-        both, names = name == "both_orders", listed(graders)
-        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
-    if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), request.facts.ids):
-        result.note(written("note.own_prompt", graders=listed(with_prompt)))
-    if scale.is_number:
-        low, high = min(scale.values), max(scale.values)
-        result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
-
-
-def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
-    """Add the effective number of labelled clusters of a weighted sample, and notes on weights."""
-    labels, weight = view.labels, view.labels.people_weight
-    if len(weight):
-        size, n_units = matrix.effective_size(weight), int(labels.labelled_by_people.sum())
-        view.add("effective_clusters", size, (n_units, len(weight)), a="humans")
-        fields = {"noun": result.cluster_noun, "labelled": len(weight), "size": size}
-        result.note(written("note.effective", **fields))
-    if column := view.request.settings.sensitivity_cluster:
-        result.notes.append(written("note.no_other_clusters", column=column))
-
-
-def _with_selection(
-    result: RubricAnalysis,
-    labels: LabelMatrix,
-    resamples: Resamples,
-    request: Request,
-    times: Array | None = None,
-) -> tuple[LabelMatrix, Selection]:
-    """Return the labels, with those marked that agreement is computed from, and this selection;
-    add notes on the raters. `times` are those of `annotators.selection_of`.
-    """
-    rng = np.random.default_rng(request.seed)
-    is_random = request.settings.overlap == "random" or request.facts.assigned
-    selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
-    labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
-    if selection.note:
-        result.note(selection.note)
-    limit = pairs.MAX_LISTED_RATERS
-    if len(labels.raters) > limit:
-        kind = "pairs of raters" if len(labels.models) > limit else "pairs with an annotator"
-        result.note(written("note.pooled", raters=len(labels.raters), most=limit, pairs=kind))
-    for sentence in matrix.identical_people(labels.copies, labels.raters, labels.humans):
-        result.note(sentence)
-    return labels, selection
-
-
-def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
-    """Add all rows that share the resamples of clusters; note annotators who reverse the scale."""
-    rows, labels, request = result.rows, view.labels, view.request
-    for column in labels.columns((*request.screened, *request.settings.variants)):
-        matrix.check_values(column.name, column.values)
-    rows.heaviest = float(labels.people_weight.max(initial=1.0))
-    views = views_of(rows, labels, view.resamples, request)
-    for agreement_view in views["agreement"]:
-        rows.record_chance(agreement_view.coded, view.resamples)
-    add_rows(views)
-    for opposed in annotators.opposed_in(rows):
-        result.note(opposed_in_words(opposed, "note"))
-    for name, public in request.publics.items():
-        kappas = {"within": public.within, "across": public.across}
-        result.note(written("note.sides_differ", column=name, **kappas))
-
-
-def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
-    """Analyse labels that are sets of options, from the `parts`: yes/no labels for each option."""
-    request, matrices, keys = parts[0].request, [], []
-    result = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
-    for part in parts:
-        counted, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
-        if counted.empty:
-            return result
-        units = matrix.with_weights(request.units, counted)
-        readings = encoding.combine_readings(counted, part.scale, request.facts.source)
-        matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
-        keys.append(part.scale.name.rpartition("/")[2])
-    coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
-    first = matrices[0]
-    result.counts = LabelCounts.of(first, Selection())
-    resamples = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
-    groups.add_set_rows(View.of(result.rows, coded, resamples), sets)
-    if 0 < len(sets) <= MAX_CATEGORIES:
-        set_labels = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
-        view = RubricView.of_labels(result.rows, set_labels, resamples, request)[0]
-        distances = groups.jaccard_distances(sets)
-        result.disagreements = disagreements.add_disagreement_rows(view, readings.units, distances)
-    result.note(written("note.several", options=len(parts)))
-    return result
-
-
-def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:
-    """Return the labels, deduplicated where possible, and resamples of their clusters."""
-    patterns, cells = labels.in_patterns()
-    if cells is not None:
-        once = np.ones(labels.n_clusters, dtype=np.int64)
-        return patterns, PatternResamples(cells, cells, request.resampled(once))
-    folded, frequency = labels.folded()
-    return folded, request.resampled(frequency, folded.weight)
-
-
-def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
-    """Return the request with the columns of annotators that explain their labels, and the
-    annotators of each of these columns' values.
-    """
-    coded, raters = labels.in_agreement.on_categories(), request.facts.raters
-    if raters is not None:
-        raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    publics = publics_of(coded, raters, _EXPLAINING_LEVEL / request.rubrics, request.seed)
-    people = {**request.people, **members_of(raters, list(publics))}
-    return replace(request, people=people, publics=publics)
-
-
-def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:
-    """Raise InputError if a column to slice by has the same parts as the sides of pairs."""
-    values_by_side = {side.name: side.values for side in labels.sides}
-    if labels.sides and request.settings.leanings:
-        values_by_side["leaning"] = request.settings.sides
-    for column in labels.columns(request.screened):
-        if not {*column.values}.isdisjoint(values_by_side.get(column.name, ())):
-            raise InputError(
-                f"units: {column.name} cannot be a column to slice or group by, since answers to "
-                f"both sides are split by {column.name} anyway; leave it out, or rename the column"
-            )
-
-
-def _cluster_noun(request: Request, scale: Scale) -> str:
-    """Return the noun for a cluster in a sentence."""
-    units, cluster = request.units, request.settings.cluster
-    if units is None or (cluster == "pair" and "cluster_id" not in units):
-        return "item"
-    if cluster != "pair":
-        noun = cluster.removesuffix("_id")
-        return noun if noun.isalpha() else "cluster"
-    if "item_id" in units:
-        return "item"
-    return "pair" if scale.unit else "cluster"

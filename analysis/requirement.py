@@ -2,8 +2,8 @@
 further clusters or humans that would decide them.
 
 Verdicts, audits and gates consist of requirements (`Requirement`). The number of further clusters
-is computed from the present intervals (`Bound`), the number of humans and clusters of the next
-study from the variances in a pilot (`Pilot`).
+is computed from the present intervals (`Bound`, `clusters_to_decide`), the number of humans and
+clusters of the next study from the variances in a pilot (`Pilot`).
 """
 
 import math
@@ -22,23 +22,31 @@ POWER = 0.8
 """Probability that the advised number of further clusters decides the question."""
 
 
+def rounded_up(clusters: float) -> int:
+    """Return a number of clusters rounded up, without floating-point errors.
+
+    >>> rounded_up(30.0000000001), rounded_up(29.2)
+    (30, 30)
+    """
+    return math.ceil(clusters - 1e-9)
+
+
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its one-sided bounds `low` and `high`, and the limit (`bound`) that one of
-    them has to clear. `alpha` is the level of these bounds, `next_alpha` that at the next interim
-    analysis.
+    """An estimate with its one-sided bounds `low` and `high`, and the `limit` that one of them has
+    to clear. `alpha` is the level of these bounds, `next_alpha` that at the next interim analysis.
     """
 
     low: float
     estimate: float
     high: float
-    bound: float
+    limit: float
     alpha: float = ALPHA
     next_alpha: float = ALPHA
     varies: bool = True
     """False if the data do not vary: the bounds then allow for unobserved clusters, and their width
     falls in proportion to the number of clusters."""
-    of_people: float = 0.0
+    from_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
     """True if the limit must be cleared before anything is decided, for or against."""
@@ -57,24 +65,25 @@ class Bound:
         if self.known_growth is not None:
             return self.known_growth
         if self.varies or not self._is_decidable:
-            return self._factor(1.0 - self.of_people, self.of_people)
+            return self._factor(1.0 - self.from_people, self.from_people)
+        # Bounds without variation come nearer in proportion to the number of clusters.
         return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf
 
     @property
     def people_growth(self) -> float:
         """Factor by which the number of humans must grow instead, with the present clusters.
 
-        >>> round(Bound(0.0, 0.2, 0.4, 0.1, of_people=0.9).people_growth, 2)
+        >>> round(Bound(0.0, 0.2, 0.4, 0.1, from_people=0.9).people_growth, 2)
         40.26
-        >>> Bound(0.0, 0.2, 0.4, 0.1, of_people=0.8).people_growth
+        >>> Bound(0.0, 0.2, 0.4, 0.1, from_people=0.8).people_growth
         inf
         """
-        return self._factor(self.of_people, 1.0 - self.of_people)
+        return self._factor(self.from_people, 1.0 - self.from_people)
 
     @property
     def _distance(self) -> float:
         """Distance of the estimate above the limit."""
-        return self.estimate - self.bound
+        return self.estimate - self.limit
 
     @property
     def _half_width(self) -> float:
@@ -87,9 +96,10 @@ class Bound:
         return self._half_width > 0 and self.next_alpha > 0 and self._distance != 0
 
     def _factor(self, reducible: float, fixed: float) -> float:
-        """Return the factor by which the `reducible`, not the `fixed`, variance must fall."""
+        """Return the factor by which the `reducible` share of variance must fall; `fixed` stays."""
         if not self._is_decidable:
             return math.inf
+        # Distance of the estimate from the limit in standard errors: now, and required.
         distance = abs(self._distance) / self._half_width * -float(ndtri(self.alpha))
         required = float(ndtri(POWER)) - float(ndtri(self.next_alpha))
         remaining = (distance / required) ** 2 - fixed
@@ -117,13 +127,13 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
     360
     """
-    passing = [bound.growth for bound in undecided if bound.estimate > bound.bound]
-    failing = [bound.growth for bound in undecided if bound.estimate <= bound.bound]
+    passing = [bound.growth for bound in undecided if bound.estimate > bound.limit]
+    failing = [bound.growth for bound in undecided if bound.estimate <= bound.limit]
     either_way = [bound.growth for bound in undecided if bound.either_way]
     growth = max(min(failing) if failing else max(passing, default=1.0), *either_way, 1.0)
     if growth - 1.0 > MAX_GROWTH:
         return None
-    return math.ceil(max(clusters * (growth - 1.0) - 1e-9, at_least - clusters, 0))
+    return max(rounded_up(clusters * (growth - 1.0)), at_least - clusters, 0)
 
 
 State = Literal["met", "open", "broken"]
@@ -193,15 +203,6 @@ def unsettled(needs: Requirements) -> list[Bound]:
     return [need.unsettled for need in needs.values() if need.unsettled and not need.is_met]
 
 
-def rounded_up(clusters: float) -> int:
-    """Return a number of clusters rounded up, without floating-point errors.
-
-    >>> rounded_up(30.0000000001), rounded_up(29.2)
-    (30, 30)
-    """
-    return math.ceil(clusters - 1e-9)
-
-
 @dataclass(frozen=True)
 class ClusterCounts:
     """Number of clusters compared; their effective number, in clusters of equal size; and the
@@ -236,7 +237,7 @@ def clusters_for_width(
     growth = ((high - low) / 2 / half_width) ** 2
     if not math.isfinite(growth) or growth - 1.0 > at_most:
         return None
-    return math.ceil(max(clusters * (growth - 1.0) - 1e-9, 0))
+    return max(rounded_up(clusters * (growth - 1.0)), 0)
 
 
 _MAX_PILOT_GROWTH = 100

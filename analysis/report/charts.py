@@ -31,6 +31,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def _template(name: str) -> dict[str, Any]:
+    """Read a template, which must not be changed."""
     template: dict[str, Any] = json.loads((_TEMPLATES / f"{name}.json").read_text("utf-8"))
     return template
 

@@ -23,23 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import (
-    SYNTHETIC,
-    Answer,
-    Chart,
-    Paragraph,
-    Part,
-    ReportSection,
-    Table,
-)
-from evenhand.analysis.report.sections import (
-    certainty,
-    graders,
-    methods,
-    published,
-    raters,
-    subjects,
-)
+from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Part, ReportSection, Table
+from evenhand.analysis.report.sections import certainty, graders, methods, raters, subjects
+from evenhand.analysis.report.sections import published as published_figures
 from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures, Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.statistics import join_notes, text_of
@@ -103,17 +89,17 @@ _MAX_NAME = 110
 def sections_of(source: Source) -> list[ReportSection]:
     """List the sections that have content; the first states which are left out, and why."""
     by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
-    leading = graders.verdicts_section(source), published.section(source)
+    leading = graders.verdicts_section(source), published_figures.section(source)
     first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
     prefixes = [TOPICS[name].prefix for name, section in by_topic.items() if section is None]
     keys = texts()
     if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in keys]:
-        omissions = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
+        omissions = blocks.Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, omissions))
     sections = [first, *others]
     if appendix := tuple(part for section in sections for part in section.appendix):
         sections = [replace(section, appendix=()) for section in sections]
-        answers = (Answer((written("report.appendix"),)),)
+        answers = (blocks.Answer((written("report.appendix"),)),)
         sections.append(ReportSection("appendix", written("page.appendix"), (), answers, appendix))
     _set_names(sections)
     return sections
@@ -131,12 +117,12 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     for part in all_parts:
         for pieces in filter(None, part.answers):
             cells = (piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces)
-            answers.append(Answer(tuple(cells), part.rubric))
+            answers.append(blocks.Answer(tuple(cells), part.rubric))
     parts = tuple(part for part in all_parts if part.blocks)
     if not (answers or parts):
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
-        answers = [Answer(answers[0].pieces)]
+        answers = [blocks.Answer(answers[0].pieces)]
     about = []
     if f"{prefix}.about" in texts():
         about.append(written(f"{prefix}.about", **topic.fields(source)))
@@ -146,9 +132,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
         part_title = written("naming.about", whom=title, what=part.rubric)
         if part.appendix:
             appendix.append(Part(folded=part.appendix, title=part_title, rubric=part.rubric))
-    section = ReportSection(
-        anchor, title, (), tuple(answers), parts, about=all_about, appendix=tuple(appendix)
-    )
+    section = ReportSection(anchor, title, (), tuple(answers), parts, all_about, tuple(appendix))
     return topic.finish(source, section)
 
 
@@ -217,11 +201,8 @@ def write_report(
     all_blocks = (block for section in sections for block in section.every_block())
     new_folder(out)
     with ThreadPoolExecutor(1) as drawing:  # Vega draws without Python's lock, while texts are made
-        drawn = {
-            block.name: drawing.submit(_draw, block)
-            for block in all_blocks
-            if isinstance(block, Chart)
-        }
+        figures = (block for block in all_blocks if isinstance(block, Chart))
+        drawn = {chart.name: drawing.submit(_draw, chart) for chart in figures}
         text = _markdown().get_template("report.md.j2")
         contents = {
             "results.csv": _csv(rows, RESULTS_COLUMNS),
@@ -229,7 +210,7 @@ def write_report(
             "report.md": text.render(context=context, sections=sections),
         }
         if context.replication and context.replication.published.figure:
-            published_rows = published.published_rows(source, context.replication)
+            published_rows = published_figures.published_rows(source, context.replication)
             contents[PUBLISHED] = _csv(published_rows, list(published_rows[0]))
         if raters.has_page(analysis.disagreements, context):
             page = raters.page_of(analysis.disagreements, context)
@@ -374,7 +355,7 @@ def markdown(text: str) -> str:
     """
     line = _ENTITY.sub("&amp;", " ".join(visible(text).split()))
     line = "".join(_HTML.get(letter, letter) for letter in line)
-    return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)
+    return _MARKDOWN.sub(lambda match: "\\" + match.group(), line)
 
 
 def render(template: str, **content: object) -> str:

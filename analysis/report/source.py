@@ -1,9 +1,12 @@
 """Figures and facts for the report's sections, and the tables and charts made of them.
 
 A `Figure` is a results row rounded for display, with the number of its row in results.csv. A
-`Source` holds the figures of an analysis, its verdicts, and facts about the study. A section works
-on the `RubricFigures` of one rubric at a time, which selects figures (`get`, `select`, ...) and
-makes blocks of them (`table`, `chart`).
+`Source` holds the figures of an analysis, its verdicts, and facts about the study
+(`ReportContext`). A section works on the `RubricFigures` of one rubric at a time, which selects
+figures (`get`, `select`, ...) and makes blocks of them (`table`, `chart`).
+
+The parts, in this order: figures; tables of figures; the study, names of raters and joined
+sentences; rows and columns of tables; sources.
 """
 
 from __future__ import annotations
@@ -35,13 +38,19 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 ALL, ALL_BINARY = "all", "all" + BINARY
+"""Subsets of all units: on the categories, and on the binary label."""
+
+# Figures
 
 _FIRST_LINE = 2
 """Line of the first row of results.csv, below the header."""
 
 
 class Key(NamedTuple):
-    """Key that identifies a results row (`RESULTS_KEY`)."""
+    """Key that identifies a results row (`RESULTS_KEY`). `rater_b` is "" for a figure of one rater
+    or group; `subset` is a part of the units ("column=value", with "|binary" for the binary label),
+    `at` what else distinguishes the row, such as a category or a threshold.
+    """
 
     rubric: str
     statistic: str
@@ -85,6 +94,11 @@ class Figure:
     def raters(self) -> tuple[str, str]:
         """Both raters; the second is "" for a figure of one rater or group."""
         return self.rater, self.grader
+
+    @property
+    def pair(self) -> str:
+        """The display name of both raters."""
+        return pair_title(self.raters)
 
     @property
     def is_binary(self) -> bool:
@@ -210,7 +224,14 @@ _MAX_REASON = 28
 
 @dataclass(frozen=True)
 class TableSpec:
-    """Declaration of a table; the head of `tables.toml` explains its fields."""
+    """Declaration of a table in `tables.toml`, whose head explains the values.
+
+    `stub` heads the rows' titles. `columns` are statistics, or parts of a key under a `head`.
+    `rows` are kinds of raters (`RubricFigures.rater_rows`); with a `title`, an attribute of
+    `Figure`, they are statistics, with a row for each figure. Figures are `on` this subset; with
+    `views` there is a table on the categories and one on the binary label. `count` heads the column
+    with the numbers of units, "" for none. With `asides` all remarks are in the cells.
+    """
 
     stub: str = ""
     columns: Sequence[str | Mapping[str, str]] = ()
@@ -238,7 +259,7 @@ def make_table(
     without any figure, and headings without rows are left out. The first column has the number of
     units of a row's first figure; a figure on another number of units states its own.
     """
-    rows = [row for row in rows if row[1] is None or any(row[1])]
+    rows = [(title, figures) for title, figures in rows if figures is None or any(figures)]
     figure_rows = [figures for _, figures in rows if figures is not None]
     used_columns = [n for n in range(len(columns)) if any(figures[n] for figures in figure_rows)]
     if not used_columns:
@@ -247,26 +268,35 @@ def make_table(
     count = label_text(spec.count)
     table_rows = []
     for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
-        if figures is None:
-            table_rows += [Row(title)] if next_figures is not None else []
-            continue
-        row_figures = [figures[n] for n in used_columns]
-        first = next(figure for figure in row_figures if figure)
-        is_clustered = first.n_clusters != first.n_units
-        aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
-        number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
-        cells = [number] if count else []
-        for figure in row_figures:
-            if figure is None:
-                cells.append(Cell())
-                continue
-            differs = count and figure.n_units != first.n_units
-            units = f"{figure.n_units} {count.lower()}" if differs else ""
-            cells.append(_table_cell(figure, units, notes, asides=spec.asides))
-        table_rows.append(Row(title, tuple(cells)))
+        if figures is not None:
+            row_figures = [figures[n] for n in used_columns]
+            table_rows.append(Row(title, _row_cells(row_figures, count, notes, spec)))
+        elif next_figures is not None:  # a heading with rows below it
+            table_rows.append(Row(title))
     heads = (*([count] if count else []), *(columns[n] for n in used_columns))
     footnotes = tuple((mark, text) for text, mark in notes.items())
     return [Table(caption, stub, heads, tuple(table_rows), footnotes)]
+
+
+def _row_cells(
+    figures: Sequence[Figure | None], count: str, notes: dict[str, str], spec: TableSpec
+) -> tuple[Cell, ...]:
+    """Make the cells of a row: the number of units, unless its heading `count` is "", and a cell
+    for each figure. `notes` are as in `_table_cell`.
+    """
+    first = next(figure for figure in figures if figure)
+    is_clustered = first.n_clusters != first.n_units
+    aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
+    number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
+    cells = [number] if count else []
+    for figure in figures:
+        if figure is None:
+            cells.append(Cell())
+        else:
+            differs = count and figure.n_units != first.n_units
+            units = f"{figure.n_units} {count.lower()}" if differs else ""
+            cells.append(_table_cell(figure, units, notes, asides=spec.asides))
+    return tuple(cells)
 
 
 def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
@@ -295,7 +325,7 @@ def footnote_mark(number: int) -> str:
     return (footnote_mark(quotient - 1) if quotient else "") + chr(ord("a") + remainder)
 
 
-# Sources
+# The study, names of raters, and joined sentences
 
 
 @dataclass(frozen=True)
@@ -420,18 +450,16 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
     return [piece for item in items for piece in (separator, *item)][1:]
 
 
-Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
+# Rows and columns of tables
+
+CellFunction = Callable[[Key], Figure | None]
+"""Function that returns the figure of a column in the row with a key."""
+Column = str | Mapping[str, str] | CellFunction
 """How a column's figure follows from the key of a row: by replacing its statistic, by replacing
 these parts of it, or by calling a function."""
-RowSpec = tuple[str, Figure | Key | tuple[str, str] | None]
-"""Title of a row, and a figure, a key or two raters (or a group and ""), which identify the figures
-in its cells; None for a heading over the rows below."""
-_TITLES: Mapping[str, Callable[[Figure], str]] = {
-    "at": lambda figure: figure.at,
-    "grader": lambda figure: figure.grader,
-    "pair": lambda figure: pair_title(figure.raters),
-}
-"""Titles of rows, by the name that `tables.toml` uses."""
+RowSpec = tuple[str, Key | tuple[str, str] | None]
+"""Title of a row, and the key that the figures in its cells share. Two raters (or a group and "")
+stand for their key on the subset of the table; None makes a heading over the rows below."""
 
 
 def rows_of(
@@ -443,7 +471,7 @@ def rows_of(
 ) -> list[RowSpec]:
     """Return a row for each figure, with a `heading` over those with the same key part `by`."""
     if heading is None:
-        return [(title(figure), figure) for figure in figures]
+        return [(title(figure), figure.key) for figure in figures]
     rows: list[RowSpec] = []
     for group in group_by(figures, attrgetter(by)).values():
         rows += [(heading(group[0]), None), *rows_of(group, title)]
@@ -456,7 +484,11 @@ def distinct_rows(
     title: Callable[[str], str] = str,
 ) -> list[RowSpec]:
     """Return one row for all figures that share the part `by` of their key, titled by that part."""
-    return [(title(name), group[0]) for name, group in group_by(figures, attrgetter(by)).items()]
+    groups = group_by(figures, attrgetter(by))
+    return [(title(name), group[0].key) for name, group in groups.items()]
+
+
+# Sources
 
 
 @dataclass(frozen=True)
@@ -598,12 +630,6 @@ class RubricFigures:
         figures = self.select(statistic, subset)
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
-    def graders_last(self, raters: Iterable[str]) -> list[str]:
-        """Return groups and people in their order, then graders by their agreement with people."""
-        names, graders = dict.fromkeys(raters), self.graders()
-        people = [name for name in names if name not in graders]
-        return people + [name for name in graders if name in names]
-
     def groups(self, subset: str) -> list[str]:
         """Return the groups that have two raters and are not the same as another group."""
         figures = self.select(self.general_statistic(subset), subset)
@@ -679,16 +705,15 @@ class RubricFigures:
         row_specs = [*rows]
         for kind in spec.rows:
             if spec.title:
-                row_specs += rows_of(self.select(kind, subset), _TITLES[spec.title])
+                row_specs += rows_of(self.select(kind, subset), attrgetter(spec.title))
             else:
                 row_specs += self.rater_rows(kind, subset)
         headed_columns = self._columns([*spec.columns, *columns], subset)
         figure_rows: list[FigureRow] = []
-        for title, row in row_specs:
-            key = row.key if isinstance(row, Figure) else row
-            if key and not isinstance(key, Key):  # two raters
+        for title, key in row_specs:
+            if key and not isinstance(key, Key):  # two raters, of any statistic
                 key = self.key("", *key, subset)
-            figures = key and [self._figure_in(column, key) for _, column in headed_columns]
+            figures = key and [figure_of(key) for _, figure_of in headed_columns]
             figure_rows.append((title, figures))
         full_caption = self.caption(caption or written(name, **fields))
         headings = [heading for heading, _ in headed_columns]
@@ -696,32 +721,33 @@ class RubricFigures:
 
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
-    ) -> list[tuple[str, Column]]:
-        """Return columns with their headings; the head of `tables.toml` explains declared ones."""
+    ) -> list[tuple[str, CellFunction]]:
+        """Return each column's heading and figures. `statistics_of` has names for statistics."""
         alphas = self.alphas(subset)
         statistics_of = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
         # On the binary label the rank correlation is that of subjects' scores.
         statistics_of["ranks"] = [] if subset == ALL_BINARY else ["spearman"]
-        headed: list[tuple[str, Column]] = []
+        headed: list[tuple[str, CellFunction]] = []
         for column in columns:
             if isinstance(column, str):
                 names = statistics_of.get(column, [column])
-                headed += [(entry_for(name).label, name) for name in names]
+                headed += [(entry_for(name).label, self._cell_function(name)) for name in names]
             elif isinstance(column, Mapping):
                 parts = {name: part for name, part in column.items() if name != "head"}
                 head = column.get("head")
                 heading = label_text(head) if head else entry_for(parts["statistic"]).label
-                headed.append((heading, parts))
+                headed.append((heading, self._cell_function(parts)))
             else:
-                headed.append(column)
+                heading, headed_column = column
+                headed.append((heading, self._cell_function(headed_column)))
         return headed
 
-    def _figure_in(self, column: Column, key: Key) -> Figure | None:
-        """Return the figure of a column in the row with this key."""
+    def _cell_function(self, column: Column) -> CellFunction:
+        """Return the function that finds a column's figure in a row."""
         if callable(column):
-            return column(key)
+            return column
         parts = {"statistic": column} if isinstance(column, str) else column
-        return self.by_key(key._replace(**parts))
+        return lambda key: self.by_key(key._replace(**parts))
 
     def chart(
         self,

@@ -380,9 +380,8 @@ class Support:
         stretch = 1.0
         if n > 1 and spread > _MIN_SPREAD:
             stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
-        return ScoreBounds(
-            statistic, bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
-        )
+        sample = bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
+        return ScoreBounds(statistic, sample)
 
 
 def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) -> float:
@@ -454,9 +453,7 @@ def _minority_and_chance(
         n_minority = in_minority[:, n_individual:].sum(axis=1)
         masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
     by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
-    numbers = [
-        effective_size(sizes[has_minority]) if sizes[has_minority].any() else 0.0
-        for has_minority in jackknife.each_cluster(by_cluster).T > 0
-    ]
+    minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
+    numbers = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
     shares = shares / max(shares.sum(), 1.0)
     return float(np.mean(numbers)) if numbers else 0.0, float((shares**2).sum())

@@ -1,7 +1,8 @@
 """Collect the evidence that a verdict on a grader is based on.
 
-`add_deciding_rows` compares every grader with people and keeps the result rows as `Bounds`;
-`evidence_on` adds other findings about a grader. Verdicts use nothing but this `VerdictEvidence`.
+First come the parts of the evidence (`Bounds`, `ViewEvidence`, ...) and the whole,
+`VerdictEvidence`, which `evidence_on` collects from rows. `add_deciding_rows` adds the rows that
+decide, from comparisons of every grader with people. `pilots` is for planning a study.
 
 A verdict tests the null hypothesis that the grader lies further below people than the margin.
 Variances are computed under this hypothesis. The level of the bounds is corrected for all looks
@@ -14,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Self
 
 import numpy as np
 from scipy.special import stdtrit
@@ -32,7 +34,7 @@ from evenhand.analysis.bootstrap.bounds import (
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, UnitColumn
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, Copy, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING
@@ -42,7 +44,7 @@ from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.statistics import Note, Remark, says
 from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
-from evenhand.analysis.types import Array
+from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,
     TUNED_FOR,
@@ -63,6 +65,7 @@ PART = "part_non_inferiority"
 ABOVE_BASELINE = "kappa_above_baseline"
 PEOPLE_KAPPA = "people_kappa"
 MINORITY = "rarer_clusters"
+"""Clusters with a minority label; this statistic and the setting `min_rarer` have an older word."""
 EFFECTIVE = "clusters_worth"
 CHANCE = "chance_within_margin"
 NEEDED = "clusters_to_pass"
@@ -102,10 +105,10 @@ class Bounds:
         return tuple(vars(self).values())
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
-        """Return the sample of a difference."""
-        effective, minority = self.effective_clusters, self.minority_clusters
-        n_clusters = difference["n_clusters"]
-        return ClusterCounts(n_clusters, effective["estimate"], minority["estimate"])
+        """Return the size of the sample that a difference was computed on."""
+        effective = self.effective_clusters["estimate"]
+        minority = self.minority_clusters["estimate"]
+        return ClusterCounts(difference["n_clusters"], effective, minority)
 
     @property
     def passes_if_wrong(self) -> bool:
@@ -157,6 +160,28 @@ class TunedEvidence(ViewEvidence):
     active: ResultRow | None = None
     is_compared: bool = False
 
+    @classmethod
+    def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
+        """Collect the evidence at tuned thresholds. `is_binary`: the grader's labels as they are
+        are compared with people on binary labels, too.
+        """
+
+        def binary_row(statistic: str, at: str = "") -> ResultRow | None:
+            return rows.get(statistic, "humans", grader, BINARY_ALL, at)
+
+        active = rows.get(IN_FORCE, "", grader, BINARY_ALL)
+        difference = binary_row(CEILING_HELD_OUT, TUNED_FOR)
+        kappa = binary_row(KAPPA_HELD_OUT, TUNED_FOR)
+        if active is not None:  # the study uses the tuned threshold: the main rows are at it
+            difference, kappa = binary_row(CEILING), binary_row("cohen_kappa")
+        held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
+        return cls(
+            difference=difference, kappa=kappa, bounds=held_out.bounds, parts=held_out.parts,
+            biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
+            advised=binary_row(RECOMMENDED, TUNED_FOR), active=active,
+            is_compared=active is not None and is_binary,
+        )  # fmt: skip
+
     @property
     def threshold(self) -> ResultRow | None:
         """The tuned threshold in use, or else the advised one."""
@@ -187,6 +212,23 @@ class People:
     share_units: bool = True
     opposed: tuple[Opposed, ...] = ()
     sides: tuple[ResultRow, ...] = ()
+
+    @classmethod
+    def of(
+        cls, rows: ResultRows, labels: LabelMatrix, copies: list[Copy], min_kappa: float
+    ) -> Self:
+        """Collect the evidence on people; `copies` name the raters whose labels the grader has."""
+        names, shares = labels.raters, {copy.duplicate_of: copy.share for copy in copies}
+        pairs = ((names[copy.duplicate_of], names[copy.rater]) for copy in copies)
+        return cls(
+            number=len(set(labels.humans) - set(shares)),
+            copied=tuple((names[n], share) for n, share in shares.items() if n in labels.humans),
+            copied_rows=tuple(rows.get("observed_agreement", *pair) for pair in pairs),
+            min_kappa=min_kappa,
+            share_units=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
+            opposed=tuple(annotators.opposed_in(rows)),
+            sides=tuple(row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA),
+        )
 
 
 @dataclass(frozen=True)
@@ -316,9 +358,10 @@ def evidence_on(
     if binary and (difference is None or difference["n_units"] == 0):
         kappa, subset = "cohen_kappa", BINARY_ALL
         difference, binary = binary, None
+    is_binary = subset == BINARY_ALL
 
-    def main_row(statistic: str, at: str = "", subset: str = subset) -> ResultRow | None:
-        """The row of the grader with people; by default on the labels that the verdict is on."""
+    def row_with_people(statistic: str, at: str = "") -> ResultRow | None:
+        """The row of the grader with people, on the labels that the verdict is on."""
         return rows.get(statistic, "humans", grader, subset, at)
 
     def rows_with(statistic: str, subset: str) -> list[ResultRow]:
@@ -326,52 +369,32 @@ def evidence_on(
         with_name = (row for row in rows.rows.values() if row["statistic"] == statistic)
         return [row for row in with_name if (row["rater_b"], row["subset"]) == (grader, subset)]
 
+    compared = rows.compared.get((grader, subset, ""), ViewEvidence())
+    biases = tuple(flagged(rows, grader, rule.bias_bound))
+    present = replace(compared, difference=difference, kappa=row_with_people(kappa), biases=biases)
+    column = labels.raters.index(grader)
+    copies = [copy for copy in labels.copies if copy.rater == column]
+    repeated = [copy.duplicate_of for copy in copies]
+    min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
     by_n_labels = (  # not those by class of item, such as "unanimous"
         [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
-    recoded = (main_row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
+    recoded = (row_with_people(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    column = labels.raters.index(grader)
-    copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
-    active = rows.get(IN_FORCE, "", grader, BINARY_ALL)
-    tuned_difference, tuned_kappa, tuned_at = CEILING_HELD_OUT, KAPPA_HELD_OUT, TUNED_FOR
-    if active is not None:  # the study uses the tuned threshold: the main rows are at it
-        tuned_difference, tuned_kappa, tuned_at = CEILING, "cohen_kappa", ""
-    held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
     return VerdictEvidence(
         rubric=labels.scale.name, grader=grader, rule=rule, noun=noun,
-        people=People(
-            number=len(set(labels.humans) - set(copies)),
-            copied=tuple((labels.raters[n], copies[n]) for n in copies if n in labels.humans),
-            copied_rows=tuple(
-                rows.get("observed_agreement", labels.raters[n], grader) for n in copies
-            ),
-            min_kappa=_min_people_kappa(rows, labels, rule, is_binary=subset == BINARY_ALL),
-            share_units=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
-            opposed=tuple(annotators.opposed_in(rows)),
-            sides=tuple(row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA),
-        ),
-        answers=Answers(rows.get(COVERAGE, "", grader), main_row("observed_agreement")),
-        present=replace(
-            rows.compared.get((grader, subset, ""), ViewEvidence()), difference=difference,
-            kappa=main_row(kappa), biases=tuple(flagged(rows, grader, rule.bias_bound)),
-        ),
-        tuned=TunedEvidence(
-            difference=main_row(tuned_difference, tuned_at, BINARY_ALL),
-            kappa=main_row(tuned_kappa, tuned_at, BINARY_ALL),
-            bounds=held_out.bounds, parts=held_out.parts,
-            biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
-            advised=main_row(RECOMMENDED, TUNED_FOR, BINARY_ALL), active=active,
-            is_compared=active is not None and subset == BINARY_ALL,
-        ),
-        binary=binary, is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
+        people=People.of(rows, labels, copies, min_kappa),
+        answers=Answers(rows.get(COVERAGE, "", grader), row_with_people("observed_agreement")),
+        present=present,
+        tuned=TunedEvidence.of(rows, grader, rule, is_binary=is_binary),
+        binary=binary, is_binary=is_binary and len(labels.scale.categories) > 2,
         baselines=tuple(filter(None, baselines)),
         wording_unstable=wordings if is_unstable else None,
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
-        identical_graders=tuple(labels.raters[n] for n in copies if n in labels.models),
+        identical_graders=tuple(labels.raters[n] for n in repeated if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
         selective=next(((pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2), None),
         gross=next(iter(rows_with(annotators.GROSS, "all")), None),
@@ -425,10 +448,8 @@ def add_deciding_rows(
     comparator = Comparator(jackknife, margin, rule.margin_share)
     views, comparisons = list(grader_views(labels)), []
     for view in views:
-        baselines = (
-            rows.get(deciding_kappa(view.coded), "humans", name, view.coded.subset)
-            for name in BASELINES
-        )
+        kappa, subset = deciding_kappa(view.coded), view.coded.subset
+        baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
         best = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
         comparison = comparator.compare(view, best)
         if comparison is not None and not math.isnan(comparison.baseline_difference):
@@ -437,20 +458,22 @@ def add_deciding_rows(
         return
     sharing = (comparison for comparison in comparisons if comparison.view.shares_level)
     influences = [comparison.difference_influence for comparison in sharing]
-    level, bounds = shared_level(influences, len(comparisons), rule, look, error), {}
+    level = shared_level(influences, len(comparisons), rule, look, error)
+    bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
-        if comparison.view.at != UNTUNED:
-            weights, best = jackknife.mass.astype(float), comparison.best_baseline_kappa
-            worst_view = with_missing_as_wrong(labels, comparison.view, weights)
-            worst_case = comparator.compare(worst_view, best) if worst_view else None
-            bounds[comparison.view.name] = _add_bounds(rows, comparison, level, worst_case, rule)
-    # Views at the untuned threshold only share the level: nothing is decided on them.
+        view, best = comparison.view, comparison.best_baseline_kappa
+        if view.at == UNTUNED:  # it only shares the level: nothing is decided on it
+            continue
+        bounds[view.name] = _add_bounds(rows, comparison, level)
+        worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
+        worst_case = comparator.compare(worst_view, best) if worst_view else None
+        if worst_case is not None:
+            if_wrong = _add_worst_case(rows, worst_case, level, rule)
+            bounds[view.name] = replace(bounds[view.name], if_wrong=if_wrong)
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
-    rows.compared |= {
-        name: ViewEvidence(bounds=bounds.get(name), parts=part_rows)
-        for name, part_rows in by_view.items()
-    }
+    for name, part_rows in by_view.items():
+        rows.compared[name] = ViewEvidence(bounds=bounds.get(name), parts=part_rows)
 
 
 def shared_level(
@@ -469,14 +492,8 @@ def shared_level(
     return Deciding(alpha=shared, look=look, comparisons=comparisons, next_alpha=next_shared)
 
 
-def _add_bounds(
-    rows: ResultRows,
-    comparison: Comparison,
-    level: Deciding,
-    worst_case: Comparison | None,
-    rule: DecisionSettings,
-) -> Bounds:
-    """Add the rows of a comparison and return them. `worst_case` has missing labels as wrong."""
+def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bounds:
+    """Add the rows of a comparison and return them, without the worst case."""
     margin, people_variance = comparison.margin, comparison.people_variance
 
     def add(statistic: str, interval: Interval, deciding: Deciding, note: Note = "") -> ResultRow:
@@ -495,16 +512,10 @@ def _add_bounds(
     above = comparison.baseline_bounds.interval_or_remark(baseline_gain, level.alpha)
     if comparison.is_constant:  # the grader equals a baseline, in every sample
         above = Interval(baseline_gain, baseline_gain, baseline_gain)
-    # Number of clusters that would show at the next look that the grader is within the margin, in
-    # 80% of studies if the estimates stay the same; none if that is shown already.
-    growth = math.inf
-    if difference.low <= -margin < difference.estimate and level.next_alpha > 0:
-        next_level = surer_level(level.next_alpha)
-        growth = comparison.difference_bounds.growth(comparison.null, next_level)
-    to_pass = math.ceil(growth * comparison.counts[1]) if growth < math.inf else None
+    to_pass = _clusters_to_pass(comparison, difference, level)
     kappa = _people_kappa(comparison, level.alpha, rows.heaviest)
     shared_margin = replace(at_margin, margin_share=comparison.margin_share)
-    bounds = Bounds(
+    return Bounds(
         difference=add(NON_INFERIORITY, difference, shared_margin, pooled),
         like_these=add(NON_INFERIORITY_PEOPLE, like_these, over_people) if like_these else None,
         above_baseline=add(ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
@@ -514,14 +525,30 @@ def _add_bounds(
         effective_clusters=add(EFFECTIVE, Interval.point(comparison.sample.effective), level),
         minority_clusters=add(MINORITY, Interval.point(comparison.sample.minority), level),
     )
-    if worst_case is None:
-        return bounds
+
+
+def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Deciding) -> int | None:
+    """Return the number of clusters that would show at the next look that the grader is within the
+    margin, in 80% of studies if the estimates stay the same; None if that is shown already, or if
+    no number would show it.
+    """
+    if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
+        return None
+    next_level = surer_level(level.next_alpha)
+    growth = comparison.difference_bounds.growth(comparison.null, next_level)
+    return math.ceil(growth * comparison.counts[1]) if growth < math.inf else None
+
+
+def _add_worst_case(
+    rows: ResultRows, worst_case: Comparison, level: Deciding, rule: DecisionSettings
+) -> ResultRow:
+    """Add the row of a comparison with missing labels as wrong, by the scope of the rule."""
     at_margin = replace(level, margin=worst_case.margin, margin_share=worst_case.margin_share)
     difference = worst_case.difference_bounds.interval_or_remark(worst_case.difference, level.alpha)
     if rule.scope == "like_these":
         difference = _interval_like_these(worst_case, difference, level.alpha) or difference
-    key, held = worst_case.view.row_key, difference.held(at_margin)
-    return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst_case.counts, **key))
+    key = worst_case.view.row_key
+    return rows.added(IF_WRONG, difference.held(at_margin), worst_case.counts, **key)
 
 
 def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:
@@ -553,8 +580,7 @@ def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) 
     distances = np.array([these.estimate - these.low, these.high - these.estimate])
     sample = comparison.people_variance, comparison.n_people, comparison.sample.effective
     below, above = reach_over_people(distances, *sample, alpha).tolist()
-    difference = comparison.difference
-    return Interval(difference, difference - below, difference + above)
+    return Interval(these.estimate, these.estimate - below, these.estimate + above)
 
 
 def add_part_rows(
@@ -575,7 +601,8 @@ def add_part_rows(
     """
     if not views:
         return {}
-    parts, clusters = [], views[0].coded.clusters
+    clusters = views[0].coded.clusters
+    parts: list[tuple[str, Mask, Comparator]] = []
     for name, inside in chain.from_iterable(column.parts() for column in columns):
         jackknife = comparator.jackknife.only(np.unique(clusters[inside]))
         part_comparator = Comparator(jackknife, comparator.margin, comparator.margin_share)
@@ -587,24 +614,25 @@ def add_part_rows(
             coded = view.coded.only(inside, view.coded.part(name))
             people = coded.people_beside(view.grader)
             both = coded.labelled[:, view.grader] & coded.labelled_by_any(people)
+            counts = part_comparator.jackknife.count(coded.clusters, both)
             part = GraderView(coded, view.grader, view.at)
             comparison = part_comparator.compare(part, over_people=False)
-            if comparison is None:
-                bounds = Interval.undefined("too_few_labels")
-            elif (
-                alpha
-                and comparison.sample.minority >= min_minority
-                and comparison.sample.effective >= MIN_CLUSTERS
-            ):
-                difference_bounds, level = comparison.difference_bounds, alpha / len(parts)
-                bounds = difference_bounds.interval(comparison.difference, level)
-            else:
-                bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
-            held = bounds.held(Deciding(margin=comparison.margin) if comparison else None)
-            counts = part_comparator.jackknife.count(coded.clusters, both)
-            view_rows.append(rows.added(PART, held, counts, **part.row_key))
+            bounds = _part_bounds(comparison, alpha / len(parts), min_minority)
+            view_rows.append(rows.added(PART, bounds, counts, **part.row_key))
         rows_by_view[view.name] = tuple(view_rows)
     return rows_by_view
+
+
+def _part_bounds(comparison: Comparison | None, alpha: float, min_minority: int) -> Interval:
+    """Return the difference in a part, with bounds at level `alpha` if the part is large enough."""
+    if comparison is None:
+        return Interval.undefined("too_few_labels")
+    sample, at_margin = comparison.sample, Deciding(margin=comparison.margin)
+    if alpha and sample.minority >= min_minority and sample.effective >= MIN_CLUSTERS:
+        bounds = comparison.difference_bounds.interval(comparison.difference, alpha)
+    else:
+        bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
+    return bounds.held(at_margin)
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
@@ -613,24 +641,21 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     back from the interval: half its width is a quantile of t times the standard error.
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
-    rows_like_these = {
-        (row["rubric"], row["rater_b"]): row
-        for row in with_people
-        if row["statistic"] == NON_INFERIORITY_PEOPLE
-    }
+    people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]
+    like_these = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
     pilots_of_graders = []
     for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
             continue
-        level, over_people = row["deciding"] or Deciding(), Deciding(from_people=math.nan)
-        if like_these := rows_like_these.get((row["rubric"], row["rater_b"])):
-            over_people = like_these["deciding"] or over_people
+        level = row["deciding"] or Deciding()
+        rubric, grader = row["rubric"], row["rater_b"]
+        over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
         quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))
         of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
         share = over_people.from_people
         pilot = Pilot(
-            rubric=row["rubric"], grader=row["rater_b"], difference=row["estimate"],
-            margin=level.margin, of_clusters=of_clusters, clusters=row["n_clusters"],
+            rubric=rubric, grader=grader, difference=row["estimate"], margin=level.margin,
+            of_clusters=of_clusters, clusters=row["n_clusters"],
             of_people=of_clusters * share / (1.0 - share), people=over_people.people,
             alpha=level.next_alpha,
         )  # fmt: skip

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from evenhand.analysis import requirement
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS, MIN_SHARED_UNITS
 from evenhand.analysis.bias.audit import audited, audited_grader, status_of
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -29,44 +30,13 @@ from evenhand.analysis.people.annotators import ANNOTATOR_KAPPA
 from evenhand.analysis.people.comparison import CEILING, Rate, rates_of
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.raters import PRICE
-from evenhand.analysis.requirement import (
-    Reason,
-    Requirements,
-    all_met,
-    likely_fault,
-    reasons,
-    rounded_up,
-    unsettled,
-)
+from evenhand.analysis.requirement import Reason, Requirements
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, TableRow, key_of, sample_of
 from evenhand.analysis.statistics import limit_shown, reason_in_words, says, shown_apart
 from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, KAPPA_HELD_OUT
-from evenhand.analysis.verdicts import wording
-from evenhand.analysis.verdicts.evidence import (
-    AT_THRESHOLD,
-    Bounds,
-    VerdictEvidence,
-    evidence_on,
-    keys_of,
-    part_name,
-)
-from evenhand.analysis.verdicts.requirements import KAPPA as REFERENCE_KAPPA
-from evenhand.analysis.verdicts.requirements import (
-    answers_enough,
-    as_good_as_people,
-    baseline,
-    judge_against_reference,
-    no_faults,
-)
-from evenhand.analysis.verdicts.wording import (
-    JUDGEMENTS,
-    PASSES,
-    Decision,
-    HoldsFor,
-    Judgement,
-    NextStep,
-    because,
-)
+from evenhand.analysis.verdicts import evidence, requirements, wording
+from evenhand.analysis.verdicts.evidence import Bounds, VerdictEvidence
+from evenhand.analysis.verdicts.wording import PASSES, Decision, Judgement, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -99,7 +69,7 @@ class Verdict(TypedDict):
     sentence: str
     reason: str
     limits: str
-    holds_for: HoldsFor
+    holds_for: wording.HoldsFor
     threshold: float | None
     promising: bool
     kappas: list[list[str]]
@@ -122,11 +92,11 @@ def judge_graders(
     """Return a verdict for each grader of a rubric, from the evidence on it in `rows`."""
     verdicts = []
     for grader in (labels.raters[model] for model in labels.models):
-        evidence = evidence_on(rows, labels, grader, rule, cluster_noun)
+        case = evidence.evidence_on(rows, labels, grader, rule, cluster_noun)
         if rule.reference:
-            verdict = _verdict(evidence, *judge_against_reference(rows, evidence))
+            verdict = _verdict(case, *requirements.judge_against_reference(rows, case))
         else:
-            verdict = judge(evidence)
+            verdict = judge(case)
         verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
         verdicts.append(verdict)
     return verdicts
@@ -135,16 +105,16 @@ def judge_graders(
 def _verdict(
     case: VerdictEvidence,
     decision: Decision,
-    evidence: list[list[str]],
+    keys: list[list[str]],
     kappas: Sequence[ResultRow | None],
 ) -> Verdict:
-    """Return a decision as a verdict; `evidence` are the keys of the rows it is based on."""
+    """Return a decision as a verdict; `keys` are those of the rows that it is based on."""
     return Verdict(
         rubric=case.rubric, grader=case.grader, verdict=decision.judgement,
         sentence=decision.text, reason=decision.short, limits="", holds_for=decision.holds_for,
-        threshold=decision.threshold, promising=decision.promising, kappas=keys_of(*kappas),
-        evidence=evidence, more_clusters=decision.more, next=decision.next, chance=None,
-        failing_parts=[], rates={},
+        threshold=decision.threshold, promising=decision.promising,
+        kappas=evidence.keys_of(*kappas), evidence=keys, more_clusters=decision.more,
+        next=decision.next, chance=None, failing_parts=[], rates={},
     )  # fmt: skip
 
 
@@ -155,7 +125,7 @@ def judge(case: VerdictEvidence) -> Verdict:
     view = case.present if decision.threshold is None else case.tuned
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
-    shorts, passes = [decision.short], decision.judgement in wording.PASSES
+    shorts, passes = [decision.short], decision.judgement in PASSES
     if case.people.copied:
         shorts = [*(shorts if passes else []), wording.copied_in_words(case)]
     if passes and view.bounds is not None and not view.bounds.passes_if_wrong:
@@ -166,18 +136,18 @@ def judge(case: VerdictEvidence) -> Verdict:
         "reason": "; ".join(shorts), "limits": wording.limits(case),
         "promising": decision.promising and not case.people.copied,
         "chance": None if math.isnan(chance) else chance,
-        "failing_parts": [part_name(row) for row in case.present.failing],
+        "failing_parts": [evidence.part_name(row) for row in case.present.failing],
     }  # fmt: skip
 
 
 def _decide(case: VerdictEvidence) -> Decision:
     """Decide on a grader compared with people, in the order of the figure in docs/concepts.md."""
     present, bounds = case.present, case.present.bounds
-    answers = answers_enough(case.answers, case.rule.min_coverage, case.noun)
-    agreement = as_good_as_people(case, bounds) if bounds else {}
-    audits = no_faults(case, present)
-    probable_fault = likely_fault({**audits, **agreement})
-    faults = reasons(audits, "broken")
+    answers = requirements.answers_enough(case.answers, case.rule.min_coverage, case.noun)
+    agreement = requirements.as_good_as_people(case, bounds) if bounds else {}
+    audits = requirements.no_faults(case, present)
+    probable_fault = requirement.likely_fault({**audits, **agreement})
+    faults = requirement.reasons(audits, "broken")
     missing = _missing_evidence(case, agreement, probable_fault)
     against = _reasons_against(case, agreement)
     n_shared = present.difference and present.difference["n_units"]
@@ -189,7 +159,7 @@ def _decide(case: VerdictEvidence) -> Decision:
         return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
     passes = not (missing.reasons or against or faults or case.tuned.is_compared)
     tuned = _at_threshold(case)
-    passes_tuned = tuned is not None and tuned.judgement in wording.PASSES
+    passes_tuned = tuned is not None and tuned.judgement in PASSES
     relabel = NextStep(kind="annotators", number=len(case.people.opposed))
     if case.people.opposed and (passes or passes_tuned):
         return _inconclusive(case, [*faults, wording.opposed(case)], step=relabel)
@@ -212,14 +182,22 @@ def _decide(case: VerdictEvidence) -> Decision:
     missing = replace(missing, reasons=[*faults, *missing.reasons], promising=promising)
     if case.people.opposed:
         missing = replace(missing, reasons=[*missing.reasons, wording.opposed(case)], step=relabel)
-    if bounds and agreement["both_kinds"].is_met and agreement["enough_clusters"].is_met:
-        # By the bounds the grader is below human agreement, but perhaps by less than the margin.
-        shortfall, margin = -case.deciding_difference(bounds)["high"], bounds.margin
-        if agreement["within_margin"].state == "open" and 0 < shortfall <= margin:
-            least, limit = shown_apart(shortfall, [0.0, margin]), limit_shown(margin, shortfall)
-            head = written("verdict.known_below", **case.fields, least=least, margin=limit)
-            return replace(missing, head=head)
-    return missing
+    return _with_shortfall(case, bounds, agreement, missing) if bounds else missing
+
+
+def _with_shortfall(
+    case: VerdictEvidence, bounds: Bounds, agreement: Requirements, inconclusive: Decision
+) -> Decision:
+    """Return the decision with another first sentence if by the bounds the grader is below human
+    agreement on a sample that is large enough, but perhaps by less than the margin.
+    """
+    is_large = agreement["both_kinds"].is_met and agreement["enough_clusters"].is_met
+    shortfall, margin = -case.deciding_difference(bounds)["high"], bounds.margin
+    if not is_large or agreement["within_margin"].state != "open" or not 0 < shortfall <= margin:
+        return inconclusive
+    least, limit = shown_apart(shortfall, [0.0, margin]), limit_shown(margin, shortfall)
+    head = written("verdict.known_below", **case.fields, least=least, margin=limit)
+    return replace(inconclusive, head=head)
 
 
 _RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
@@ -286,12 +264,13 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     )  # fmt: skip
 
 
-def _missing_evidence(case: VerdictEvidence, requirements: Requirements, fails: str) -> Decision:
+def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str) -> Decision:
     """Decide that it is inconclusive, with the reasons why the grader has not passed as it is (none
-    if it meets all requirements), the number of further clusters that would decide, and the
-    cheapest other step. `fails` is the reason why estimates miss a requirement, "" if none do.
+    if it meets all requirements of `agreement`), the number of further clusters that would decide,
+    and the cheapest other step. `fails` is the reason why estimates miss a requirement, "" if none
+    do.
     """
-    bounds, rule = case.present.bounds, case.rule
+    bounds = case.present.bounds
     if case.people.number >= 2 and not case.people.share_units:
         reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
         return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
@@ -301,23 +280,30 @@ def _missing_evidence(case: VerdictEvidence, requirements: Requirements, fails: 
         return few or _inconclusive(case, [impossible or because(*_UNDEFINED)])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
-    people = requirements["people_agree"]
+    people = agreement["people_agree"]
     if not people.is_met and not people.is_likely:
         return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
-    if all_met(requirements):
+    if requirement.all_met(agreement):
         return _inconclusive(case)
-    sample = bounds.sample(case.deciding_difference(bounds))
+    return _label_more(case, bounds, agreement, fails)
+
+
+def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fails: str) -> Decision:
+    """Decide that further clusters would decide, or further people on the present clusters where
+    clusters would not, to meet all `needs`. `fails` is as in `_missing_evidence`.
+    """
+    rule, sample = case.rule, bounds.sample(case.deciding_difference(bounds))
     n_lacking = rule.min_clusters - sample.clusters
-    open_requirements = dict(requirements)
+    not_met = dict(needs)
     if n_lacking > 0:  # the advice names the number of clusters
-        del open_requirements["enough_clusters"]
-    missing = reasons(open_requirements, "open", "broken")
-    more = sample.more_to_settle(rule, open_requirements)
-    # Further people may decide on the present clusters, where more clusters would not.
-    growths = [bound.people_growth for bound in unsettled(open_requirements) if bound.of_people > 0]
+        del not_met["enough_clusters"]
+    missing = requirement.reasons(not_met, "open", "broken")
+    more = sample.more_to_settle(rule, not_met)
+    unsettled = requirement.unsettled(not_met)
+    growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
     more_people = None
     if more is None and growths and max(growths) <= MOST_PEOPLE:
-        more_people = rounded_up(case.people.number * (max(growths) - 1.0))
+        more_people = requirement.rounded_up(case.people.number * (max(growths) - 1.0))
     undecided = bool(missing)
     if more is None and not more_people and n_lacking > 0:  # too few to estimate the number needed
         more, undecided = n_lacking, False
@@ -358,17 +344,17 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
         return None
     if bounds.has_no_level:
         return _without_level(case, bounds)
-    agreement = as_good_as_people(case, bounds)
+    agreement = requirements.as_good_as_people(case, bounds)
     is_broken = agreement["within_margin"].is_broken or agreement["above_baselines"].is_broken
-    if is_broken or not all_met(no_faults(case, tuned)):
+    if is_broken or not requirement.all_met(requirements.no_faults(case, tuned)):
         return None
-    if all_met(agreement) and tuned.threshold is not None and tuned.advises("tuned"):
+    if requirement.all_met(agreement) and tuned.threshold is not None and tuned.advises("tuned"):
         threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
         why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
         head = written("verdict.at_threshold", **case.fields, threshold=threshold)
         return Decision("can_replace_at_threshold", head, [why], 0, "binary", threshold)
     row = case.deciding_difference(bounds)
-    sample, fails = bounds.sample(row), likely_fault(agreement)
+    sample, fails = bounds.sample(row), requirement.likely_fault(agreement)
     more = sample.more_to_settle(case.rule, agreement)
     figures = wording.figures(case, bounds, row)
     why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
@@ -410,7 +396,7 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         is_constant = says(kappa["remarks"], "constant_rater") and not math.isnan(best_baseline)
         people_agree = bounds is None or agreement["people_agree"].is_met
         if (high <= 0 and people_agree) or is_constant:
-            against.append(baseline(case, kappa, "no_better_than_baseline"))
+            against.append(requirements.baseline(case, kappa, "no_better_than_baseline"))
     return against
 
 
@@ -441,9 +427,6 @@ def _impossible(case: VerdictEvidence) -> Reason | None:
     return because("no_interval") if any(math.isnan(low) for low in lows) else None
 
 
-Limit = Literal["", "people_differ_more", "people_hardly_agree"]
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A grader in a ranking: its verdict and the rows that it is ranked by. `best_buy`: the grader
@@ -459,16 +442,15 @@ class Candidate:
     best_buy: bool = False
 
     @property
-    def limit(self) -> Limit:
+    def limit(self) -> Literal["", "people_differ_more", "people_hardly_agree"]:
         """Limit by human agreement on a grader that does not pass: human agreement is clearly below
         the grader's agreement with people, or hardly above chance; "" where it is no limit.
         """
         if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):
             return ""
         if self.difference and self.difference["low"] > 0:
-            evidence = self.verdict["evidence"]
             # An annotator who reverses labels explains the difference, and not the rubric.
-            has_opposed = any(key[1] == ANNOTATOR_KAPPA for key in evidence)
+            has_opposed = any(key[1] == ANNOTATOR_KAPPA for key in self.verdict["evidence"])
             return "" if has_opposed else "people_differ_more"
         step = self.verdict["next"]
         return "people_hardly_agree" if step and step["kind"] == "rubric" else ""
@@ -512,6 +494,7 @@ def rank_graders(
         )  # fmt: skip
         ranking.setdefault(rubric, []).append(candidate)
     for candidates in ranking.values():
+        # Pareto-optimal are those of which no other point is as cheap and agrees as well.
         points = [(other.usd, other.agreement) for other in candidates]
         for n, (usd, agreement) in enumerate(points):
             as_good = {point for point in points if point[0] <= usd and point[1] >= agreement}
@@ -534,7 +517,7 @@ def best_first(ranking: Mapping[str, Sequence[Candidate]]) -> list[str]:
 def _rank_key(candidate: Candidate) -> tuple[int, bool, float, float, str]:
     """Return the sort key of `rank_graders`."""
     verdict = candidate.verdict
-    order = JUDGEMENTS.index(verdict["verdict"])
+    order = wording.JUDGEMENTS.index(verdict["verdict"])
     price = candidate.usd if verdict["verdict"] in PASSES else 0.0
     return order, verdict["holds_for"] != "", price, -candidate.agreement, verdict["grader"]
 
@@ -543,18 +526,19 @@ Key = tuple[str, ...]
 """Key that identifies a row (`RESULTS_KEY`)."""
 
 
-def deciding_keys(verdict: str, evidence: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
-    """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
-    evidence. They are the first ones, on the categories; of a verdict at a threshold the last ones.
+def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
+    """Find the keys of the ceiling difference and of the kappa that decided a verdict, among
+    `all_keys` of its evidence. They are the first ones, on the categories; of a verdict at a
+    threshold the last ones.
     """
-    keys = [tuple(key) for key in evidence if key[3] not in BASELINES]
+    keys = [tuple(key) for key in all_keys if key[3] not in BASELINES]  # key[3] is the grader
 
     def deciding_key(*statistics: str) -> Key | None:
         candidates = [key for key in keys if key[1] in statistics]
-        return candidates[-1 if verdict == AT_THRESHOLD else 0] if candidates else None
+        return candidates[-1 if verdict == evidence.AT_THRESHOLD else 0] if candidates else None
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)
-    return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA)
+    return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, requirements.KAPPA)
 
 
 @dataclass(frozen=True)

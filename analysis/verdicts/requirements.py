@@ -1,7 +1,7 @@
 """Requirements that a grader must meet, checked against its evidence.
 
-The first half has the requirements for replacing annotators (`as_good_as_people`, `no_faults` and
-their parts). The second half has the verdict on graders that are compared with a reference: one
+The first half has the requirements for replacing annotators: `as_good_as_people`, `no_faults`, and
+their parts. The second half has the verdict on graders that are compared with a reference: one
 rater whose labels count as correct (`add_reference_rows`, `judge_against_reference`). Requirements
 on the change between two versions of a grader are in `versions`.
 """
@@ -13,24 +13,13 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.bias.audit import Finding
+from evenhand.analysis import requirement
 from evenhand.analysis.bootstrap.bounds import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.requirement import (
-    Bound,
-    ClusterCounts,
-    Reason,
-    Requirement,
-    Requirements,
-    all_met,
-    likely_fault,
-    reasons,
-    rounded_up,
-    state_of,
-)
+from evenhand.analysis.requirement import Bound, ClusterCounts, Reason, Requirement, Requirements
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import reason_in_words, says, shown_apart
 from evenhand.analysis.verdicts import evidence, wording
@@ -42,6 +31,7 @@ from evenhand.analysis.verdicts.comparison import (
     grader_views,
 )
 from evenhand.analysis.verdicts.wording import Decision, NextStep, because
+from evenhand.analysis.writer import RubricView
 from evenhand.study.settings.analysis import DecisionSettings, InjectionBounds
 from evenhand.texts import written
 
@@ -51,49 +41,32 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
     people, advantage, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
-    sample, growth = sample_is_enough(bounds.sample(difference), rule, case.noun), None
+    sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
+    is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
+    growth = None  # computed from the bounds themselves, unless a score test gave it
     if difference is bounds.difference and difference["estimate"] > limit:
         needed = bounds.clusters_to_pass
         growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
 
-    is_below = difference["high"] < limit and people_agree and all_met(sample)
-
-    def people_disagree() -> list[Reason]:
-        is_likely = people["estimate"] >= min_kappa
-        name = "people_may_not_agree" if is_likely else "people_hardly_agree"
-        kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
-        why = [because(name, kappa=kappa, low=low, least=min_kappa)]
-        sides = case.people.sides
-        for within, across in zip(sides[::2], sides[1::2], strict=True):
-            kappas = {"within": within["estimate"], "across": across["estimate"]}
-            why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
-        # A clearer rubric does not help where some people reverse labels, or sides differ.
-        agree_within_side = any(row["estimate"] >= min_kappa for row in sides[::2])
-        if not is_likely and not case.people.opposed and not agree_within_side:
-            why.append(because("clearer_rubric"))
-        return why
-
     def could_be_below() -> list[Reason]:
-        fields = {
-            "figures": wording.compared(case, bounds),
-            "chance": wording.percent(bounds.chance["estimate"]),
-            "apart": shown_apart(-difference["low"], [bounds.margin]),
-        }
-        return [because("could_be_below", **fields)]
+        figures, chance = wording.compared(case, bounds), wording.percent(bounds.chance["estimate"])
+        apart = shown_apart(-difference["low"], [bounds.margin])
+        return [because("could_be_below", figures=figures, chance=chance, apart=apart)]
 
     return {
         "people_agree": Requirement(
-            state_of(met=people_agree), why=people_disagree,
+            requirement.state_of(met=people_agree), why=lambda: people_disagree(case, people),
             is_likely=people["estimate"] >= min_kappa,
             unsettled=bound_of(people, min_kappa, bounds.level, either_way=True),
         ),
         "within_margin": Requirement(
-            state_of(met=difference["low"] > limit, broken=is_below), why=could_be_below,
+            requirement.state_of(met=difference["low"] > limit, broken=is_below),
+            why=could_be_below,
             is_likely=difference["estimate"] > limit,
             unsettled=bound_of(difference, limit, bounds.level, known_growth=growth),
         ),
         "above_baselines": Requirement(
-            state_of(met=advantage["low"] > 0, broken=advantage["high"] <= 0),
+            requirement.state_of(met=advantage["low"] > 0, broken=advantage["high"] <= 0),
             why=lambda: [baseline(case, case.present.kappa or advantage, "not_above_baseline")],
             is_likely=advantage["estimate"] > 0, unsettled=bound_of(advantage, 0.0, bounds.level),
         ),
@@ -101,6 +74,23 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
         **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
     }  # fmt: skip
+
+
+def people_disagree(case: evidence.VerdictEvidence, people: ResultRow) -> list[Reason]:
+    """Return the reasons why human-human kappa, in the row `people`, is too low or uncertain."""
+    min_kappa, sides = case.people.min_kappa, case.people.sides
+    is_likely = people["estimate"] >= min_kappa
+    name = "people_may_not_agree" if is_likely else "people_hardly_agree"
+    kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
+    why = [because(name, kappa=kappa, low=low, least=min_kappa)]
+    for within, across in zip(sides[::2], sides[1::2], strict=True):  # two rows of each column
+        kappas = {"within": within["estimate"], "across": across["estimate"]}
+        why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
+    # A clearer rubric does not help where some people reverse labels, or sides differ.
+    agree_within_side = any(row["estimate"] >= min_kappa for row in sides[::2])
+    if not is_likely and not case.people.opposed and not agree_within_side:
+        why.append(because("clearer_rubric"))
+    return why
 
 
 def baseline(
@@ -117,7 +107,7 @@ def gross_errors_are_rare(case: evidence.VerdictEvidence, row: ResultRow) -> Req
     """Require that gross errors, whose share is in `row`, are clearly not too frequent."""
     allowed = case.rule.max_gross
     return Requirement(
-        state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
+        requirement.state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
         why=lambda: [wording.gross_errors(case, row, allowed=allowed)],
         is_likely=row["estimate"] <= allowed,
         unsettled=Bound(  # of the share without gross errors, which has to lie above a limit
@@ -130,35 +120,28 @@ def no_faults(case: evidence.VerdictEvidence, view: evidence.ViewEvidence) -> Re
     """Require that no audit found a fault that agreement with people does not show: a part of the
     sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
     """
-    stability = case.wording_unstable
-
-    def is_unstable() -> list[Reason]:
-        if stability is None:
-            return []
+    stability, unstable = case.wording_unstable, list[Reason]()
+    if stability is not None:
         interval = wording.interval_of(stability["low"], stability["high"])
-        return [because("wording", kappa=stability["estimate"], interval=interval)]
-
+        unstable = [because("wording", kappa=stability["estimate"], interval=interval)]
     return {
         "every_part": nothing_found(view.failing, lambda: wording.failing_part_reasons(case, view)),
         "no_bias": unbiased(view),
         "robust": robust(case.injection, case.rule.injection),
-        "stable": nothing_found(stability, is_unstable),
+        "stable": nothing_found(unstable, lambda: unstable),
     }
 
 
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
     """Require the rule's effective numbers of clusters, and of those with a minority label."""
-    minority, effective = sample.minority, rounded_up(sample.effective)
+    minority, effective = sample.minority, requirement.rounded_up(sample.effective)
+    minority_state = requirement.state_of(met=minority >= rule.min_rarer)
+    clusters_state = requirement.state_of(met=effective >= rule.min_clusters)
     few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
-    few_clusters = {"worth": effective, "least": rule.min_clusters, "noun": noun}
+    worth = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
-        "both_kinds": Requirement(
-            state_of(met=minority >= rule.min_rarer), lambda: [because("too_few_rarer", **few)]
-        ),
-        "enough_clusters": Requirement(
-            state_of(met=effective >= rule.min_clusters),
-            lambda: [because("too_few_worth", **few_clusters)],
-        ),
+        "both_kinds": Requirement(minority_state, lambda: [because("too_few_rarer", **few)]),
+        "enough_clusters": Requirement(clusters_state, lambda: [because("too_few_worth", **worth)]),
     }
 
 
@@ -174,7 +157,7 @@ def answers_enough(
     """
     share, low, high = answers.share
     return Requirement(
-        state_of(met=share == 1.0 or low >= min_share, broken=high < min_share),
+        requirement.state_of(met=share == 1.0 or low >= min_share, broken=high < min_share),
         why=lambda: wording.unanswered(answers, min_share, noun, section),
         is_likely=share >= min_share,
         unsettled=Bound(low, share, high, min_share, alpha, alpha),
@@ -183,12 +166,11 @@ def answers_enough(
 
 def unbiased(view: evidence.ViewEvidence) -> Requirement:
     """Require that no bias was found beyond the bound."""
-
-    def reason_of(bias: Finding) -> Reason:
-        short = written("short.bias", fault=bias.short)
-        return Reason(written("because.bias", fault=bias.fault), short)
-
-    return nothing_found(view.biases, lambda: [reason_of(bias) for bias in view.biases])
+    reasons = [
+        Reason(written("because.bias", fault=bias.fault), written("short.bias", fault=bias.short))
+        for bias in view.biases
+    ]
+    return nothing_found(reasons, lambda: reasons)
 
 
 def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
@@ -214,7 +196,7 @@ def bound_of(
     return Bound(
         row["low"], row["estimate"], row["high"], limit, level.alpha, level.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
-        of_people=row["deciding"].from_people if row["deciding"] else 0.0,
+        from_people=row["deciding"].from_people if row["deciding"] else 0.0,
         either_way=either_way, known_growth=known_growth,
     )  # fmt: skip
 
@@ -235,40 +217,34 @@ STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
 """All statistics that `add_reference_rows` adds."""
 
 
-def add_reference_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    resamples: Resamples,
-    rule: DecisionSettings,
-    look: int = 1,
-    error: float = ALPHA,
-) -> None:
+def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, error: float) -> None:
     """Add rows comparing every grader with the reference; at = "held_out" for thresholds tuned on
     other clusters. They are `reference_kappa`; `reference_sensitivity` and `reference_specificity`
     if there is a binary label; `reference_rarer_clusters`, the number of clusters with a minority
     label of the reference; and `reference_clusters_worth`, the effective number of clusters. The
-    rows of each view of a grader's labels are kept in `rows.compared`.
+    rows of each view of a grader's labels are kept in `rows.compared`. `error` is the probability
+    of a wrong pass, of which interim analyses up to this `look` may spend a part.
 
     `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
     those of `non_inferiority`, for all graders at once; bounds of shares are Clopper & Pearson's
     (1934) on the effective sample size. A pass needs all three figures above their limits, so that
     their levels are not corrected.
     """
-    labels = labels.with_reference(rule.reference)
+    labels = view.labels.with_reference(rule.reference)
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
         return
-    jackknife = resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
+    jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
     comparator, comparisons = Comparator(jackknife, margin=0.0, min_people=1), []
-    for view in grader_views(labels):
-        comparison = comparator.compare(view) if view.at != UNTUNED else None
+    for grader_view in grader_views(labels):
+        comparison = comparator.compare(grader_view) if grader_view.at != UNTUNED else None
         if comparison is not None and np.isfinite(comparison.kappas).all():
             comparisons.append(comparison)
     alpha = level_of_look(look, rule.looks, error)
     influences = [influence(comparison.kappas) for comparison in comparisons]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        rows.compared[comparison.view.name] = _add_comparison_rows(
-            rows, comparison, labels, jackknife, alpha, level, rule
+        view.rows.compared[comparison.view.name] = _add_comparison_rows(
+            view.rows, comparison, labels, jackknife, alpha, level, rule
         )
 
 
@@ -313,20 +289,21 @@ def _add_comparison_rows(
     if labels.has_verdicts:
         binary = coded if coded.is_binary else labels.on_verdicts()
         key |= {"subset": binary.subset}
+        affirmative, negative = 0, 1  # codes of the binary label
         for name, code, bar in (
-            (SENSITIVITY, 0, rule.reference_sensitivity),
-            (SPECIFICITY, 1, rule.reference_specificity),
+            (SENSITIVITY, affirmative, rule.reference_sensitivity),
+            (SPECIFICITY, negative, rule.reference_specificity),
         ):
             by_reference = (binary.codes[:, reference] == code) & binary.labelled[:, grader]
             by_both = by_reference & (binary.codes[:, grader] == code)
             share = Interval.undefined("no_labels")
             if by_reference.any() and alpha:
                 masks = np.column_stack([by_both, by_reference])
-                sums = jackknife.by_cluster(binary.clusters, masks)
-                share = Interval(*share_bounds(sums[:, 0], sums[:, 1], alpha))
+                n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
+                share = Interval(*share_bounds(n_both, n_reference, alpha))
             share_counts = jackknife.count(binary.clusters, by_reference)
-            held = share.held(replace(level, bar=bar))
-            figures.append(rows.added(name, held, share_counts, **key))
+            share = share.held(replace(level, bar=bar))
+            figures.append(rows.added(name, share, share_counts, **key))
     return AgainstReference(figures=tuple(figures), sizes=sizes)
 
 
@@ -353,7 +330,7 @@ def _agrees(case: evidence.VerdictEvidence, view: AgainstReference) -> Requireme
     """Require that a grader, on one view of its labels, agrees with the reference."""
     rule, noun = case.rule, case.noun
     sample = sample_is_enough(view.sample, rule, noun)
-    is_large = all_met(sample)
+    is_large = requirement.all_met(sample)
     return {
         "no_bias": unbiased(case.present),
         "robust": robust(case.injection, rule.injection),
@@ -371,7 +348,7 @@ def _level_of(row: ResultRow) -> Deciding:
 def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
     """Require that a figure is clearly above its limit; broken only on a sample that `is_large`."""
     bar = _level_of(row).bar
-    state = state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
+    state = requirement.state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
     return Requirement(
         state,
         why=lambda: [_figure(row, noun, "bar_missed" if state == "broken" else "bar_open")],
@@ -392,21 +369,21 @@ def _decide(
         step = NextStep(kind="look", number=0)
         return replace(inconclusive, reasons=[because("not_a_look")], step=step)
     requirements = dict(_agrees(case, view))
-    if all_met(requirements):
+    if requirement.all_met(requirements):
         return _pass(case, view)
     advised = case.tuned.advised
     is_advised = advised is not None and says(advised["remarks"], "tuned")
-    if tuned is not None and is_advised and all_met(_agrees(case, tuned)):
+    if tuned is not None and is_advised and requirement.all_met(_agrees(case, tuned)):
         return _pass(case, tuned, advised)
     answers_first = {"answers": requirements["answers"], **requirements}
-    if against := reasons(answers_first, "broken"):
+    if against := requirement.reasons(answers_first, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, fails = view.sample, likely_fault(requirements)
+    sample, fails = view.sample, requirement.likely_fault(requirements)
     if sample.clusters < case.rule.min_clusters:  # the advice names the number of clusters
         del requirements["enough_clusters"]
     more = sample.more_to_settle(case.rule, requirements)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
-    why = [*reasons(requirements, "open"), *advice]
+    why = [*requirement.reasons(requirements, "open"), *advice]
     return replace(inconclusive, reasons=why, more=more or 0, promising=not fails)
 
 

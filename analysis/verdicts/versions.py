@@ -1,6 +1,6 @@
 """Compare two versions of a grader on the same units, and choose the better of several graders.
 
-The first half (`drift_of`) tests whether a grader has changed by more than the drift margin:
+The first part (`drift_of`) tests whether a grader has changed by more than the drift margin:
 
 - *unchanged*: its kappa with people changed by less than the margin, up or down.
 - *changed*: kappa changed by more than the margin, or labels are missing.
@@ -11,7 +11,7 @@ affects both kappas and cancels out. The verdict is two one-sided tests of the c
 people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.bounds`).
 `python -m benchmarks.drift` shows how often verdicts are wrong.
 
-The second half decides whether a new grader is better than the old one. A grader that is tuned to
+The second part decides whether a new grader is better than the old one. A grader that is tuned to
 labels looks better on them than it is, so clusters are split permanently. Candidates are written
 from *learn* (training), the best is chosen on *choose* (selection) by successive halving (Jamieson
 & Talwalkar 2016), and its gain is bounded on *prove* (test), at the level that this reading of
@@ -33,13 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis import requirement
 from evenhand.analysis.agreement import pairs
-from evenhand.analysis.bootstrap.bounds import (
-    influence,
-    kappas_of,
-    level_of_reading,
-    reach,
-    standard_error,
-)
+from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
@@ -56,6 +50,8 @@ from evenhand.analysis.verdicts.wording import advice, interval_of, signed
 from evenhand.analysis.writer import View
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
+
+# Has the grader changed?
 
 LEVEL = 0.02
 """Nominal error rate of a one-sided bound: below 2.5%, as bounds of very unbalanced samples miss a
@@ -81,8 +77,9 @@ class Versions:
 def paired_labels(
     ratings: DataFrame, units: DataFrame | None, scale: Scale, versions: Versions
 ) -> LabelMatrix:
-    """Encode the labels of one rubric: `ratings` are those of people and of both versions, which
-    are read at the threshold of the later one; `units` have the clusters as `cluster_id`.
+    """Encode the labels of one rubric: `ratings` are those of people and of both versions, whose
+    probabilities are both read at the threshold of the later one; `units` have the clusters as
+    `cluster_id`.
     """
     threshold = scale.threshold_for(versions.after)
     thresholds = {versions.before: threshold, versions.after: threshold}
@@ -130,8 +127,8 @@ def drift_rows(
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
     clusters = Resamples(frequency)
-    sums = clusters.by_cluster(labels.clusters, masks)
-    answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
+    n_both, n_before = clusters.by_cluster(labels.clusters, masks).T
+    answered = Interval(*share_bounds(n_both, n_before, LEVEL)).held(_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
     counts = clusters.count(labels.clusters, scored)
     note = unscored_remark(labels, after, clusters)
@@ -178,9 +175,8 @@ class VersionComparison:
         resamples = Resamples(frequency, weight=labels.weight)
         jackknife = resamples.left_out(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
-        before, after = (
-            comparator.compare(comparison.GraderView(coded, column)) for column in columns
-        )
+        views = (comparison.GraderView(coded, column) for column in columns)
+        before, after = map(comparator.compare, views)
         if before is None or after is None:
             return None
         return cls(coded, jackknife, before, after, columns, margin)
@@ -193,10 +189,10 @@ class VersionComparison:
         counts, sample = self.after.counts, self.after.sample
         at_margin = replace(_LEVEL, margin=self.margin)
         change_row = rows.added(DRIFT, change.held(at_margin), counts, **key)
-        estimate, influences = float(self.before.kappas[0]), influence(self.before.kappas)
+        estimate, influences = float(self.before.kappas[0]), bounds.influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
         if not math.isnan(estimate) and np.ptp(influences) > 0:
-            below, above = reach(influences, LEVEL), reach(-influences, LEVEL)
+            below, above = bounds.reach(influences, LEVEL), bounds.reach(-influences, LEVEL)
             kappa = Interval(estimate, estimate - below, estimate + above)
         people_key = key | {"rater_a": "humans", "rater_b": before}
         kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **people_key)
@@ -315,21 +311,16 @@ def _unchanged(
     """
     margin, before = case.margin, case.before
     sample = sample_is_enough(case.sample, rule, noun)
+    is_large = requirement.all_met(sample)
     low, estimate, high = case.change["low"], case.change["estimate"], case.change["high"]
     growth = case.clusters_needed / case.sample.clusters if abs(estimate) < margin else None
 
-    def above_margin(
-        low: float, estimate: float, high: float, name: str
-    ) -> requirement.Requirement:
-        state = requirement.state_of(
-            met=low > -margin, broken=requirement.all_met(sample) and high < -margin
-        )
-        reason = requirement.Reason(written(f"drift.{name}", margin=margin))
+    def above_margin(low: float, estimate: float, high: float, key: str) -> requirement.Requirement:
+        state = requirement.state_of(met=low > -margin, broken=is_large and high < -margin)
+        reason = requirement.Reason(written(f"drift.{key}", margin=margin))
         bound = requirement.Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth)
-        why = [reason] if state == "broken" else []
-        return requirement.Requirement(
-            state, lambda: why, is_likely=estimate > -margin, unsettled=bound
-        )
+        why, is_likely = [reason] if state == "broken" else [], estimate > -margin
+        return requirement.Requirement(state, lambda: why, is_likely=is_likely, unsettled=bound)
 
     kappa, kappa_low = (shown_apart(before[end], [margin]) for end in ("estimate", "low"))
     hardly_agreed = written("drift.hardly_agreed", kappa=kappa, low=kappa_low, margin=margin)
@@ -387,19 +378,17 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     return sentences
 
 
+# Is the new grader better?
+
 Part = Literal["learn", "choose", "prove"]
 SHARES: dict[Part, float] = {"prove": 0.5, "choose": 0.3, "learn": 0.2}
 """Share of the clusters of each part: *prove* has most, as its bound decides."""
 
 
 def split_clusters(
-    strata: Mapping[str, str],
-    known_parts: Mapping[str, Part] | None = None,
-    *,
-    seed: int,
-    rubric: str,
+    strata: Mapping[str, str], assigned: Mapping[str, Part] | None = None, *, seed: int, rubric: str
 ) -> dict[str, Part]:
-    """Assign each cluster to a part. `strata` is by cluster; so is `known_parts`, the parts that
+    """Assign each cluster to a part. `strata` is by cluster; so is `assigned`, the parts that
     were assigned before and do not change, also of clusters that are not in `strata`.
 
     Within a stratum the clusters are in the order of a hash. Each is assigned to the part that
@@ -409,7 +398,7 @@ def split_clusters(
     >>> sorted(parts.values())
     ['choose', 'choose', 'choose', 'learn', 'learn', 'prove', 'prove', 'prove', 'prove', 'prove']
     """
-    parts = dict(known_parts or {})
+    parts = dict(assigned or {})
     counts: dict[str, Counter[Part]] = {stratum: Counter() for stratum in strata.values()}
     for cluster, stratum in strata.items():
         if cluster in parts:
@@ -579,7 +568,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     answered = float(n_both / max(overlap.units.sum(), 1))
     total = by_cluster.sum(axis=0)
     sums = np.concatenate([total[None], total - by_cluster])
-    return kappas_of(sums, pairs.measurement_of(coded).distances)[0], answered
+    return bounds.kappas_of(sums, pairs.measurement_of(coded).distances)[0], answered
 
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
@@ -593,7 +582,7 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
     if not np.isfinite(gains).all():
         return 1.0  # unknown, which is no reason to begin no proof
     present = len(np.unique(labels.clusters[labels.labelled_by_people]))
-    error = standard_error(influence(gains)) * math.sqrt(present / max(clusters, 1))
+    error = bounds.standard_error(bounds.influence(gains)) * math.sqrt(present / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
 
 
@@ -686,7 +675,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     The new grader is *better* if the lower bound is above 0, clusters (and those with a minority
     label) suffice for a verdict, and it labels enough units; *worse* if the upper bound is below 0.
     """
-    alpha = level_of_reading(look, rule.looks)
+    alpha = bounds.level_of_reading(look, rule.looks)
     unknown = Gain("not_shown", alpha, look)
     if not alpha:
         return replace(unknown, why=(written("improve.no_level", look=look),))
@@ -702,11 +691,11 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     )  # fmt: skip
     if not np.isfinite(values).all():
         return replace(gain, why=(written("improve.no_variation"),))
-    bounds = paired.score_bounds(values).interval(gain.estimate, alpha)
-    gain = replace(gain, low=bounds.low, high=bounds.high)
-    if bounds.high < 0:
+    interval = paired.score_bounds(values).interval(gain.estimate, alpha)
+    gain = replace(gain, low=interval.low, high=interval.high)
+    if gain.high < 0:
         return replace(gain, outcome="worse")
-    if not bounds.low > 0:
+    if not gain.low > 0:
         return gain
     sample, answered, why = paired.after.sample, score_of(labels, new).answered, []
     if requirement.rounded_up(sample.effective) < rule.min_clusters:

@@ -15,14 +15,8 @@ from evenhand.analysis.injection import Audit
 from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow, sample_of
-from evenhand.analysis.verdicts.evidence import (
-    Answers,
-    Bounds,
-    VerdictEvidence,
-    ViewEvidence,
-    margin_of,
-    part_name,
-)
+from evenhand.analysis.verdicts import evidence
+from evenhand.analysis.verdicts.evidence import Answers, Bounds, VerdictEvidence, ViewEvidence
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import texts, written
 
@@ -193,7 +187,7 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
     `names_failing`; else the verdict names them), or open; none where no part was tested.
     """
     parts, failing = view.parts, view.failing
-    within = [row for row in parts if row["low"] > -margin_of(row)]
+    within = [row for row in parts if row["low"] > -evidence.margin_of(row)]
     n_open = len(parts) - len(within) - len(failing)
     if not parts or not (within or n_open or names_failing):
         return []
@@ -265,7 +259,7 @@ def failing_part_reasons(case: VerdictEvidence, view: ViewEvidence) -> list[Reas
     reasons = []
     for row in view.failing:
         text = figures(case, view.bounds, row, n_bounds=len(view.parts))
-        reasons.append(because("below_in_part", part=part_name(row), figures=text))
+        reasons.append(because("below_in_part", part=evidence.part_name(row), figures=text))
     if len(reasons) > 1:
         first = replace(reasons[0], short=written("short.below_in_parts", parts=len(reasons)))
         reasons = [first, *(replace(reason, short="") for reason in reasons[1:])]
@@ -346,7 +340,7 @@ def figures(
     """Return the figures of a difference in words: its deciding interval, the margin, and n. With
     `kappas` (`kappa` and `people`) both kappas come first. The level is shared by `n_bounds`.
     """
-    alpha, margin, share = ALPHA, margin_of(row), 0.0
+    alpha, margin, share = ALPHA, evidence.margin_of(row), 0.0
     if bounds:
         alpha, share = bounds.level.alpha / n_bounds, bounds.level.margin_share
         margin = bounds.margin if math.isnan(margin) else margin
@@ -418,5 +412,5 @@ def mean_kappa(row: ResultRow, noun: str = "") -> str:
 
 def list_parts(rows: Sequence[ResultRow]) -> str:
     """List the names of parts, or their number if they are many."""
-    names = [part_name(row) for row in rows]
+    names = [evidence.part_name(row) for row in rows]
     return ", ".join(names) if len(names) <= MOST_PARTS else f"{len(names)} parts"

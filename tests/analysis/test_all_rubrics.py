@@ -46,8 +46,7 @@ def test_names_do_not_matter(mixed):
     back = {new: old for old, new in names.items()}
     first = _values(analyse(mixed, None, [RATING], resamples=200).results)
     second = analyse(renamed, None, [RATING], resamples=200).results
-    for column in ("rater_a", "rater_b"):
-        second[column] = second[column].replace(back)
+    second = second.replace({"rater_a": back, "rater_b": back})
     humans = second["rater_a"].isin(names) & second["rater_b"].isin(names)
     second.loc[humans, ["rater_a", "rater_b"]] = second.loc[humans, ["rater_b", "rater_a"]].values
     second = _values(second)
@@ -137,10 +136,8 @@ def test_a_report_can_be_made_while_labels_are_still_coming_in(ben):
 
 
 def test_where_all_units_have_two_labels_fleiss_kappa_is_compared():
-    whole, partial = (
-        analyse_labels({"ann": "ynnnyyy", "ben": ben}, Scale("", ("y", "n")), verify=True)
-        for ben in ("yynnyyn", "yynnyy-")
-    )
+    both = ({"ann": "ynnnyyy", "ben": ben} for ben in ("yynnyyn", "yynnyy-"))
+    whole, partial = (analyse_labels(own, Scale("", ("y", "n")), verify=True) for own in both)
     assert whole.verification.compared > partial.verification.compared
 
 

@@ -22,15 +22,17 @@ SCALE = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
 NEED_RATINGS = {"disagreement", "rater_agreement"}
 
 
-def both(frame, scale=SCALE, **changes):
+def reduced(frame, kinds=RATERS):
     ratings, units = split_ratings(frame, "ratings")
-    clustered = "cluster_id" in units
-    clusters = units.set_index("unit_id")["cluster_id"] if clustered else None
+    clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
+    return encoding.reduce_ratings(ratings, clusters, SCALE, encoding.by_kind(kinds))
+
+
+def both(frame):
+    ratings, units = split_ratings(frame, "ratings")
     kinds = dict(zip(ratings["rater_id"], ratings["rater_kind"], strict=True))
-    table = encoding.reduce_ratings(ratings, clusters, scale, encoding.by_kind(kinds))
-    changes = {"resamples": 60, **changes}
-    whole = analyse(ratings, units if clustered else None, [scale], **changes)
-    return whole, analyse_reduced({"": table}, {"": scale}, **changes)
+    whole = analyse(ratings, units if "cluster_id" in units else None, [SCALE], resamples=60)
+    return whole, analyse_reduced({"": reduced(frame, kinds)}, {"": SCALE}, resamples=60)
 
 
 def assert_same(rows, expected):
@@ -99,12 +101,6 @@ def test_probabilities_count_by_their_verdicts():
     for row in kappas:
         assert row["estimate"] == pytest.approx(expected[key_of(row)]["estimate"], nan_ok=True)
     assert not [row for row in found.rows if "threshold" in row["statistic"]]
-
-
-def reduced(frame):
-    ratings, units = split_ratings(frame, "ratings")
-    clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
-    return encoding.reduce_ratings(ratings, clusters, SCALE, encoding.by_kind(RATERS))
 
 
 def contents(table):

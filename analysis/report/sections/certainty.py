@@ -49,16 +49,13 @@ def distribution_part(figures: src.RubricFigures) -> Part:
     for subset, name in src.SUBSET_NAMES.items():
         squared = figures.select(distributions.SQUARED, subset)
         rows = [(written("distributions.others"), ("humans", ""))]
-        rows += [
-            (src.rater_title(row.grader), ("humans", row.grader)) for row in squared if row.grader
-        ]
+        graders = [row.grader for row in squared if row.grader]
+        rows += [(src.rater_title(grader), ("humans", grader)) for grader in graders]
         tables += figures.table("distributions.distances", rows, on=subset, reading=name)
     distances = figures.select(distributions.TOTAL_VARIATION)
-    grader_distances = src.largest_first(
-        row for row in distances if row.grader not in ("", *BASELINES)
-    )
+    by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
-    for nearest in grader_distances[-1:]:
+    for nearest in by_distance[-1:]:
         # The grader's distance minus that of other people.
         excess = figures.get(distributions.EXCESS, *nearest.raters)
         excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
@@ -188,10 +185,9 @@ def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
 
 def rewording_part(figures: src.RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
-    alphas, differences, filled = (
-        {row.at: row for row in figures.select(name)}
-        for name in (disagreements.ALPHA, disagreements.DIFFERENCE, disagreements.FILLED)
-    )
+    names = disagreements.ALPHA, disagreements.DIFFERENCE, disagreements.FILLED
+    # Figures by wording. The old wording has no difference.
+    alphas, differences, filled = ({row.at: row for row in figures.select(name)} for name in names)
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
     for name, gap in differences.items():
@@ -219,6 +215,7 @@ _KINDS: tuple[str, ...] = ("tuned", "default", "not_identifiable")
 _THRESHOLDS = ("threshold", "threshold_recommended")
 _BEST, _DEFAULT = "best", "default"
 _STATED, _SHARE = "reliability_probability", "reliability"
+"""Statistics of calibration: a stated probability, and the affirmative share at it."""
 
 
 def threshold_part(figures: src.RubricFigures) -> Part:
@@ -237,14 +234,12 @@ def threshold_part(figures: src.RubricFigures) -> Part:
     return Part(_threshold_answers(figures, recommended), folded=folded, appendix=appendix)
 
 
-def _threshold_answers(
-    figures: src.RubricFigures, thresholds: Sequence[src.Figure]
-) -> list[list[object]]:
+def _threshold_answers(figures: src.RubricFigures, advised: list[src.Figure]) -> list[list[object]]:
     """State the threshold to use for each grader, preferably the one tuned to people's labels."""
-    to_people = [threshold for threshold in thresholds if threshold.rater == "humans"]
+    to_people = [threshold for threshold in advised if threshold.rater == "humans"]
     answers: list[list[object]] = []
     not_tuned: dict[str, list[src.Figure]] = {}
-    for threshold in to_people or thresholds:
+    for threshold in to_people or advised:
         _, gain = _tuned_and_gain(figures, threshold)
         if threshold.has_remark("tuned") and gain:
             fields = {"grader": threshold.grader, "threshold": threshold, "gain": gain}
@@ -314,9 +309,11 @@ def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
-    kind, reason, *others = recommended.remarks
-    at = figures.default_threshold(recommended.raters)
-    default = src.format_number(float(at), "threshold") if at else written("thresholds.default")
+    kind, reason, *others = recommended.remarks  # the kind of advice comes first, then why
+    default_at = figures.default_threshold(recommended.raters)
+    default = written("thresholds.default")
+    if default_at:
+        default = src.format_number(float(default_at), "threshold")
     tuned, gain = _tuned_and_gain(figures, recommended)
     best, why = tuned.text if tuned else "", reason.words
     if kind.code == "tuned":
@@ -325,7 +322,7 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
         answer = "not_identifiable"
         if reason.code == "interval_too_wide":
             why = written("thresholds.too_wide", why=why, best=best)
-    elif tuned is not None and tuned.bounds[1] == float(at or "nan"):
+    elif tuned is not None and default_at and tuned.bounds[1] == float(default_at):
         answer = "not_better"
     else:
         answer = "not_won"
@@ -371,6 +368,22 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
         curves += curve
     if not values:
         return []
+    reference = src.reference_title(pairs[0][0])
+    names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
+    notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
+    return figures.chart(
+        "threshold", values, _curve_table(figures, curves, **names),
+        charts.omitted_note([grader for _, grader in pairs], advice),
+        **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
+        advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
+        y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
+    )  # fmt: skip
+
+
+def _curve_table(
+    figures: src.RubricFigures, curves: Sequence[src.Figure], **fields: str
+) -> list[Table]:
+    """Tabulate every point of the curves, with the thresholds that lie there."""
 
     def if_at(key: src.Key, *, name: str) -> src.Figure | None:
         """Return the threshold of this statistic if it is that of the row of the curve."""
@@ -380,18 +393,9 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
     columns: list[str | tuple[str, src.Column]] = [tuning.CURVE]
     columns += [(entry_for(name).label, partial(if_at, name=name)) for name in _THRESHOLDS]
     rows = src.rows_of(
-        curves, lambda row: src.format_number(float(row.at), "threshold"), lambda row: row.grader
+        curves, lambda row: src.format_number(float(row.at), "threshold"), attrgetter("grader")
     )
-    reference = src.reference_title(pairs[0][0])
-    names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
-    notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
-    return figures.chart(
-        "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),
-        charts.omitted_note([grader for _, grader in pairs], advice),
-        **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
-        advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
-        y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
-    )  # fmt: skip
+    return figures.table("chart.threshold_table", rows, columns, **fields)
 
 
 def _marks_note(values: Sequence[charts.Datum]) -> str:

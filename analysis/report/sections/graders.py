@@ -11,14 +11,8 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.bias.audit import (
-    BOUND,
-    PLANNED,
-    SCREENED,
-    Finding,
-    findings,
-    screening_sentence,
-)
+from evenhand.analysis.bias import audit as bias_audit
+from evenhand.analysis.bias.audit import BOUND, PLANNED, SCREENED, Finding
 from evenhand.analysis.injection import UNSCORED, audits, name_in_words
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
@@ -40,6 +34,7 @@ if TYPE_CHECKING:
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
 _PEOPLE = "people"
+"""Kind of the datum of a forest plot with human-human kappa; others are grader and baseline."""
 
 
 def verdicts_section(source: src.Source) -> blocks.ReportSection:
@@ -56,9 +51,7 @@ def _first_page(source: src.Source) -> blocks.FirstPage:
     for recommendation in recommendations(source.ranking):
         rubric, sample = recommendation.rubric, ""
         figures = source.rubric(rubric)
-        kappas = (
-            figures.get(figures.kappa(on), "humans", "", on) for on in (src.ALL, src.ALL_BINARY)
-        )
+        kappas = (figures.get(figures.kappa(on), "humans", "", on) for on in src.SUBSET_NAMES)
         people = next((kappa for kappa in kappas if kappa and not kappa.reason), None)
         if people:
             noun = source.analysis.cluster_nouns.get(rubric, "cluster")
@@ -75,9 +68,9 @@ def _first_page(source: src.Source) -> blocks.FirstPage:
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_cell = {(card.verdict["grader"], card.rubric): card for card in cards}
+    ranked = best_first(source.ranking)
     rows = tuple(
-        (grader, tuple(by_cell.get((grader, rubric)) for rubric in rubrics))
-        for grader in best_first(source.ranking)
+        (name, tuple(by_cell.get((name, rubric)) for rubric in rubrics)) for name in ranked
     )
     key = "legend_reference" if source.analysis.decision.reference else "legend"
     legend = written(f"first.{key}")
@@ -90,16 +83,17 @@ def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
     for verdict in source.analysis.verdicts:
         evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
-        grader, people = [*(kappa.cell if kappa else None for kappa in kappas), None, None][:2]
+        cells = [kappa.cell if kappa else None for kappa in kappas]
+        grader, people = [*cells, None, None][:2]  # there may be none, or the grader's alone
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
-        figures = tuple(_evidence(figure) for figure in evidence if figure is not None)
+        figures = tuple(_titled_cell(figure) for figure in evidence if figure is not None)
         cards.append(blocks.Card(verdict, title, rubric, (grader, people), price_cell, figures))
     return tuple(cards)
 
 
-def _evidence(figure: src.Figure) -> tuple[str, blocks.Cell]:
+def _titled_cell(figure: src.Figure) -> tuple[str, blocks.Cell]:
     """Return the title and the cell of a figure that a verdict rests on."""
     baseline = src.rater_title(figure.grader) if figure.grader in BASELINES else ""
     binary = written("naming.binary_verdict") if figure.subset == src.ALL_BINARY else ""
@@ -215,7 +209,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         if candidate.difference and candidate.price:
             grader = candidate.verdict["grader"]
             difference, price = map(figures.of_row, (candidate.difference, candidate.price))
-            rows.append((grader, difference))
+            rows.append((grader, difference.key))
             fields = {"price_row": price.line, "front": candidate.best_buy}
             datum = difference.datum(grader=charts.shorten(grader), price=price.bounds[1], **fields)
             values.append(datum)
@@ -228,7 +222,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         for subset, name in src.SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])
-    margin = -figures.analysis.settings.margin
+    limit = -figures.analysis.settings.margin
     names = [datum["grader"] for datum in values]
     return figures.chart(
         "price", values, figures.table("chart.price_table", rows, columns),
@@ -236,7 +230,8 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
         graders=[charts.shorten(name) for name in _names(drawn)],
         x=charts.axis_through_zero(datum["price"] for datum in values),
-        y=charts.axis_through_zero([*charts.bounds_of(values), margin]), margin=margin, names=names,
+        y=charts.axis_through_zero([*charts.bounds_of(values), limit]), margin=limit, names=names,
+        # From the seventh grader on colours repeat, with other shapes.
         colours=(charts.SERIES + charts.SERIES)[: len(names)],
         shapes=(charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1])[: len(names)],
     )  # fmt: skip
@@ -311,16 +306,17 @@ _STATUSES |= {"inconclusive": "open"}
 
 def bias_part(figures: src.RubricFigures) -> Part:
     """Make the part on bias: sentences, figures of every question, then parts of the sample."""
-    audited = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
+    rows = [row for row in figures.analysis.rows if row["rubric"] == figures.rubric]
+    audited = bias_audit.findings(rows)
 
     def p_value(key: src.Key) -> src.Figure | None:
         row = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
         return row and row.without("uncorrected_p")  # which is in results.csv
 
     def questions(statistics: Sequence[str]) -> list[src.RowSpec]:
-        rows = figures.select_all(*statistics)
+        shifts = figures.select_all(*statistics)
         return src.rows_of(
-            rows, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
+            shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
         )
 
     columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]
@@ -370,7 +366,7 @@ def _finding_lists(figures: src.RubricFigures, audited: list[Finding]) -> list[I
     others = [_finding_sentence(figures, bias) for bias in planned if bias.status != "found"]
     screened = (bias for bias in audited if bias.row["statistic"] in SCREENED)
     by_grader = src.group_by(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
-    others += filter(None, map(screening_sentence, by_grader.values()))
+    others += filter(None, map(bias_audit.screening_sentence, by_grader.values()))
     found_items = items(written("bias_section.found"), found)
     return [*found_items, *items(written("bias_section.rest"), others)]
 

@@ -29,10 +29,8 @@ from evenhand.texts import number_of, written
 
 def section(source: src.Source) -> blocks.ReportSection:
     """Make the section: provenance, conventions and a glossary of the statistics in use."""
-    facts = [
-        (name, f"{value:g}" if isinstance(value, float) else str(value))
-        for name, value in source.context.facts.items()
-    ]
+    given = source.context.facts.items()
+    facts = [(name, f"{fact:g}" if isinstance(fact, float) else str(fact)) for name, fact in given]
     for threshold in source.analysis.thresholds:
         title = source.context.title_of(threshold.rubric)
         name = written("methods.threshold_of", grader=threshold.grader, rubric=title)

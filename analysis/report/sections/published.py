@@ -127,12 +127,8 @@ def _study_figures(
     statistics = [(name, quoted.at)]
     if quoted.threshold:
         statistics.append((f"{name}_at_threshold", repr(quoted.threshold)))
-    candidates = (
-        figures.get(statistic, *pair, quoted.subset, at)
-        for pair in raters
-        for statistic, at in statistics
-    )
-    return [figure for figure in candidates if figure]
+    keys = [(name, *pair, quoted.subset, at) for pair in raters for name, at in statistics]
+    return [figure for figure in (figures.get(*key) for key in keys) if figure]
 
 
 def _grader_pairs(
@@ -140,11 +136,10 @@ def _grader_pairs(
 ) -> list[tuple[str, str]]:
     """Return the pairs of the study's graders, from the families of the published pair if named."""
     families, published = source.analysis.settings.families, sorted(quoted.graders)
-    return [
-        pair
-        for pair in combinations(sorted(declared.graders), 2)
-        if published in ([], sorted(family_of(grader, families) for grader in pair))
-    ]
+    pairs = combinations(sorted(declared.graders), 2)
+    if not published:
+        return list(pairs)
+    return [pair for pair in pairs if sorted(family_of(g, families) for g in pair) == published]
 
 
 def _is_of_one_subject(quoted: PublishedFigure) -> bool:

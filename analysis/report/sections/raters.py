@@ -17,27 +17,8 @@ from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED
 from evenhand.analysis.people.disagreements import COVERAGE, GraderDisagreement
 from evenhand.analysis.people.slices import BALANCED, SIDE_KAPPA
 from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Block, Chart, GivenLabel, Paragraph, Part, Table
-from evenhand.analysis.report.source import (
-    ALL,
-    ALL_BINARY,
-    SUBSET_NAMES,
-    Column,
-    Figure,
-    Key,
-    ReportContext,
-    RowSpec,
-    RubricFigures,
-    Source,
-    distinct_rows,
-    group_by,
-    join_listed,
-    join_sentences,
-    largest_first,
-    pair_title,
-    rater_title,
-    rows_of,
-)
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.evidence import PART
@@ -52,18 +33,18 @@ _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 _DIFFERENCE = "group_difference"
 
 
-def label_part(figures: RubricFigures) -> Part:
+def label_part(figures: src.RubricFigures) -> Part:
     """Make the part on raters' labels: shares of categories, coverage, agreement and speed."""
-    shares = [row for subset in SUBSET_NAMES for row in figures.select("prevalence", subset)]
+    shares = [row for subset in src.SUBSET_NAMES for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
     coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
-    columns: list[str | tuple[str, Column]] = []
+    columns: list[str | tuple[str, src.Column]] = []
     for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in shares):
-        is_affirmative = (subset, at) == (ALL_BINARY, AFFIRMATIVE)
+        is_affirmative = (subset, at) == (src.ALL_BINARY, AFFIRMATIVE)
         parts = {"statistic": "prevalence", "subset": subset, "at": at}
         columns.append((written("raters.affirmative") if is_affirmative else at, parts))
     coverage_column = (entry_for(COVERAGE).label, lambda key: coverage.get(key.rater_a))
-    by_rater = partial(distinct_rows, by="rater", title=rater_title)
+    by_rater = partial(src.distinct_rows, by="rater", title=src.rater_title)
     tables = figures.table("raters.caption", by_rater(shares), [*columns, coverage_column])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, coverage_column])
     lists_all_raters = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
@@ -76,10 +57,10 @@ def label_part(figures: RubricFigures) -> Part:
     return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
 
 
-def _label_answer(figures: RubricFigures, *, has_labels: bool) -> list[list[object]]:
+def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[object]]:
     """State how far people agree with the others, and the grader with the least coverage."""
     answers: list[list[object]] = []
-    if people := largest_first(figures.select(_AGREEMENT)):
+    if people := src.largest_first(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
         fields = {"low": low, "first": low.rater, "high": high, "last": high.rater}
         key = "people_numbers" if figures.select(_MEAN) else "people"
@@ -88,17 +69,17 @@ def _label_answer(figures: RubricFigures, *, has_labels: bool) -> list[list[obje
         answers.append(in_pieces("report.pair_none"))
     graders = set(figures.graders())
     coverage = (row for row in figures.select(COVERAGE) if row.grader in graders)
-    for least in largest_first(coverage)[-1:]:
+    for least in src.largest_first(coverage)[-1:]:
         incomplete = in_pieces("report.coverage", grader=least.grader, share=least)
         answers.append(incomplete if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
-    return [join_sentences(*answers)]
+    return [src.join_sentences(*answers)]
 
 
-def pair_part(figures: RubricFigures) -> Part:
+def pair_part(figures: src.RubricFigures) -> Part:
     """Make the part on agreement of every two raters, in groups and in parts of the sample."""
     groups: list[Table] = []
     missing = []
-    for subset, name in SUBSET_NAMES.items():
+    for subset, name in src.SUBSET_NAMES.items():
         group_tables = figures.table("pairs.groups", on=subset, reading=name)
         groups += group_tables
         if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
@@ -114,12 +95,12 @@ def pair_part(figures: RubricFigures) -> Part:
     )
 
 
-def _pair_answer(figures: RubricFigures) -> list[object]:
+def _pair_answer(figures: src.RubricFigures) -> list[object]:
     """Name the people who agree least and most, and parts of the sample where graders fail."""
     graders, kappa = figures.graders(), figures.kappa()
     people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
     kappas = [figures.get(kappa, *pair) for pair in people]
-    by_size = largest_first(kappas)
+    by_size = src.largest_first(kappas)
     answer = in_pieces("report.pair_none")
     if kappas and not by_size:
         reasons = [figure.reason.words for figure in kappas if figure and figure.reason]
@@ -128,84 +109,86 @@ def _pair_answer(figures: RubricFigures) -> list[object]:
         answer = in_pieces("report.pair", kappa=by_size[0])
     elif by_size:
         high, low = by_size[0], by_size[-1]
-        first, last = pair_title(low.raters), pair_title(high.raters)
-        answer = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
-    return join_sentences(answer, *_failing_part_sentences(figures))
+        fields = {"low": low, "first": low.pair, "high": high, "last": high.pair}
+        answer = in_pieces("report.pairs", **fields)
+    return src.join_sentences(answer, *_failing_part_sentences(figures))
 
 
-def _failing_part_sentences(figures: RubricFigures) -> Iterator[list[object]]:
+def _failing_part_sentences(figures: src.RubricFigures) -> Iterator[list[object]]:
     """Yield a sentence for each grader clearly below people in some part, or one if none is."""
     verdicts = [row for row in figures.analysis.verdicts if row["rubric"] == figures.rubric]
     parts = figures.select_all(PART)
-    below = group_by((row for row in parts if row.bounds[2] < 0), attrgetter("grader"))
+    below = src.group_by((row for row in parts if row.bounds[2] < 0), attrgetter("grader"))
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
         if rows := [row for row in below.get(grader, ()) if row.part in failing]:
-            names = join_listed([[f"{row.part} (", row, ")"] for row in rows])
+            names = src.join_listed([[f"{row.part} (", row, ")"] for row in rows])
             yield in_pieces("report.parts", grader=grader, parts=names)
     if parts and not any(verdict["failing_parts"] for verdict in verdicts):
         yield in_pieces("report.parts_none")
 
 
-def _verdicts_on_pairs(figures: RubricFigures) -> list[Table]:
+def _verdicts_on_pairs(figures: src.RubricFigures) -> list[Table]:
     """Tabulate agreement on a pair's verdict, where raters labelled its two responses."""
-    agreement = figures.select("pair_observed_agreement", ALL_BINARY)
+    agreement = figures.select("pair_observed_agreement", src.ALL_BINARY)
     with_people = [figure for figure in agreement if figure.rater == "humans"]
     single = [figure for figure in agreement if figure.rater != "humans" and figure.grader]
-    rows: list[RowSpec] = [
-        (written("pairs.of_raters"), None), *rows_of(single, lambda row: pair_title(row.raters)),
-        (written("pairs.with_annotators"), None), *rows_of(with_people, attrgetter("grader")),
-    ]  # fmt: skip
+    rows: list[src.RowSpec] = [(written("pairs.of_raters"), None)]
+    rows += src.rows_of(single, attrgetter("pair"))
+    rows.append((written("pairs.with_annotators"), None))
+    rows += src.rows_of(with_people, attrgetter("grader"))
     return figures.table("pairs.on_pairs", rows)
 
 
-def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
+def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """Draw kappa of every two raters, people and graders; nothing where no pair is listed."""
     kappa, axis = figures.kappa(), written("chart.rater")
     values: list[charts.Datum] = []
     for pair in figures.pairs(kappa):
         if figure := figures.get(kappa, *pair):
-            first, second = (charts.shorten(rater_title(rater)) for rater in pair)
+            first, second = (charts.shorten(src.rater_title(rater)) for rater in pair)
             values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
     if not values:
         return []
-    names = figures.graders_last(chain.from_iterable(figures.pairs(figures.general_statistic())))
-    raters = [charts.shorten(rater_title(name)) for name in names]
+    names = dict.fromkeys(chain.from_iterable(figures.pairs(figures.general_statistic())))
+    graders = [name for name in figures.graders() if name in names]
+    names_in_order = [*(name for name in names if name not in graders), *graders]
+    raters = [charts.shorten(src.rater_title(name)) for name in names_in_order]
     has_undefined = any(datum["estimate"] is None for datum in values)
     return figures.chart(
         "heat_map", values, data,
         written("chart.heat_map_note", dash=DASH) if has_undefined else "",
-        statistic=entry_for(kappa).label, reading=SUBSET_NAMES[ALL], raters=raters,
+        statistic=entry_for(kappa).label, reading=src.SUBSET_NAMES[src.ALL], raters=raters,
         grid=charts.heat_cells(raters, _KAPPA_STEPS, x=axis, y=axis, slanted=True),
     )  # fmt: skip
 
 
-def _contested_tables(figures: RubricFigures) -> list[Table]:
+def _contested_tables(figures: src.RubricFigures) -> list[Table]:
     """Tabulate graders' agreement by how far annotators agree on an item, with the agreement of one
     annotator with the others; and agreement within and across sides of annotators.
     """
     contested = [row for row in figures.select(BY_LABELS) if row.at in CONTESTED]
-    rows = rows_of(contested, attrgetter("at"), attrgetter("grader"))
-    columns: list[str | tuple[str, Column]] = [(written("chart.grader"), figures.by_key)]
-    annotators = rater_title("humans")  # one compared with the others
+    rows = src.rows_of(contested, attrgetter("at"), attrgetter("grader"))
+    columns: list[str | tuple[str, src.Column]] = [(written("chart.grader"), figures.by_key)]
+    annotators = src.rater_title("humans")  # one compared with the others
     columns += [(annotators, lambda key: figures.by_key(key._replace(at=f"{key.at}: annotators")))]
-    sides = rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
+    sides = src.rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
     return [*figures.table("pairs.contested", rows, columns), *figures.table("pairs.sides", sides)]
 
 
-def _confusion_chart(figures: RubricFigures) -> list[Chart]:
+def _confusion_chart(figures: src.RubricFigures) -> list[Chart]:
     """Draw a confusion matrix of each grader against people, as shaded counts."""
     categories = list(dict.fromkeys(figure.at for figure in figures.select("prevalence")))
-    graders, annotators = figures.graders(), rater_title("humans")
+    graders, annotators = figures.graders(), src.rater_title("humans")
     drawn = graders[: charts.MAX_LISTED]
 
-    def count(key: Key, graded: str) -> Figure | None:
+    def count(key: src.Key, graded: str) -> src.Figure | None:
         return figures.by_key(key._replace(at=from_to(key.at, graded)))
 
     columns = [(graded, lambda key, graded=graded: count(key, graded)) for graded in categories]
     values: list[charts.Datum] = []
     tables: list[Table] = []
-    counts: list[Figure] = []
+    counts: list[src.Figure] = []
     for grader in drawn:
         rows = [(name, figures.key("confusion", "humans", grader, at=name)) for name in categories]
         for (label, key), graded in product(rows, categories):
@@ -227,18 +210,18 @@ def _confusion_chart(figures: RubricFigures) -> list[Chart]:
     )  # fmt: skip
 
 
-def _slice_tables(figures: RubricFigures) -> list[Block]:
+def _slice_tables(figures: src.RubricFigures) -> list[Block]:
     """Tabulate graders' agreement with people in each part of the sample, and outside of it."""
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
     tables: list[Block] = []
-    for column, column_figures in group_by(on_categories, attrgetter("column")).items():
-        rows = rows_of(column_figures, attrgetter("value"), lambda row: pair_title(row.raters))
+    for column, column_figures in src.group_by(on_categories, attrgetter("column")).items():
+        rows = src.rows_of(column_figures, attrgetter("value"), attrgetter("pair"))
         tables += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*tables, Paragraph(written("pairs.about_parts"))] if tables else []
 
 
-def group_part(figures: RubricFigures) -> Part:
+def group_part(figures: src.RubricFigures) -> Part:
     """Make the part on graders' agreement with people's consensus in each group of units, and each
     group's difference from the others; on the binary label where there is one.
     """
@@ -246,13 +229,13 @@ def group_part(figures: RubricFigures) -> Part:
     has_binary = any(row.is_binary for row in balanced)
     tables: list[Table] = []
     differences: list[Table] = []
-    for column, column_figures in group_by(balanced, attrgetter("column")).items():
+    for column, column_figures in src.group_by(balanced, attrgetter("column")).items():
         groups = {row.subset: row.value for row in column_figures if row.is_binary == has_binary}
         grader_figures = {row.raters: row for row in column_figures}.values()
         group_columns = [(value, {"subset": subset}) for subset, value in groups.items()]
-        by_grader = rows_of(grader_figures, attrgetter("grader"))
+        by_grader = src.rows_of(grader_figures, attrgetter("grader"))
         tables += figures.table("groups.caption", by_grader, group_columns, column=column)
-        rows: list[RowSpec] = []
+        rows: list[src.RowSpec] = []
         for row in grader_figures:
             keys = ((value, row.key._replace(subset=name)) for name, value in groups.items())
             rows += [(row.grader, None), *keys]
@@ -261,13 +244,14 @@ def group_part(figures: RubricFigures) -> Part:
     # The grader and the group on which it is furthest behind its other groups.
     answers = [
         in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
-        for worst in sorted(largest_first(gaps), key=lambda row: row.bounds[1])[:1]
+        for worst in sorted(src.largest_first(gaps), key=lambda row: row.bounds[1])[:1]
     ]
     return Part(answers=answers, folded=tables, appendix=differences)
 
 
 # Disagreements
 
+Disagreements = Sequence[GraderDisagreement]
 _MAX_UNITS = 3
 """Units of each rubric in the report; the text of the section has this number, too."""
 PAGE = "disagreements.html"
@@ -277,7 +261,7 @@ KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
 """Kinds that the lead may sort a disagreement as."""
 
 
-def with_page(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
+def with_page(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
     """Add a link to the page of all disagreements, where there is one."""
     if not has_page(source.analysis.disagreements, source.context):
         return section
@@ -285,7 +269,7 @@ def with_page(source: Source, section: blocks.ReportSection) -> blocks.ReportSec
     return replace(section, blocks=(link, *section.blocks))
 
 
-def disagreement_part(figures: RubricFigures) -> Part:
+def disagreement_part(figures: src.RubricFigures) -> Part:
     """Make the part on the largest disagreements, and their number by the lead's sorting."""
     disagreements = figures.analysis.disagreements
     on_rubric = [item for item in disagreements if item.rubric == figures.rubric]
@@ -296,10 +280,10 @@ def disagreement_part(figures: RubricFigures) -> Part:
         units.append((_unit([item], figures.context), (cell,) if cell else ()))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
     graders = figures.by_agreement(dict.fromkeys(item.grader for item in on_rubric))
-    names = join_listed([[grader] for grader in graders])
+    names = src.join_listed([[grader] for grader in graders])
     counts = figures.select("disagreement_sorted")
     by_grader = {figure.grader: figure for figure in counts}
-    rows = [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)]
+    rows = [(grader, by_grader[grader].key) for grader in figures.by_agreement(by_grader)]
     kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({row.at for row in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
     has_texts = has_page(disagreements, figures.context)
@@ -308,12 +292,12 @@ def disagreement_part(figures: RubricFigures) -> Part:
     return Part(answers, folded=[*to_read, *sums], about=about)
 
 
-def _largest(figures: RubricFigures, items: list[GraderDisagreement]) -> list[GraderDisagreement]:
+def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDisagreement]:
     """Return the largest on different units; ties go to the grader that agrees best with people."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))
-    by_unit = group_by(sort_disagreements(with_size), attrgetter("unit_id"))
+    by_unit = src.group_by(sort_disagreements(with_size), attrgetter("unit_id"))
     return [on_unit[0] for on_unit in by_unit.values()][:_MAX_UNITS]
 
 
@@ -328,16 +312,14 @@ class DisagreementsPage:
     kinds: Sequence[tuple[str, str]]
 
 
-def has_page(disagreements: Sequence[GraderDisagreement], context: ReportContext) -> bool:
+def has_page(disagreements: Disagreements, context: src.ReportContext) -> bool:
     """Return True if there is a disagreement whose texts are known."""
     return any((item.rubric, item.unit_id) in context.texts for item in disagreements)
 
 
-def page_of(
-    disagreements: Sequence[GraderDisagreement], context: ReportContext
-) -> DisagreementsPage:
+def page_of(disagreements: Disagreements, context: src.ReportContext) -> DisagreementsPage:
     """Collect all disagreements, those on one unit together."""
-    by_unit = group_by(sort_disagreements(disagreements), lambda item: (item.rubric, item.unit_id))
+    by_unit = src.group_by(sort_disagreements(disagreements), attrgetter("rubric", "unit_id"))
     rubrics = list(dict.fromkeys(item.rubric for item in disagreements))
     keys = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
     units = [_unit(by_unit[key], context) for key in keys]
@@ -359,7 +341,7 @@ def sort_disagreements(items: Iterable[GraderDisagreement]) -> list[GraderDisagr
     return sorted(items, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people)))
 
 
-def _unit(items: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
+def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedUnit:
     """Collect labels, texts and reasons of the disagreements on one unit."""
     first = items[0]
     key = (first.rubric, first.unit_id)

@@ -3,7 +3,8 @@ raters prefer, the side of pairs that raters favour, and subjects' rates and mea
 
 Each `*_part` function makes a section's part on one rubric. Rates and means are shown as graders
 give them, and corrected with people's labels (`analysis.subjects.scores`). `_SubjectFigures` has
-either the rates or the means, so that the same functions show both.
+either the rates or the means, so that the same functions show both. `with_every_rubric` adds the
+table of rates on all rubrics.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, combinations, product
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report import source as src
@@ -22,7 +23,8 @@ from evenhand.analysis.subjects.scores import MEANS, RATES, Measure
 from evenhand.texts import DASH, in_pieces, written
 
 _PEOPLE, _GRADER = src.rater_title("humans"), written("chart.scores_grader")
-_CORRECTED, _SIDES, _SHARE = "win_rate_ppi", "rate_side_difference_ppi", "prevalence_ppi"
+_CORRECTED_WIN_RATE = "win_rate_ppi"
+_SIDE_DIFFERENCE, _CORRECTED_SHARE = "rate_side_difference_ppi", "prevalence_ppi"
 _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 """Steps of shading of rates."""
 _MAX_PARTS = 40
@@ -69,20 +71,20 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
     graders = figures.by_agreement(names, src.ALL_BINARY)
     subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
+    listed_subjects = subjects[: charts.MAX_LISTED]
     values: list[charts.Datum] = []
     drawn = set()
-    for grader in graders[: charts.MAX_LISTED]:
-        for subject in subjects[: charts.MAX_LISTED]:
-            figure = figures.by_key(people[subject].key._replace(rater_a=grader))
-            if figure is not None and not figure.reason:
-                panel = {"grader": charts.shorten(grader), "subject": charts.shorten(subject)}
-                values.append(people[subject].datum(who=_PEOPLE, **panel))
-                values.append(figure.datum(who=_GRADER, **panel))
-                drawn |= {grader, subject}
+    for grader, subject in product(graders[: charts.MAX_LISTED], listed_subjects):
+        figure = figures.by_key(people[subject].key._replace(rater_a=grader))
+        if figure is not None and not figure.reason:
+            panel = {"grader": charts.shorten(grader), "subject": charts.shorten(subject)}
+            values.append(people[subject].datum(who=_PEOPLE, **panel))
+            values.append(figure.datum(who=_GRADER, **panel))
+            drawn |= {grader, subject}
     if not values:
         return []
     scored = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
-    drawn_subjects = [name for name in subjects[: charts.MAX_LISTED] if name in drawn]
+    drawn_subjects = [name for name in listed_subjects if name in drawn]
     return figures.chart(
         "scores", values, data,
         charts.omitted_note(graders, drawn), charts.omitted_note(scored, drawn, "subjects"),
@@ -121,14 +123,15 @@ def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list
     """Tabulate corrected win rates on the pairs of answers that only a grader compared."""
     rows: list[src.RowSpec] = []
     for grader in graders:
-        if src.largest_first(figures.select(_CORRECTED, raters=("humans", grader))):
+        if src.largest_first(figures.select(_CORRECTED_WIN_RATE, raters=("humans", grader))):
             rates = figures.select("win_rate", raters=(grader, ""))
             rows += [(grader, None), *src.rows_of(rates, lambda row: row.at)]
 
     def corrected(key: src.Key) -> src.Figure | None:
-        return figures.get(_CORRECTED, "humans", key.rater_a, key.subset, key.at)
+        return figures.get(_CORRECTED_WIN_RATE, "humans", key.rater_a, key.subset, key.at)
 
-    return figures.table("preference.corrected", rows, [(entry_for(_CORRECTED).label, corrected)])
+    column = (entry_for(_CORRECTED_WIN_RATE).label, corrected)
+    return figures.table("preference.corrected", rows, [column])
 
 
 def direction_part(figures: src.RubricFigures) -> Part:
@@ -285,19 +288,12 @@ class _SubjectFigures:
 
 def rate_part(figures: src.RubricFigures) -> Part:
     """Make the part on rates and means of subjects, and their order."""
-    rates, means = measures = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
-    graders = list(dict.fromkeys([*rates.graders, *means.graders]))
-    shares, all_units = figures.select_all(_SHARE), written("rates.all_units")
-    if not (graders or shares):
+    rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
+    measures = rates, means
+    shares = figures.select_all(_CORRECTED_SHARE)
+    if not (rates.graders or means.graders or shares):
         return Part()
-    rows: list[src.RowSpec] = []
-    for grader in graders:
-        subjects = {**rates.raw(grader), **means.raw(grader)}
-        keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
-        rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
-    label = entry_for(MEANS.raw).label
-    columns = [(label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))]
-    folded: list[blocks.Block] = [*figures.table("rates.caption", rows, columns)]
+    folded: list[blocks.Block] = [*_raw_table(rates, means)]
     for measure in measures:
         folded += [*_difference_tables(measure), *_annotator_side_tables(measure)]
     folded += _rates_by_part(rates)
@@ -311,7 +307,7 @@ def rate_part(figures: src.RubricFigures) -> Part:
     ranks: list[src.RowSpec] = []
     for measure in measures:
         rank_sets = figures.select("rate_rank_set", measure.subset)
-        ranks += src.rows_of(rank_sets, lambda row: row.at, lambda row: row.grader)
+        ranks += src.rows_of(rank_sets, attrgetter("at"), attrgetter("grader"))
     answers = [_rate_answer(measure) for measure in measures if measure.graders]
     if not rates.graders and answers == [in_pieces("report.rates_nothing")]:
         return Part()
@@ -319,14 +315,27 @@ def rate_part(figures: src.RubricFigures) -> Part:
     return Part(answers=answers, folded=folded, appendix=figures.table("rates.ranks", ranks))
 
 
+def _raw_table(rates: _SubjectFigures, means: _SubjectFigures) -> list[Table]:
+    """Tabulate subjects' rates and means as every grader gives them, without correction."""
+    figures, all_units = rates.figures, written("rates.all_units")
+    rows: list[src.RowSpec] = []
+    for grader in dict.fromkeys([*rates.graders, *means.graders]):
+        subjects = {**rates.raw(grader), **means.raw(grader)}
+        keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
+        rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
+    label = entry_for(MEANS.raw).label
+    columns = [(label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))]
+    return figures.table("rates.caption", rows, columns)
+
+
 def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:
     """Tabulate the corrected share of each category, for each grader and part of the sample."""
-    places = {row.key[:-1]: row for row in shares}.values()
+    one_category = {row.key[:-1]: row for row in shares}.values()  # keys without `at`
 
     def title(figure: src.Figure) -> str:
         return written("rates.all_units") if figure.part == src.ALL else figure.part
 
-    rows = src.rows_of(places, title, attrgetter("grader"))
+    rows = src.rows_of(one_category, title, attrgetter("grader"))
     columns = [(category, {"at": category}) for category in dict.fromkeys(row.at for row in shares)]
     return figures.table("rates.shares", rows, columns)
 
@@ -338,16 +347,14 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
     for grader in graders:
         rows.append((measure.heading(grader), None))
         for first, second, figure in measure.differences(grader):
-            rows.append((written("rates.difference", first=first, second=second), figure))
+            rows.append((written("rates.difference", first=first, second=second), figure.key))
     first, second = figures.analysis.settings.sides
     by_side = [row for grader in graders for row in measure.side_differences(grader)]
     side_rows = measure.rows(by_side)
     column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": measure.label}
-    return [
-        *figures.table("rates.differences", rows, column, what=measure.label),
-        *figures.table("rates.sides", side_rows, column, **fields),
-    ]
+    differences = figures.table("rates.differences", rows, column, what=measure.label)
+    return differences + figures.table("rates.sides", side_rows, column, **fields)
 
 
 def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
@@ -357,11 +364,8 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
-        titles = {
-            (row.statistic, row.subset): _annotator_side_title(row)
-            for row in side_figures
-            if row.column == column
-        }
+        on_column = [row for row in side_figures if row.column == column]
+        titles = {(row.statistic, row.subset): _annotator_side_title(row) for row in on_column}
         columns: list[str | tuple[str, src.Column]] = [
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in titles.items()
@@ -387,10 +391,9 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
         gap = max(rows, key=lambda row: abs(row.bounds[1]))
         first, second = gap.value.split(">")[:2]
         part = gap.subset.replace(f"={gap.value}", "={}")
-        first_figure, second_figure = (
-            figures.by_key(gap.key._replace(statistic=statistics.powered, subset=part.format(side)))
-            for side in (first, second)
-        )
+        key = gap.key._replace(statistic=statistics.powered)
+        keys = (key._replace(subset=part.format(side)) for side in (first, second))
+        first_figure, second_figure = map(figures.by_key, keys)
         if first_figure and second_figure:
             fields = {"first": first, "second": second, "gap": gap, "column": column}
             fields |= {"one": first_figure, "other": second_figure}
@@ -398,76 +401,16 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
             yield in_pieces("report.publics", subject=subject, **fields)
 
 
-def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
-    """Add a table of subjects' rates on all rubrics, each by the grader that agrees most with
-    people, with published rates that the study declares: none for one subject, folded for many.
-    """
-    columns: dict[str, dict[str, blocks.Cell]] = {}
-    rubrics_by_source: dict[str, list[str]] = {}
-    kinds: set[str] = set()
-    titles = [figures.title for figures in source.rubrics]
-    for figures in source.rubrics:
-        rates = _SubjectFigures(figures, RATES)
-        rows = figures.select(rates.statistic, src.ALL_BINARY)
-        graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
-        for grader in figures.by_agreement(graders, src.ALL_BINARY)[:1]:
-            title = figures.title
-            if titles.count(title) > 1:
-                title = f"{title} ({figures.rubric})"
-            by_subject = rates.by_subject(rates.statistic, grader)
-            columns[title] = {subject: figure.cell for subject, figure in by_subject.items()}
-            published = _published_cells(source, figures.rubric, by_subject)
-            if published:
-                columns[written("rates.published", rubric=title)] = published
-            kinds.add(rates.kind(grader))
-            rubrics_by_source.setdefault(rates.label_source(grader), []).append(title)
-    subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
-    if len(subjects) < 2:
-        return section
-    table_rows = []
-    for name in subjects:
-        cells = tuple(column.get(name, blocks.Cell()) for column in columns.values())
-        table_rows.append(blocks.Row(name, cells))
-    sources = [
-        written("rates.by_rubrics", rubrics=", ".join(rubrics), by=labels)
-        for labels, rubrics in rubrics_by_source.items()
-    ]
-    if len(rubrics_by_source) == 1:
-        sources = [written("rates.by_one", by=next(iter(rubrics_by_source)))]
-    note = ("PPI++" if "corrected" in kinds else "*", "; ".join(sources))
-    (kind,) = kinds if len(kinds) == 1 else ("corrected",)
-    caption = written(f"rates.every_rubric_{kind}")
-    table = Table(caption, "Subject", tuple(columns), tuple(table_rows), (note,))
-    if len(table_rows) > charts.MAX_LISTED:
-        return replace(section, parts=(Part(title=caption, folded=(table,)), *section.parts))
-    return replace(section, blocks=(table,))
-
-
-def _published_cells(
-    source: src.Source, rubric: str, names: Collection[str]
-) -> dict[str, blocks.Cell]:
-    """Return the published rates that the study declares, of subjects with these names."""
-    if source.context.replication is None:
-        return {}
-    published = source.context.replication.published
-    return {
-        quoted.at: blocks.Cell(quoted.as_result_text, published=published.citation)
-        for quoted in published.figure
-        if (quoted.rubric, quoted.between) == (rubric, "subjects") and quoted.at in names
-    }
-
-
 def _rate_answer(measure: _SubjectFigures) -> list[object]:
     """State the rate on all units by the best grader, or the highest and lowest subject's."""
     figures, statistic = measure.figures, measure.statistic
     people = figures.get(measure.statistics.people, "humans", subset=measure.subset)
     for grader in figures.by_agreement(measure.graders, measure.subset):
-        rows = raw_rows = measure.raw(grader)
-        if statistic != measure.statistics.raw:
-            rows = measure.by_subject(statistic, grader)
-        raw, shown = raw_rows.get(""), rows.get("")
+        is_raw, raw_rows = statistic == measure.statistics.raw, measure.raw(grader)
+        rows = raw_rows if is_raw else measure.by_subject(statistic, grader)
+        raw, shown = raw_rows.get(""), rows.get("")  # those of all units
         fields = {"grader": grader, "what": measure.label.removesuffix("s")}
-        if raw and statistic == measure.statistics.raw:
+        if raw and is_raw:
             return in_pieces("report.rates_raw", raw=raw, **fields)
         if raw and shown and not (shown.reason or shown.has_remark("peoples_own")):
             both = in_pieces("report.rates", raw=raw, corrected=shown, **fields)
@@ -487,20 +430,19 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     single_answers = _columns_of_single_answers(figures)
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
-    rows = [
-        row.without("labelled_by_people").without("peoples_own")
-        for row in chain.from_iterable(figures.parts(rates.statistic).values())
-    ]
-    for name, plain in (("parts", "parts_plain"), ("parts_by_side", "parts_by_side_plain")):
-        is_by_side, key = name == "parts_by_side", name if is_corrected else plain
+    by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
+    parts = chain.from_iterable(figures.parts(rates.statistic).values())
+    rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
+    for is_by_side, corrected, raw in (
+        (False, "parts", "parts_plain"),
+        (True, "parts_by_side", "parts_by_side_plain"),
+    ):
+        key = corrected if is_corrected else raw
         part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
         tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
-        drawn = (
-            _part_chart(rates, grader, part_rows, tables, caption)
-            for grader in figures.by_agreement(graders, src.ALL_BINARY)
-        )
-        folded += next(filter(None, drawn), tables)
+        drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in by_agreement)
+        folded += next(filter(None, drawn), tables)  # the first grader's chart, or the tables
     return folded
 
 
@@ -615,7 +557,7 @@ def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
     for figure in clear:
         sign, (toward, other) = (1, sides) if figure.bounds[1] > 0 else (-1, sides[::-1])
         bounds = sorted(sign * bound for bound in figure.bounds)
-        low, more, high = (src.format_number(bound, _SIDES) for bound in bounds)
+        low, more, high = (src.format_number(bound, _SIDE_DIFFERENCE) for bound in bounds)
         fields = {"by": labels, "subject": figure.at, "toward": toward, "other": other}
         fields |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
         yield written("rates.side" if figure.at else "rates.side_of_all", **fields)
@@ -637,3 +579,86 @@ def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
             yield written("rates.one_side_only", subjects=", ".join(subjects))
         elif subjects:
             yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))
+
+
+# Rates on all rubrics
+
+
+class _RubricRates(NamedTuple):
+    """Subjects' rates on one rubric, by its best grader: the cells by subject, those of `published`
+    rates, the `kind` of the rates (`_SubjectFigures.kind`), and whose labels they rest on.
+    """
+
+    title: str
+    cells: dict[str, blocks.Cell]
+    published: dict[str, blocks.Cell]
+    kind: Literal["corrected", "own", "raw"]
+    label_source: str
+
+
+def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
+    """Add a table of subjects' rates on all rubrics, each by the grader that agrees most with
+    people, with published rates that the study declares: none for one subject, folded for many.
+    """
+    rubrics = list(_rates_by_rubric(source))
+    columns: dict[str, dict[str, blocks.Cell]] = {}
+    for rubric in rubrics:
+        columns[rubric.title] = rubric.cells
+        if rubric.published:
+            columns[written("rates.published", rubric=rubric.title)] = rubric.published
+    subjects = dict.fromkeys(chain.from_iterable(columns.values()))
+    if len(subjects) < 2:
+        return section
+    table_rows = []
+    for name in subjects:
+        cells = tuple(column.get(name, blocks.Cell()) for column in columns.values())
+        table_rows.append(blocks.Row(name, cells))
+    kinds = {rubric.kind for rubric in rubrics}
+    (kind,) = kinds if len(kinds) == 1 else ("corrected",)
+    caption, note = written(f"rates.every_rubric_{kind}"), _label_source_note(rubrics)
+    table = Table(caption, "Subject", tuple(columns), tuple(table_rows), (note,))
+    if len(table_rows) > charts.MAX_LISTED:
+        return replace(section, parts=(Part(title=caption, folded=(table,)), *section.parts))
+    return replace(section, blocks=(table,))
+
+
+def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
+    """Yield the rates on every rubric with a rate of a subject. Equal titles have the rubric."""
+    titles = [figures.title for figures in source.rubrics]
+    for figures in source.rubrics:
+        rates = _SubjectFigures(figures, RATES)
+        rows = figures.select(rates.statistic, src.ALL_BINARY)
+        graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
+        for grader in figures.by_agreement(graders, src.ALL_BINARY)[:1]:
+            is_shared = titles.count(figures.title) > 1
+            title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
+            by_subject = rates.by_subject(rates.statistic, grader)
+            cells = {subject: figure.cell for subject, figure in by_subject.items()}
+            published = _published_cells(figures, by_subject)
+            label_source = rates.label_source(grader)
+            yield _RubricRates(title, cells, published, rates.kind(grader), label_source)
+
+
+def _label_source_note(rubrics: Sequence[_RubricRates]) -> tuple[str, str]:
+    """Return the mark and the text of the footnote on whose labels the rates rest."""
+    by_source = src.group_by(rubrics, attrgetter("label_source"))
+    sources = [
+        written("rates.by_rubrics", rubrics=", ".join(rubric.title for rubric in group), by=labels)
+        for labels, group in by_source.items()
+    ]
+    if len(by_source) == 1:
+        sources = [written("rates.by_one", by=next(iter(by_source)))]
+    mark = "PPI++" if any(rubric.kind == "corrected" for rubric in rubrics) else "*"
+    return mark, "; ".join(sources)
+
+
+def _published_cells(figures: src.RubricFigures, names: Collection[str]) -> dict[str, blocks.Cell]:
+    """Return the published rates that the study declares, of subjects with these names."""
+    if (declared := figures.context.replication) is None:
+        return {}
+    published = declared.published
+    return {
+        quoted.at: blocks.Cell(quoted.as_result_text, published=published.citation)
+        for quoted in published.figure
+        if (quoted.rubric, quoted.between) == (figures.rubric, "subjects") and quoted.at in names
+    }

@@ -2,12 +2,30 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.report.blocks import Block, Chart, Table
+from evenhand.analysis.report.files import sections_of
+from evenhand.analysis.report.source import Source
 from tests.analysis.report.small_study import HOSTILE, SCALE, tables
+
+STUDY = ReportContext("A study")
+
+
+def blocks_of(analysis: Analysis, kind: type[Block], context: ReportContext = STUDY) -> list[Any]:
+    """All blocks of this kind in the sections of the report."""
+    sections = sections_of(Source(analysis, context))
+    return [b for section in sections for b in section.every_block() if isinstance(b, kind)]
+
+
+def data_tables(analysis: Analysis, context: ReportContext = STUDY) -> list[Table]:
+    """All tables of the report, and those with the data of its charts."""
+    blocks = blocks_of(analysis, Block, context)
+    return [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
 
 
 @pytest.fixture(scope="session")

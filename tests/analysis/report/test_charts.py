@@ -10,36 +10,30 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts import ROLES, SERIES, chart_spec, inline_svg, svg_in_scheme
-from evenhand.analysis.report.files import render, sections_of
+from evenhand.analysis.report.files import render
 from evenhand.analysis.report.sections.graders import forest
 from evenhand.analysis.report.source import SUBSET_NAMES, Source
 from tests.analysis.make import analyse_labels, rows_of
+from tests.analysis.report.conftest import STUDY, blocks_of
 from tests.analysis.report.small_study import HOSTILE, SCALE, timed
 from tests.peers import altair
 
 XY = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
 
 
-def charts_of(analysis: Analysis) -> list[Chart]:
-    sections = sections_of(Source(analysis, ReportContext("A study")))
-    return [block for each in sections for block in each.every_block() if isinstance(block, Chart)]
-
-
 @pytest.fixture(scope="module")
 def busy() -> Analysis:
     """With times, slices, prices and subjects: something for every chart."""
     ratings, units = timed()
-    prices = {("R", "provider:sure"): 4.0, ("R", "provider:hard"): 1.0}
-    facts = StudyFacts(prices=prices)
+    facts = StudyFacts(prices={("R", "provider:sure"): 4.0, ("R", "provider:hard"): 1.0})
     return analyse(ratings, units, [SCALE], resamples=50, slices=["topic"], facts=facts)
 
 
 @pytest.fixture(scope="module")
 def charts(busy: Analysis) -> list[Chart]:
-    return charts_of(busy)
+    return blocks_of(busy, Chart)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +132,7 @@ def _place_ticks(node, x, y, lines):
 @pytest.mark.slow
 def test_hostile_text_is_text_and_comes_through_whole(hostile_analysis):
     alt = f'{HOSTILE[1]} " onload="x'
-    for chart in charts_of(hostile_analysis):
+    for chart in blocks_of(hostile_analysis, Chart):
         svg = inline_svg(dict(chart.spec), alt)
         root = ElementTree.fromstring(svg)  # noqa: S314
         assert root.get("aria-label") == alt
@@ -218,7 +212,7 @@ def test_graders_stand_in_the_order_of_their_agreement(busy, charts):
 
 
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
-    source = Source(busy, ReportContext("A study")).rubric("R")
+    source = Source(busy, STUDY).rubric("R")
     (whole,) = forest(source)
     parts = [each for reading in SUBSET_NAMES for each in forest(source, subsets=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
@@ -226,7 +220,7 @@ def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
     assert values == whole.spec["data"]["values"]
     # Categories of a yes/no rubric are its binary label, and drawn once.
     labels = {"ann": "xy" * 20, "bo": "xyy" * 13 + "x", "m": "xyyy" * 10}
-    source = Source(analyse_labels(labels, XY, ["m"], resamples=10), ReportContext("A study"))
+    source = Source(analyse_labels(labels, XY, ["m"], resamples=10), STUDY)
     [drawn] = forest(source.rubric(""))
     assert len(drawn.spec["vconcat"]) == 1
     assert [len(forest(source.rubric(""), subsets=(each,))) for each in SUBSET_NAMES] == [1, 0]
@@ -245,14 +239,12 @@ def test_the_front_joins_what_no_other_beats(charts):
 def test_each_row_of_the_forest_has_the_band_of_annotators():
     labels = {"ann": "xxyy" * 10, "ben": "xxyx" * 10, "m": "xyyy" * 10}
     found = analyse_labels(labels, XY, ["m"], resamples=50)
-    [drawn] = forest(Source(found, ReportContext("A study")).rubric(""))
+    [drawn] = forest(Source(found, STUDY).rubric(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     people = values.pop(None)
-    ends = ("low", "estimate", "high")
-    bands = [
-        [row[end] for end in ("ceiling_low", "ceiling", "ceiling_high")] for row in values.values()
-    ]
-    assert bands == [[people[end] for end in ends]] * 3
+    ceiling = ("ceiling_low", "ceiling", "ceiling_high")
+    bands = [[row[end] for end in ceiling] for row in values.values()]
+    assert bands == [[people[end] for end in ("low", "estimate", "high")]] * 3
     assert people["ceiling"] is None
     (panel,) = drawn.spec["vconcat"]
     (domain, *others) = [each["scale"]["domain"] for each in parts_of(panel, "y")]
@@ -262,7 +254,7 @@ def test_each_row_of_the_forest_has_the_band_of_annotators():
 def test_captions_speak_only_of_what_is_drawn():
     """One person: no ceiling, no band. One grader: no front."""
     found = analyse_labels({"ann": "xy" * 20, "m": "xy" * 20}, XY, ["m"], resamples=20)
-    [drawn] = [each for each in charts_of(found) if "kappa with annotators" in each.caption]
+    [drawn] = [each for each in blocks_of(found, Chart) if "kappa with annotators" in each.caption]
     assert "ceiling" not in drawn.caption
     assert "band" not in drawn.note + drawn.alt
-    assert not any("price" in each.caption for each in charts_of(found))
+    assert not any("price" in each.caption for each in blocks_of(found, Chart))

@@ -23,7 +23,7 @@ from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table, csv_of
 from evenhand.analysis.report.charts import PAGE, ROLES
-from evenhand.analysis.report.files import markdown, sections_of, tex_of
+from evenhand.analysis.report.files import markdown, tex_of
 from evenhand.analysis.report.sections.graders import verdicts_section
 from evenhand.analysis.report.sections.methods import paragraphs, references
 from evenhand.analysis.report.source import Source
@@ -31,6 +31,7 @@ from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.study.tables.formats import guarded
 from evenhand.texts import number_of
 from tests.analysis.make import analyse_labels, noisy, ratings_of
+from tests.analysis.report.conftest import blocks_of, data_tables
 from tests.analysis.report.small_study import SCALE, is_rounded_from, parse, read_results, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -54,10 +55,8 @@ def test_csv_and_json_keep_full_precision_and_null(analysis, written):
     assert list(content) == names
     assert content["schema"] == 1
     assert list(content["results"][0]) == list(RESULTS_COLUMNS)
-    undefined = 0
-    for truth, text, row in zip(
-        analysis.results.to_dict("records"), read_results(out), content["results"], strict=True
-    ):
+    undefined, truths = 0, analysis.results.to_dict("records")
+    for truth, text, row in zip(truths, read_results(out), content["results"], strict=True):
         for name in ("estimate", "low", "high"):
             if np.isnan(truth[name]):
                 undefined += 1
@@ -182,9 +181,8 @@ def test_synthetic_is_said_in_every_file(analysis, written, synthetic):
 @pytest.mark.slow
 def test_hostile_text_stays_text(hostile_analysis, written):
     evil = '"><img src=x onerror=alert(1)>'
-    out = written(
-        hostile_analysis, name=evil, facts={evil: evil}, notes=[evil], rubric_titles={"R": evil}
-    )
+    known = {"facts": {evil: evil}, "notes": [evil], "rubric_titles": {"R": evil}}
+    out = written(hostile_analysis, name=evil, **known)
     page, text = parse(out), text_in(out, "md")
     assert "img" not in {tag for tag, _ in page.tags}
     assert [given for tag, given in page.tags if tag == "script"] == [{}], "the page's own"
@@ -288,21 +286,12 @@ def files(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def blocks_of(analysis: Analysis) -> list[Chart | Table]:
-    found = [
-        each for section in sections_of(Source(analysis, CONTEXT)) for each in section.every_block()
-    ]
-    return [each for each in found if isinstance(each, Chart | Table)]
-
-
 @pytest.mark.slow
 def test_each_figure_can_be_read_alone_and_has_its_files(analysis, files):
     expected = {"methods.md", "methods.tex", "references.bib"}
-    for block in blocks_of(analysis):
-        for table in block.data:
-            expected |= {f"{table.name}.csv", f"{table.name}.tex"}
-        if not isinstance(block, Chart):
-            continue
+    for table in data_tables(analysis, CONTEXT):
+        expected |= {f"{table.name}.csv", f"{table.name}.tex"}
+    for block in blocks_of(analysis, Chart, CONTEXT):
         expected |= {f"{block.name}.svg", f"{block.name}.png"}
         text = (files / f"{block.name}.svg").read_text("utf-8")
         root = ElementTree.fromstring(text)  # noqa: S314 - written just now
@@ -324,7 +313,7 @@ def test_each_figure_can_be_read_alone_and_has_its_files(analysis, files):
 
 @pytest.mark.slow
 def test_a_table_has_its_numbers_and_says_synthetic(analysis, files):
-    for table in (table for block in blocks_of(analysis) for table in block.data):
+    for table in data_tables(analysis, CONTEXT):
         with (files / f"{table.name}.csv").open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
         assert {len(row) for row in rows} <= {len(header)}
@@ -336,10 +325,8 @@ def test_a_table_has_its_numbers_and_says_synthetic(analysis, files):
 
 
 def test_a_table_by_hand():
-    rows = (
-        Row("Group 1"),
-        Row("=a_b", (Cell("0.50", "[-0.10, 0.90]", marks="a"), Cell("7", aside="of 9"))),
-    )
+    cells = Cell("0.50", "[-0.10, 0.90]", marks="a"), Cell("7", aside="of 9")
+    rows = Row("Group 1"), Row("=a_b", cells)
     table = Table("κ at 5% & more", "Who", ("κ", "n#"), rows, (("a", "mean of {3}"),), "k")
     assert csv_of(table, synthetic=False).splitlines() == [
         'Group,Who,κ,"κ, low","κ, high",n#,Note',

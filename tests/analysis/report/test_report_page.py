@@ -1,6 +1,7 @@
 """The report in a real Chromium: for everyone, in light and dark, on a phone and on paper."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,11 +11,11 @@ import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.report.blocks import Chart, Table, csv_of
+from evenhand.analysis.report.blocks import csv_of
 from evenhand.analysis.report.charts import ROLES
-from evenhand.analysis.report.files import sections_of
-from evenhand.analysis.report.source import Replication, Source
+from evenhand.analysis.report.source import Replication
 from evenhand.study.settings.analysis import PublishedFigures
+from tests.analysis.report.conftest import data_tables
 from tests.analysis.report.small_study import DISAGREEMENTS, SCALE, tables, texts_of, timed
 
 pytestmark = pytest.mark.browser
@@ -33,16 +34,10 @@ def found() -> tuple[Analysis, ReportContext]:
     figure = {"rubric": "R", "statistic": "observed_agreement", "between": "people and graders"}
     figure |= {"of": "Others", "value": "94", "unit": "percent"}
     published = PublishedFigures.model_validate({"citation": "A 2025", "figure": [figure]})
-    context = ReportContext(
-        "A study",
-        synthetic=True,
-        facts={"seed": 7},
-        notes=["12 labels set aside"],
-        rubric_titles={"R": "The rubric"},
-        replication=Replication(published, ("provider:sure",)),
-        **texts_of(found, "word " * 500 + "x" * 500),
-    )
-    return found, context
+    known = {"facts": {"seed": 7}, "notes": ["12 labels set aside"]}
+    known |= {"rubric_titles": {"R": "The rubric"}, **texts_of(found, "word " * 500 + "x" * 500)}
+    replication = Replication(published, ("provider:sure",))
+    return found, ReportContext("A study", synthetic=True, replication=replication, **known)
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +60,12 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def listing(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def listing(analysis: Analysis, written: Callable[..., Path]) -> Path:
     """Every unit has long texts; one that no other has the word parrot, too."""
     known = texts_of(analysis, "a rather long text " * 40 + "x" * 300)
     last = analysis.disagreements[-1]
     known["texts"][last.rubric, last.unit_id] = {"Response": "The Parrot <b>looked</b> up."}
-    out = tmp_path_factory.mktemp("report")
-    write_report(analysis, ReportContext("A study", synthetic=True, **known), out)
-    return out / DISAGREEMENTS
+    return written(analysis, synthetic=True, **known) / DISAGREEMENTS
 
 
 @pytest.fixture
@@ -188,8 +181,7 @@ def test_each_figure_hands_over_a_picture_that_opens_alone(opened):
 def test_each_table_hands_over_the_csv_that_is_written_too(opened, found):
     page = opened(accept_downloads=True)
     page.eval_on_selector_all("details", UNFOLD)
-    blocks = [block for section in sections_of(Source(*found)) for block in section.every_block()]
-    own = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+    own = data_tables(*found)
     assert page.locator("caption:has(button)").count() == len(own)
     for is_one in (  # one of each kind; a browser does not hand over dozens of files at once
         lambda table: any(cell.interval for row in table.rows for cell in row.cells),

@@ -16,14 +16,10 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
-from evenhand.analysis.report.files import section_of, sections_of
+from evenhand.analysis.report.files import section_of
+from evenhand.analysis.report.sections import subjects
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
-from evenhand.analysis.report.sections.subjects import (
-    _annotator_side_tables,
-    _side_sentences,
-    _SubjectFigures,
-)
 from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Code, Note, Remark, join_notes
@@ -33,6 +29,7 @@ from evenhand.study.settings.analysis import PublishedFigures
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import visible
 from tests.analysis.make import YES, analyse_labels, both_sides, ratings_of, study
+from tests.analysis.report.conftest import blocks_of
 from tests.analysis.report.small_study import DISAGREEMENTS, HOSTILE, SCALE, parse, tables, texts_of
 
 TONE = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
@@ -97,9 +94,8 @@ def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     names = [f"g{grader:02}" for grader in range(graders)]
     labels = {"ann": [person] * units if person else said} | dict.fromkeys(names, "n" * units)
     ratings = ratings_of(labels, names, dict.fromkeys(names, chance / 4))
-    found = analyse(
-        ratings.assign(rubric="tone"), None, [TONE], resamples=100 if units == 400 else 20
-    )
+    resamples = 100 if units == 400 else 20
+    found = analyse(ratings.assign(rubric="tone"), None, [TONE], resamples=resamples)
     return Source(found, ReportContext("study")).rubric("tone")
 
 
@@ -163,6 +159,8 @@ def test_thresholds_where_little_can_be_said():
 
 # The panel that a terminal prints
 
+BASELINE_ROWS = ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
+
 
 def test_one_table_for_each_reading(analysis):
     panel = render_table_text(analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
@@ -172,13 +170,13 @@ def test_one_table_for_each_reading(analysis):
         "The rubric: binary labels compared with annotators' majority",
     ]
     _, columns, rows = panel[0]
-    assert columns[:5] == ["Who", "Items", "Agreement", "Cohen κ", "α nominal"]
-    assert columns[5:] == ["Difference to annotators"]
+    assert columns[:4] == ["Who", "Items", "Agreement", "Cohen κ"]
+    assert columns[4:] == ["α nominal", "Difference to annotators"]
     assert all(len(row) == len(columns) for row in rows)
     by_name = {name: row for name, *row in rows}
     names = [*by_name]
     assert names[:3] == ["Annotators with one another", "Graders with one another", "ann · ben"]
-    assert names[-2:] == ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
+    assert names[-2:] == BASELINE_ROWS
     results = analysis.results.set_index(["statistic", "rater_a", "rater_b", "subset"])
     truth = results.loc[("cohen_kappa", "ann", "ben", "all")]
     shown = f"{truth['estimate']:.2f} [{truth['low']:.2f}, {truth['high']:.2f}]"
@@ -188,8 +186,7 @@ def test_one_table_for_each_reading(analysis):
 def test_many_raters_are_pooled_and_undefined_cells_explained():
     found = analyse_labels({f"r{k}": "xy" * 15 for k in range(13)}, XY, resamples=10)
     [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
-    baselines = ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
-    assert [row[0] for row in rows] == ["Annotators with one another", *baselines]
+    assert [row[0] for row in rows] == ["Annotators with one another", *BASELINE_ROWS]
     found = analyse_labels({"ann": "xy" * 20, "m": "xy" * 20}, XY, ["m"], resamples=10)
     [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
     assert title.startswith("Labels: on the categories\n(— undefined: ")
@@ -244,24 +241,21 @@ def test_corrected_rates_in_sentences(said, analysis):
     assert "--scope all" in told
 
 
+MORE = "answers of s0 to side {} are affirmative more often than those to side {}, by +0.20"
+
+
 @pytest.mark.parametrize(
     ("ends", "says"),
     [
-        (
-            (0.1, 0.2, 0.3),
-            "answers of s0 to side a are affirmative more often than those to side b,",
-        ),
-        (
-            (-0.3, -0.2, -0.1),
-            "s0 to side b are affirmative more often than those to side a, by +0.20",
-        ),
+        ((0.1, 0.2, 0.3), MORE.format("a", "b")),
+        ((-0.3, -0.2, -0.1), MORE.format("b", "a")),
         ((-0.1, 0.0, 0.1), "no subject is shown to treat side a and side b differently."),
     ],
 )
 def test_the_side_whose_answers_are_affirmed_more_is_named(ends, says):
     low, estimate, high = ends
     row = ("rate_side_difference_ppi", "side=side a>side b", Interval(estimate, low, high))
-    (told,) = _side_sentences(rates_of(row), "g")
+    (told,) = subjects._side_sentences(rates_of(row), "g")
     assert says in told
 
 
@@ -272,7 +266,7 @@ def rates_of(*rows):
         where = WHO | {"subset": f"{part}|binary", "at": "s0"}
         table.add(statistic, interval, (80, 40), **where)
     source = Source(Analysis(list(table.rows.values())), ReportContext("x"))
-    return _SubjectFigures(RubricFigures(source, "R"), RATES)
+    return subjects._SubjectFigures(RubricFigures(source, "R"), RATES)
 
 
 def test_each_column_of_annotators_has_a_table_of_its_own_sides():
@@ -281,10 +275,10 @@ def test_each_column_of_annotators_has_a_table_of_its_own_sides():
         rows += [("rate_ppi", f"{column}={side}") for side in (first, second)]
         rows.append(("rate_least_ppi", f"{column}=*"))
         rows.append(("rate_side_difference_ppi", f"{column}={first}>{second}"))
-    tables = _annotator_side_tables(rates_of(*((*row, half) for row in rows)))
-    assert [table.columns[1:4] for table in tables] == [
-        ("left", "right", "left minus right"), ("old", "young", "old minus young")
-    ]  # fmt: skip
+    tables = subjects._annotator_side_tables(rates_of(*((*row, half) for row in rows)))
+    party, age = (table.columns[1:4] for table in tables)
+    assert party == ("left", "right", "left minus right")
+    assert age == ("old", "young", "old minus young")
 
 
 @pytest.fixture(scope="module")
@@ -308,10 +302,8 @@ def test_sides_and_who_answered_less_in_sentences_and_on_every_rubric(said, by_s
     told = said(by_side)
     rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
     row = rows.loc["R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0"]
-    assert (
-        "By the corrected labels of g: answers of s0 to side a are affirmative more often than "
-        f"those to side b, by {bounds(row, '+.2f')} (results.csv row" in told
-    )
+    more = MORE.format("a", "b").removesuffix("+0.20") + bounds(row, "+.2f")
+    assert f"By the corrected labels of g: {more} (results.csv row" in told
     assert "answers of s1 to" not in told
     only = "with answers to one side of each pair only."
     assert f"No difference between sides is given for s2, {only}" in told
@@ -330,9 +322,7 @@ def test_rubrics_of_one_title_are_told_apart_by_name(rng):
     both = pd.concat([ratings, ratings.assign(rubric="Q")])
     found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
     context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
-    (section,) = [
-        each for each in sections_of(Source(found, context)) if each.id == "corrected-rates"
-    ]
+    section = section_of(Source(found, context), "corrected-rates")
     assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
 
 
@@ -345,17 +335,11 @@ def test_a_heat_map_names_values_that_shorten_alike(rng):
     asked = "Should the rate of tax on the {} be raised in the US"
     units["long"] = np.where(number % 4 < 2, asked.format("rich"), asked.format("poor"))
     found = analyse(ratings, units, [YES], resamples=30, slices=["many", "long"])
-    sections = {each.id: each for each in sections_of(Source(found, ReportContext("A study")))}
-    (chart,) = [
-        each
-        for each in sections["corrected-rates"].every_block()
-        if isinstance(each, Chart) and each.name.endswith("-shaded")
-    ]
+    (chart,) = [each for each in blocks_of(found, Chart) if each.name.endswith("-shaded")]
     shown = {(each["column"], each["b"]) for each in chart.spec["data"]["values"]}
     assert len([b for column, b in shown if column == "many"]) == 40
-    assert {b for column, b in shown if column == "long"} == {
-        asked.format("rich"), asked.format("poor"),
-    }  # fmt: skip
+    long = {b for column, b in shown if column == "long"}
+    assert long == {asked.format("rich"), asked.format("poor")}
     assert "Only the first 40 values are drawn, not many=v40" in chart.note
 
 
@@ -367,10 +351,8 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     ratings, units = both_sides(np.random.default_rng(3), graders, rates, pairs=150, labelled=150)
     units["topic"] = np.where(units["cluster_id"].str[1:].astype(int) % 2, "war", "tax")
     figure = {"rubric": "R", "statistic": "rate_ppi", "between": "subjects", "unit": "percent"}
-    figures = [
-        figure | {"at": "s0", "of": "Model 0", "value": "71"},
-        figure | {"at": "s9", "of": "Model 9", "value": "12"},
-    ]
+    quoted = ("s0", "Model 0", "71"), ("s9", "Model 9", "12")
+    figures = [figure | {"at": at, "of": of, "value": value} for at, of, value in quoted]
     declared = PublishedFigures.model_validate({"citation": "A 2025", "figure": figures})
     scale = [replace(YES, unit="response")]
     found = analyse(ratings, units, scale, resamples=100, slices=["topic"])
@@ -435,11 +417,9 @@ def test_the_page_of_disagreements_has_a_policy_and_says_synthetic_once(analysis
         body = page.said.partition("Skip to the items")[2]
         assert len(re.findall("synthetic", body, re.IGNORECASE)) == int(synthetic)
     [policy] = [given["content"] for _, given in page.tags if "http-equiv" in given]
-    assert re.fullmatch(
-        r"default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; "
-        r"base-uri 'none'; form-action 'none'",
-        policy,
-    )
+    own = r"style-src 'sha256-\S+'; script-src 'sha256-\S+'"
+    allowed = rf"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    assert re.fullmatch(allowed, policy)
     assert DISAGREEMENTS in (out / "report.html").read_text("utf-8")
     without = written(analysis)
     assert not (without / DISAGREEMENTS).exists()
@@ -450,10 +430,8 @@ def test_the_page_of_disagreements_has_a_policy_and_says_synthetic_once(analysis
 @pytest.mark.parametrize("text", HOSTILE)
 def test_whatever_anybody_wrote_or_marked_is_text(hostile_analysis, written, text):
     known = texts_of(hostile_analysis, text)
-    marks = {
-        unit: [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
-        for unit in known["texts"]
-    }
+    both = [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
+    marks = dict.fromkeys(known["texts"], both)
     out = written(hostile_analysis, name=text, marks=marks, **known)
     page = parse(out / DISAGREEMENTS)
     active = {"script", "img", "iframe", "svg", "object", "link"}
@@ -471,13 +449,9 @@ def test_whatever_anybody_wrote_or_marked_is_text(hostile_analysis, written, tex
 @pytest.mark.slow
 def test_every_disagreement_stands_there_once(analysis):
     page = page_of(analysis.disagreements, ReportContext("A study"))
-    assert sorted(
-        (each.rubric, each.unit, one.rater, one.label)
-        for each in page.units
-        for one in each.graders
-    ) == sorted(
-        (each.rubric, each.unit_id, each.grader, each.label) for each in analysis.disagreements
-    )
+    shown = [(u.rubric, u.unit, one.rater, one.label) for u in page.units for one in u.graders]
+    found = [(d.rubric, d.unit_id, d.grader, d.label) for d in analysis.disagreements]
+    assert sorted(shown) == sorted(found)
     assert len({each.unit for each in page.units}) == len(page.units)
     sizes = {(each.unit_id, each.grader): each.size for each in analysis.disagreements}
     widest = [max(sizes[each.unit, one.rater] for one in each.graders) for each in page.units]
@@ -495,11 +469,9 @@ def test_every_disagreement_stands_there_once(analysis):
 @pytest.mark.slow
 def test_what_the_lead_sorted_is_summed_in_the_report(written):
     """A row of the results for each grader and kind, and a table; other rubrics' are not counted"""
-    counts = {("R", "provider:sure", "grader_wrong"): 12, ("S", "provider:sure", "grader_wrong"): 7}
-    counts |= {
-        ("R", "provider:sure", "rubric_unclear"): 3,
-        ("R", "provider:hard", "grader_wrong"): 1,
-    }
+    sure, hard = "provider:sure", "provider:hard"
+    counts = {("R", sure, "grader_wrong"): 12, ("S", sure, "grader_wrong"): 7}
+    counts |= {("R", sure, "rubric_unclear"): 3, ("R", hard, "grader_wrong"): 1}
     facts = StudyFacts(sorted=counts)
     found = analyse(*tables(pairs=12), [SCALE], resamples=20, facts=facts)
     rows = found.results.query("statistic == 'disagreement_sorted'").set_index(["rater_b", "at"])

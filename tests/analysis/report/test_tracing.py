@@ -5,7 +5,7 @@ sentences, footnotes, headings, pictures, prose; and the answers with which each
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,14 +14,14 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bias.audit import BOUND
-from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.report.blocks import Cell, Chart, Items, Table
+from evenhand.analysis.report.blocks import Cell, Items
 from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.report.source import Source, format_number
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import TEXTS, WORDS, statistics
 from evenhand.analysis.verdicts.judge import limits_of
+from tests.analysis.report.conftest import STUDY, blocks_of, data_tables
 from tests.analysis.report.small_study import SCALE, is_rounded_from, read_results, tables, timed
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
@@ -70,18 +70,11 @@ def rich() -> Analysis:
 
 
 @pytest.fixture(scope="module")
-def report(rich: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("report")
+def report(rich: Analysis, written: Callable[..., Path]) -> Path:
     units = {(each.rubric, each.unit_id) for each in rich.disagreements}
-    context = ReportContext(
-        "A study",
-        facts={"seed": 7},
-        rubric_titles={"R": "The rubric"},
-        texts={unit: {"Response": "It took 4711 years."} for unit in units},
-        remarks={unit: {"ann": "unclear: 0815"} for unit in units},
-    )
-    write_report(rich, context, out)
-    return out
+    texts = {unit: {"Response": "It took 4711 years."} for unit in units}
+    remarks = {unit: {"ann": "unclear: 0815"} for unit in units}
+    return written(rich, facts={"seed": 7}, texts=texts, remarks=remarks)
 
 
 @pytest.mark.slow
@@ -171,10 +164,8 @@ def assert_rests_on_evidence(sentence, keys, rows):
 
 @pytest.mark.slow
 def test_disagreements_show_texts_and_reasons_on_the_page_alone(report):
-    page, text, own = (
-        (report / name).read_text("utf-8")
-        for name in ("report.html", "report.md", "disagreements.html")
-    )
+    names = "report.html", "report.md", "disagreements.html"
+    page, text, own = ((report / name).read_text("utf-8") for name in names)
     assert page.count("It took 4711 years.") == 3, "units of a rubric, folded"
     assert own.count("It took 4711 years.") > 20
     assert '<a href="disagreements.html">' in page
@@ -191,28 +182,25 @@ def test_disagreements_show_texts_and_reasons_on_the_page_alone(report):
 # Each section opens with what was found
 
 FIGURE = re.compile(r"(?<![\w.:=@-])[+-]?\d+(?:\.\d+)?(?![\w])")
-NAMES = ("all", "people", "one of each", "alone", "agreed")
 
 
 @pytest.fixture(scope="module")
 def studies() -> dict[str, Analysis]:
     """With something for every section, and with next to nothing."""
-    return dict(zip(NAMES, _studies(), strict=True))
-
-
-def _studies() -> Iterator[Analysis]:
     ratings, units = timed(pairs=30)
     of_topics = {"slices": ["topic"], "groups": ["topic"]}
-    yield analyse(ratings, units, [SCALE], resamples=20, **of_topics)
     people = ratings[ratings["rater_kind"] == "human"]
     models = ratings[ratings["rater_kind"] == "model"]
-    yield analyse(people, units, [SCALE], resamples=20)
-    two = ratings[ratings["rater_id"].isin(["ann", "provider:sure"])]
-    yield analyse(two, units, [SCALE], resamples=20)
     alone = people[people["rater_id"] == "ann"].head(8)
-    yield analyse(alone, None, [Scale("R", ("A", "B", "C"))], resamples=20)
-    agreed = pd.concat([people.assign(label="C"), models])
-    yield analyse(agreed, units, [SCALE], resamples=20)
+    parts = {
+        "people": people,
+        "one of each": ratings[ratings["rater_id"].isin(["ann", "provider:sure"])],
+        "agreed": pd.concat([people.assign(label="C"), models]),
+    }
+    found = {name: analyse(part, units, [SCALE], resamples=20) for name, part in parts.items()}
+    found["all"] = analyse(ratings, units, [SCALE], resamples=20, **of_topics)
+    found["alone"] = analyse(alone, None, [Scale("R", ("A", "B", "C"))], resamples=20)
+    return found
 
 
 def cells_of(answer):
@@ -220,10 +208,10 @@ def cells_of(answer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", NAMES)
+@pytest.mark.parametrize("study", ["all", "people", "one of each", "alone", "agreed"])
 def test_every_section_has_an_answer_whose_numbers_are_rows(studies, study, written):
     rows = read_results(written(studies[study]))
-    found = sections_of(Source(studies[study], ReportContext("A study")))
+    found = sections_of(Source(studies[study], STUDY))
     assert len(found) >= 6
     for section in found:
         assert section.answers or section.id == "verdicts", section.title  # its own answer
@@ -238,11 +226,10 @@ def test_every_section_has_an_answer_whose_numbers_are_rows(studies, study, writ
             said = "".join(each for each in answer.pieces if isinstance(each, str))
             assert not FIGURE.search(said), answer.plain
     # What has no figure says why in words, not by a code such as no_variation; rows' notes do.
-    blocks = [block for section in found for block in section.every_block()]
-    shown = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+    shown = data_tables(studies[study])
     said = [cell.plain for table in shown for row in table.rows for cell in row.cells]
     said += [text for table in shown for _, text in table.footnotes]
-    said += [item for each in blocks if isinstance(each, Items) for item in each.items]
+    said += [item for each in blocks_of(studies[study], Items) for item in each.items]
     said += [answer.plain for section in found for answer in section.answers]
     codes = {code for code in (*TEXTS, *WORDS) if "_" in code}
     assert not [each for each in said if any(code in each for code in codes)]
@@ -253,7 +240,7 @@ def test_every_section_has_an_answer_whose_numbers_are_rows(studies, study, writ
 def test_answers_stand_on_the_page_with_their_rows_and_the_appendix_is_last(studies, written):
     page = (written(studies["all"]) / "report.html").read_text("utf-8")
     opened = re.findall(r'<ul class="answers">(.*?)</ul>', page, re.DOTALL)
-    found = sections_of(Source(studies["all"], ReportContext("A study")))
+    found = sections_of(Source(studies["all"], STUDY))
     assert len(opened) == len([section for section in found if section.answers])
     shown = [int(line) for text in opened for line in re.findall(r'data-row="(\d+)"', text)]
     cells = [cell for s in found for answer in s.answers for cell in cells_of(answer)]
@@ -273,7 +260,7 @@ def test_the_same_answer_on_all_rubrics_is_given_once():
     both = pd.concat([ratings, ratings.assign(rubric="S")])
     scales = [SCALE, Scale("S", SCALE.categories, affirmative=SCALE.affirmative, unit="pair")]
     found = analyse(both, units.drop(columns="subject"), scales, resamples=20)
-    sections = sections_of(Source(found, ReportContext("A study")))
+    sections = sections_of(Source(found, STUDY))
     by_name = {section.id: section for section in sections}
     [rates] = by_name["corrected-rates"].answers
     assert not rates.rubric

@@ -30,10 +30,7 @@ def said(units, keep, prevalence=0.5, seed=3):
 def table(labels):
     """Ratings of labels by rater; None is no answer."""
     words = {True: "yes", False: "no", None: ""}
-    given = {
-        who: [words[yes if yes is None else bool(yes)] for yes in own]
-        for who, own in labels.items()
-    }
+    given = {who: [words[yes] for yes in own] for who, own in labels.items()}
     ratings = make.ratings_of(given, GRADERS).assign(rubric="r")
     ratings["unscored_reason"] = np.where(ratings["label"] == "", "refused", "")
     return validate_ratings(ratings)
@@ -222,8 +219,6 @@ def test_probabilities_are_read_at_one_threshold():
 
 
 ONE_TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
-
-
 EXPERT = {"resamples": 20, "reference": "expert"}
 
 
@@ -274,9 +269,8 @@ def test_bars_are_declared(rng):
 
 def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
     truth = rng.integers(0, 2, 100)
-    labels = experts(truth)
-    verdict = make.verdict_on(labels | {"g": make.noisy(rng, truth, 2, 0.9)}, ONE_TWO)
-    make.assert_verdict(verdict, "inconclusive", "--reference")
+    labels = experts(truth) | {"g": make.noisy(rng, truth, 2, 0.9)}
+    make.assert_verdict(make.verdict_on(labels, ONE_TWO), "inconclusive", "--reference")
 
 
 def test_figures_are_those_of_other_libraries(rng):
@@ -291,8 +285,8 @@ def test_figures_are_those_of_other_libraries(rng):
     assert kappa["low"] == pytest.approx(low, abs=0.015)
     sensitivity = make.row_of(found, "reference_sensitivity")
     hits, whole = n[1, 1], n[1].sum()
-    alpha = 2 * level_of_look(1)
-    low, high = proportion.proportion_confint(hits, whole, alpha=alpha, method="beta")
+    asked = {"alpha": 2 * level_of_look(1), "method": "beta"}
+    low, high = proportion.proportion_confint(hits, whole, **asked)
     figures = [sensitivity[name] for name in ("estimate", "low", "high")]
     assert figures == pytest.approx([hits / whole, low, high], abs=0.005)
 
@@ -316,11 +310,10 @@ def test_who_is_no_person_is_no_reference(reference):
 def test_real_labels_of_one_expert_get_an_answer(shared_data):
     """LLMBar (Zeng et al. 2024): a strong grader agrees with the gold labels, weak ones do not."""
     table = pd.read_csv(shared_data / "real" / "llmbar.csv", dtype=str).fillna("")
-    graders = ["GPT-4/Vanilla", "ChatGPT/Vanilla", "Falcon/Vanilla"]
-    table = table.rename(columns={"item_id": "unit_id"})
-    table = table[table["rater_id"].isin(["gold", *graders])]
-    scale = Scale("", ("1", "2"))
-    found = analyse(table, None, [scale], resamples=50, reference="gold").verdicts
+    raters = ["gold", "GPT-4/Vanilla", "ChatGPT/Vanilla", "Falcon/Vanilla"]
+    table = table[table["rater_id"].isin(raters)].rename(columns={"item_id": "unit_id"})
+    asked = {"resamples": 50, "reference": "gold"}
+    found = analyse(table, None, [Scale("", ("1", "2"))], **asked).verdicts
     verdicts = {each["grader"]: each["verdict"] for each in found}
     assert verdicts["Falcon/Vanilla"] == verdicts["ChatGPT/Vanilla"] == "disagrees_with_reference"
     assert verdicts["GPT-4/Vanilla"] != "disagrees_with_reference"

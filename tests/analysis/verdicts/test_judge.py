@@ -89,8 +89,8 @@ def test_without_an_item_that_two_annotators_labelled_a_second_one_is_asked_for(
 
 def test_perfect_agreement_on_few_clusters_is_not_enough():
     ratings = make.ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
-    units = ratings[["unit_id"]].drop_duplicates()
-    units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
+    clusters = [f"c{n // 4}" for n in range(40)]
+    units = ratings[["unit_id"]].drop_duplicates().assign(cluster_id=clusters)
     (verdict,) = analyse(ratings, units, [TWO], resamples=20).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
     words = "Its kappa with annotators could be more than the margin below human agreement"
@@ -101,7 +101,7 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
     alone = make.verdict_on({"g": "12" * 40}, TWO)
     make.assert_verdict(alone, "inconclusive", "No annotator has labelled")
-    constant = make.verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
+    constant = make.verdict_on(dict.fromkeys(("ann", "ben", "g"), "1" * 50), TWO)
     make.assert_verdict(constant, "inconclusive")
     assert "Not known" not in constant["sentence"]
 
@@ -218,8 +218,11 @@ def people(rng, truth):
     [(lambda truth: 4 - truth, "looks inverted"), (lambda truth: np.minimum(truth + 2, 4), "")],
 )
 def test_plain_faults(truth, people, seen, words):
-    grader = [FIVE.categories[code] for code in seen(truth)]
-    verdict = make.verdict_on(people | {"g": grader}, FIVE)
+    assert_fault(people | {"g": [FIVE.categories[code] for code in seen(truth)]}, words)
+
+
+def assert_fault(labels, words):
+    verdict = make.verdict_on(labels, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert words in verdict["sentence"]
 
@@ -230,10 +233,7 @@ def test_one_category_too_high(rng):
     for each in labels.values():
         for at in rng.integers(0, 300, 30):
             each[at] = FIVE.categories[rng.integers(1, 3)]
-    labels["g"] = [FIVE.categories[t + 1] for t in truth]
-    verdict = make.verdict_on(labels, FIVE)
-    assert verdict["verdict"] in ("do_not_use", "only_with_correction")
-    assert "one category too high" in verdict["sentence"]
+    assert_fault(labels | {"g": [FIVE.categories[t + 1] for t in truth]}, "one category too high")
 
 
 def test_exchanged_categories(rng):
@@ -287,15 +287,13 @@ def labels(rng):
 def without_half_of_its_errors(labels):
     """The grader's labels, every other wrong one left out."""
     pairs = zip(labels["g"], labels["truth"], strict=True)
-    wrong = [n for n, (own, true) in enumerate(pairs) if own != true]
-    left_out = set(wrong[::2])
+    left_out = [n for n, (own, true) in enumerate(pairs) if own != true][::2]
     return ["" if n in left_out else own for n, own in enumerate(labels["g"])]
 
 
 def judged(labels, **more):
-    graders = [name for name in labels if name.startswith("g")]
     given = {name: own for name, own in labels.items() if name != "truth"}
-    return make.analyse_labels(given, TWO, graders, **more)
+    return make.analyse_labels(given, TWO, **more)
 
 
 def test_a_pass_that_rests_on_missing_answers_says_so(labels):
@@ -319,10 +317,8 @@ def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
     found = judged({**labels, "g": answered}, scope=scope)
     given = judged({**labels, "g": filled}, scope=scope)
     deciding = NON_INFERIORITY if scope == "these" else NON_INFERIORITY_PEOPLE
-    worst, same = (
-        make.row_of(found, IF_WRONG, "humans", "g", at=""),
-        make.row_of(given, deciding, "humans", "g", at=""),
-    )
+    worst = make.row_of(found, IF_WRONG, "humans", "g", at="")
+    same = make.row_of(given, deciding, "humans", "g", at="")
     for end in ("n_units", "estimate", "low", "high"):
         assert worst[end] == pytest.approx(same[end], abs=1e-12), end
     assert not any(row["statistic"] == IF_WRONG for row in given.rows), "nothing is missing there"
@@ -342,14 +338,10 @@ def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
     assert f"were wrong (difference {worst['estimate']:+.2f}" in verdict["sentence"]
 
 
+# The one that fewest chose; of two that nobody chose the one that is commoner elsewhere. On a scale
+# the further end; from the middle the one nearer to what is said elsewhere.
 @pytest.mark.parametrize(
-    ("level", "furthest"),
-    [
-        # The one that fewest chose; of two that nobody chose the one that is commoner elsewhere.
-        ("nominal", [2, 0, 2, 1]),
-        # The further end; from the middle the one nearer to what is said elsewhere.
-        ("ordinal", [2, 0, 2, 2]),
-    ],
+    ("level", "furthest"), [("nominal", [2, 0, 2, 1]), ("ordinal", [2, 0, 2, 2])]
 )
 def test_a_wrong_answer_is_the_furthest_from_the_unit_s_annotators(level, furthest):
     said = [[0, 0], [2, 1], [1, 1], [2, 0], [2, 2], [2, 2]]
