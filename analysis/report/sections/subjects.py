@@ -269,9 +269,7 @@ class _SubjectFigures:
 
     def label_source(self, grader: str) -> str:
         """State whose labels the figures of a grader rest on."""
-        kind = self.kind(grader)
-        is_mean = kind == "corrected" and not self.statistics.is_rate
-        return written(f"rates.by_{'labels' if is_mean else kind}", grader=grader)
+        return written(f"rates.by_{self.kind(grader)}", grader=grader)
 
     def differences(self, grader: str) -> list[tuple[str, str, src.Figure]]:
         """Return every two subjects whose difference is known, in the order of the rows."""
