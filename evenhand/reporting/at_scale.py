@@ -254,7 +254,7 @@ def _reading(
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
     """Return the instructions for reducing all parts, and notes on the labels."""
     labels = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
-    table = keep_named_raters(facts.cells, labels)
+    table, notes = keep_named_raters(facts.cells, labels)
     _check_consistent(table, reading.source)
     refuse_sets(table, {}, labels)
     scaled = declared_scales(table, labels, {})
@@ -268,7 +268,7 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
         raters[name] = by_kind(_kinds(rubric_rows))
     are_named, kinds = bool(options.kinds), _kinds(table)
     plan = Reduction(reading, scales, raters, facts.filled, kinds, are_named, is_unnamed)
-    return plan, labels.notes
+    return plan, [*notes, *scaled.notes]
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:

@@ -129,7 +129,7 @@ def read(
     rows, reading = rows_of_file(Path(path), options)
     further_columns = [column for column in rows if column not in RATINGS_COLUMNS]
     table = validate_ratings(rows, Path(path).name).join(rows[further_columns])
-    table.attrs["notes"] = reading.notes
+    table.attrs["notes"] = [*reading.notes]
     return table
 
 

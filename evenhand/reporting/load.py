@@ -438,8 +438,7 @@ def from_rows(
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
     if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
-    label_reading = replace(reading, notes=[], options=options)
-    scaled = scales_of(ratings, label_reading, stored, scales)
+    scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
     settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
     cluster = {**settings, **changes}.get("cluster")
@@ -468,7 +467,7 @@ def from_rows(
         titles={name: title for name, title in titles.items() if title},
         names={name: scale.names for name, scale in stored.scales.items()},
         called=stored.names,
-        notes=(*notes, *item_notes, *label_reading.notes),
+        notes=(*notes, *item_notes, *scaled.notes),
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}

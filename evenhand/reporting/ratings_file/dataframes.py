@@ -280,12 +280,14 @@ def long_rows(
         table = _melted(table, options, name, grid, blanks=blanks)
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
         reading = RatingsInput(name, options, rows, columns, notes=notes)
+    notes = [*reading.notes]
     for step in TABLE_STEPS:
-        table = step(table, reading)
+        table, step_notes = step(table, reading)
+        notes += step_notes
     if reading.rows is not None:
         table = table.reset_index(drop=True)
     further_columns = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, further_columns), reading
+    return _with_texts(table, further_columns), replace(reading, notes=notes)
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
