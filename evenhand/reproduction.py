@@ -153,34 +153,16 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
         for spec in subject_specs:
             if spec.api_format == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
-        sides = sides_of(study.store.pairs())
-        unanswered = study.unanswered(subjects, options.chosen_scope)
-        # Graders are priced with filler of the usual length in place of missing responses.
-        filler = " ".join(["words"] * USUAL_WORDS)
-        rows = [
-            {"pair_id": pair, "side": side, "subject": subject, "response": filler}
-            for subject in subjects
-            for pair in unanswered[subject]
-            for side in sides
-        ]
-        if rows:
-            study.store.add_responses(pd.DataFrame(rows))
+        _add_filler(study, subjects, options.chosen_scope)
         steps: list[tuple[str, GraderForecast]] = []
         for name in subjects:
             answered = ResponseLog(existing.store).answered(name) if existing else set()
             forecast = graders.forecast_responses(study, name, options.chosen_scope, answered)
             steps.append(("responses", forecast))
         if options.graders:
-            grading = options.grading()
-            n_graded: dict[str, int] = {}
-            if existing is not None and existing.subjects():
-                present = graders.forecast(existing, options.graders, grading, max_priced=1)
-                n_graded = {forecast.rater_id: forecast.already for forecast in present}
-            names, limit = options.graders, _MAX_PRICED
-            forecasts = graders.forecast(study, names, grading, batch=batch, max_priced=limit)
-            for forecast in forecasts:
-                n_already = n_graded.get(forecast.rater_id, 0)
-                steps.append(("grades", forecast.remaining(n_already)))
+            steps += [
+                ("grades", forecast) for forecast in _forecast_grades(study, existing, options)
+            ]
         spent = total_spent(existing.store) if existing else 0.0
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
         total = Forecast(steps, work, spent, limits.concurrency, batch)
@@ -191,6 +173,34 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             graders.check_ready(study, subject_specs, budget=limits.budget)
             graders.check_ready(study, grader_specs, budget=limits.budget, batch=batch)
     return total
+
+
+def _add_filler(study: Study, subjects: Sequence[str], scope: str) -> None:
+    """Add filler of the usual length in place of missing responses, with which graders are priced,
+    to a temporary study.
+    """
+    filler, sides = " ".join(["words"] * USUAL_WORDS), sides_of(study.store.pairs())
+    rows = [
+        {"pair_id": pair, "side": side, "subject": subject, "response": filler}
+        for subject, pairs in study.unanswered(subjects, scope).items()
+        for pair in pairs
+        for side in sides
+    ]
+    if rows:
+        study.store.add_responses(pd.DataFrame(rows))
+
+
+def _forecast_grades(
+    study: Study, existing: Study | None, options: Reproduction
+) -> list[GraderForecast]:
+    """Forecast the grades of a temporary study, without those that the existing one has."""
+    names, grading = options.graders, options.grading()
+    n_graded: dict[str, int] = {}
+    if existing is not None and existing.subjects():
+        present = graders.forecast(existing, names, grading, max_priced=1)
+        n_graded = {forecast.rater_id: forecast.already for forecast in present}
+    forecasts = graders.forecast(study, names, grading, batch=options.batch, max_priced=_MAX_PRICED)
+    return [forecast.remaining(n_graded.get(forecast.rater_id, 0)) for forecast in forecasts]
 
 
 @contextmanager

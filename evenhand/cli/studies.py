@@ -19,7 +19,7 @@ from evenhand.exchange.readers.source import Source
 from evenhand.reporting import exporting, new_study
 from evenhand.reporting.new_study import display_of, names_shown
 from evenhand.reporting.noting import changing_settings, note, note_in
-from evenhand.reporting.panel import Columns, table_of
+from evenhand.reporting.panel import table_of
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, sidecar_path
 from evenhand.rubrics import Rubric, load_rubric
@@ -120,14 +120,17 @@ def describe_study(study: Study) -> None:
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     if preview.load:
-        columns: Columns = {
-            "rubric": lambda load: load.rubric,
-            "units": lambda load: f"{load.units}",
-            "annotators each": lambda load: f"{load.raters}",
-            "labels": lambda load: f"{load.judgments}",
-            "hours": lambda load: f"{load.hours:.0f}",
-        }
-        print_lines([table_of(columns, preview.load, written("new.work"))])
+        rows = [
+            {
+                "rubric": load.rubric,
+                "units": str(load.units),
+                "annotators each": str(load.raters),
+                "labels": str(load.judgments),
+                "hours": f"{load.hours:.0f}",
+            }
+            for load in preview.load
+        ]
+        print_lines([table_of(rows, written("new.work"))])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")

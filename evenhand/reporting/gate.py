@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -215,7 +215,8 @@ VERDICT = "verdict"
 @dataclass(frozen=True)
 class Clause:
     """A condition on a figure in results.csv: the `part` (estimate, low or high) of a statistic's
-    row at a `level` (a category, a threshold or an attack; "" for none), compared with a number.
+    row at a `level` (a category, a threshold or an attack; "" for none), for the `binary` label or
+    for all categories, compared with a number.
     """
 
     statistic: str
@@ -231,8 +232,11 @@ class Clause:
         return f"{self.statistic}{level}{binary}.{self.part} {self.operator} {self.number:g}"
 
 
-Rule = tuple[bool, list[Clause]]
-"""A rule for `gate`: whether the verdict is one of its conditions, and the others."""
+class Rule(NamedTuple):
+    """A rule for `gate`: True if the verdict is one of its conditions, and the other conditions."""
+
+    has_verdict: bool
+    clauses: list[Clause]
 
 
 @dataclass(frozen=True)
@@ -312,7 +316,7 @@ def parse_rule(text: str) -> Rule:
         statistic, sign, number = match["statistic"], match["operator"], float(match["number"])
         level, part = match["level"] or "", match["part"] or "estimate"
         clauses.append(Clause(statistic, level, bool(match["binary"]), part, sign, number))
-    return VERDICT in conditions, clauses
+    return Rule(VERDICT in conditions, clauses)
 
 
 def check_clauses(
@@ -751,15 +755,14 @@ def _check_rule(
     typed_rubric = display_names.get(options.rubric or "", options.rubric)
     rubric = _choose_rubric(typed_rubric, rubrics, is_file=is_file)
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
-    has_verdict, clauses = rule
-    checked_clauses = check_clauses(clauses, analysis.results, rubric, grader, kappa)
+    checked_clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
     checks = tuple(checked.check for checked in checked_clauses)
     key = rubric, grader
     of_grader = (entry for entry in analysis.verdicts if (entry["rubric"], entry["grader"]) == key)
     verdict: Verdict | None = next(of_grader, None)
     verdict_check = _verdict_check(verdict, grader)
     weaker = ""
-    if has_verdict:
+    if rule.has_verdict:
         checks = (verdict_check, *checks)
     elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
         sentence = verdict_check.sentence

@@ -420,12 +420,12 @@ def from_rows(
     """
     source, options = reading.source, reading.options
     changes = options.settings
-    ratings, columns = split_ratings(rows, source)
+    ratings, unit_table = split_ratings(rows, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
     if units is not None:
-        columns = with_units(columns, *units)
-    check_asked_for(changes, columns, rows, source if units is None else units[1])
+        unit_table = with_units(unit_table, *units)
+    check_asked_for(changes, unit_table, rows, source if units is None else units[1])
     # A default sidecar; without validation, as building the validator would take long.
     stored = sidecar or Sidecar.model_construct()
     for fault in unknown_ids(stored.names, ratings, stored.scales):
@@ -436,13 +436,13 @@ def from_rows(
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
-    if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
+    if {*CRITERIA} <= set(unit_table) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
     settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
     cluster = {**settings, **changes}.get("cluster")
-    columns, item_cluster, item_notes = clustered_by_items(columns, ratings, cluster, options)
+    unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)
     rater_slices = changes.get("rater_slices") or ()
     has_slices = rater_slices or stored.analysis.rater_slices
     raters = rater_columns(rows, None if has_slices else MOST_SIDES + 1)
@@ -457,7 +457,7 @@ def from_rows(
     dataset = Dataset(
         name=source,
         ratings=ratings,
-        units=columns,
+        units=unit_table,
         scales=scaled.scales,
         settings=stored.analysis,
         decision=stored.decision,

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -125,18 +125,30 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     path, item_table, rubrics = _read(source, options)
     table, name, show = item_table.table, path.name, options.show or item_table.show
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
-    roles: dict[str, Any] = {"cluster": options.cluster, "judge": options.judge}
-    roles["question"] = options.question
+    columns: ItemColumns | ComparisonColumns
     try:
         answers = item_tables.answer_columns(table, name, show)
-        columns: ItemColumns | ComparisonColumns
         if answers and _is_compared(item_table, answers, options, rubrics):
-            roles |= {"show": options.show, "subject": options.subject}
-            columns = item_tables.comparison_columns(table, name, (answers[0], answers[1]), **roles)
+            columns = item_tables.comparison_columns(
+                table,
+                name,
+                (answers[0], answers[1]),
+                show=options.show,
+                subject=options.subject,
+                cluster=options.cluster,
+                judge=options.judge,
+                question=options.question,
+            )
         else:
-            roles |= {"show": show, "subject": ",".join(options.subject)}
-            roles["cluster"] = roles["cluster"] or item_table.cluster
-            columns = item_tables.item_columns(table, name, **roles)
+            columns = item_tables.item_columns(
+                table,
+                name,
+                show=show,
+                subject=",".join(options.subject),
+                cluster=options.cluster or item_table.cluster,
+                judge=options.judge,
+                question=options.question,
+            )
     except InputError as fault:
         return ItemFile(first_texts, list(show), [], item_table.notes, str(fault))
     return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)

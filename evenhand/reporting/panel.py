@@ -5,7 +5,7 @@ that `report` prints.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.texts import visible, written
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.sections.graders import TextTable
 
 Line: TypeAlias = "str | TextTable"  # a sentence, or a table (title, columns, rows)
-Columns = Mapping[str, Callable[[Any], str]]
-"""Functions by the column of a table: the text of an item in it."""
 WIDTH, MOST_LINES = 100, 8
 """Limits of the last lines of `report`: characters in a line, and lines about verdicts."""
 _TABLE_WIDTH = 200  # the largest width of a table in a text, in characters
@@ -50,9 +48,9 @@ class Printable:
         return render_lines([*self.notes, *self.lines])
 
 
-def table_of(columns: Columns, items: Iterable[object], title: str = "") -> Line:
-    """Return a table with a row for each item."""
-    return title, [*columns], [[show(item) for show in columns.values()] for item in items]
+def table_of(rows: Sequence[Mapping[str, str]], title: str) -> Line:
+    """Return a table of rows, one or more, each with its cells by column."""
+    return title, [*rows[0]], [[*row.values()] for row in rows]
 
 
 def text_table(

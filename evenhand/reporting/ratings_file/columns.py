@@ -327,8 +327,9 @@ def guessed_grid(
     if not best or (not raters and all(map(plain_kind, best))):
         return None
     is_rater_last, is_sure = _rater_side(table, best, raters)
-    for side in zip(*best.values(), strict=True):
-        is_sure = is_sure and not all(map(str.isdecimal, side))
+    first_parts, second_parts = zip(*best.values(), strict=True)
+    for parts in (first_parts, second_parts):  # numbers may count anything
+        is_sure = is_sure and not all(map(str.isdecimal, parts))
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     grid = Grid(pattern, _rater_first(best, is_rater_last), is_sure)
@@ -397,9 +398,11 @@ def _rater_side(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts, True
+    # Three signs that the first parts, and that the second parts, are raters: the names of models,
+    # and questions or labels that show the other parts to be rubrics.
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
-    by_question = [any(criteria(side)) for side in (seconds, firsts)]
-    by_label = [_is_rubric_by_labels(table, parts, side) for side in (1, 0)]
+    by_question = [any(criteria(other_side)) for other_side in (seconds, firsts)]
+    by_label = [_is_rubric_by_labels(table, parts, other_side) for other_side in (1, 0)]
     for is_first_rater, is_second_rater in (by_model, by_question, by_label):
         if is_first_rater != is_second_rater:
             return is_second_rater, True
@@ -407,7 +410,9 @@ def _rater_side(
 
 
 def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
-    """Return True if columns share labels exactly if they share this side of their names."""
+    """Return True if columns share labels exactly if they share this part of their names: the first
+    (`side` 0) or the second (1).
+    """
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -805,18 +805,8 @@ def _declared_sets(
         name = str(rubric)
         cells = [str(label) for label in rows["label"].unique()]
         permitted = declared.get(name, declared.get("", ()))
-        separators = separators_in(cells, permitted)
-        marks = SEPARATORS if separators is None else separators
-        sets = {cell: options_in(cell, marks) for cell in cells}
-        named = sorted({option for chosen in sets.values() for option in chosen or ()})
-        if separators is None:
-            marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
-            raise InputError(
-                f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
-                "options or within their names; write JSON lists, or declare the options, such as "
-                f"{reading.options.spelled('categories', *named)}"
-            )
-        permitted = permitted or named
+        sets, separators = _options_by_cell(cells, permitted, reading)
+        permitted = permitted or _options_named(sets.values())
         for cell, chosen in sets.items():
             if fault := _set_fault(chosen, permitted):
                 raise InputError(f"{reading.subject_of(cell, rows)} {fault}")
@@ -835,6 +825,29 @@ def _declared_sets(
             fields = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
             notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
     return ScaledRatings(ratings.assign(label=labels), options_of=options_of, notes=notes)
+
+
+def _options_by_cell(
+    cells: Sequence[str], permitted: Sequence[str], reading: RatingsInput
+) -> tuple[dict[str, tuple[str, ...] | None], str]:
+    """Return the options that each cell names, None if it is no set of options, and the marks that
+    separate options. Raises InputError if a mark may as well be a part of options' names.
+    """
+    separators = separators_in(cells, permitted)
+    if separators is not None:
+        return {cell: options_in(cell, separators) for cell in cells}, separators
+    marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
+    options = _options_named(options_in(cell, SEPARATORS) for cell in cells)
+    raise InputError(
+        f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
+        "options or within their names; write JSON lists, or declare the options, such as "
+        f"{reading.options.spelled('categories', *options)}"
+    )
+
+
+def _options_named(sets: Iterable[Sequence[str] | None]) -> list[str]:
+    """Return all options that sets name, sorted; None is no set."""
+    return sorted({option for chosen in sets for option in chosen or ()})
 
 
 def _set_fault(chosen: Sequence[str] | None, permitted: Sequence[str]) -> str:
@@ -866,7 +879,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         marks = SEPARATORS if separators is None else separators
         sets = {cell: chosen for cell in cells if (chosen := options_in(cell, marks))}
         joined = _joined_in(sets)
-        names = sorted({option for chosen in sets.values() for option in chosen})
+        names = _options_named(sets.values())
         if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
         declared = [options.spelled("categories", *names)] if separators is None else []
