@@ -18,7 +18,7 @@ import pytest
 from evenhand import annotate_app
 from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
-from evenhand.errors import InputError, Refused
+from evenhand.errors import Refused
 from evenhand.study import Study, open_study
 from evenhand.study.access import admit, read_login, sign_in
 from evenhand.study.desk.claims import STOPPED_BY, oversight
@@ -29,6 +29,7 @@ from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import CODES, work_through
 from tests.analysis.crowd import FAULTS, crowd
+from tests.cases import refused
 from tests.commands import Run, python
 
 PAIRS = 100
@@ -180,8 +181,7 @@ def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
     assert all(code.startswith("r-") for code in codes)
     assert "anna: links revoked: 1" in run.ok("invite", folder, "--for", "anna", "--revoke")
     assert run.ok("lead", folder, *base).startswith(f"{base[1]}/?lead=")
-    with pytest.raises(InputError, match="revoked"):
-        admit(study, address(lines[0][1]))
+    refused("revoked", admit, study, address(lines[0][1]))
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import formats as limits
 from evenhand.study.tables.formats import pieces_of, read_table
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
+from tests.cases import refused
 from tests.conftest import ROOT
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
@@ -132,8 +133,7 @@ def test_without_dask_or_a_scheduler_one_sentence_says_so(small, monkeypatch):
     ],
 )
 def test_what_cannot_be_analysed_is_refused(small, engine, scale, changes, said):
-    with pytest.raises(InputError, match=said):
-        analyse_at_scale(small, scale, **{"engine": engine, **changes})
+    refused(said, analyse_at_scale, small, scale, **{"engine": engine, **changes})
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,7 @@ def test_what_single_parts_cannot_see_is_refused(column, values, said, tmp_path,
     frame = many_ratings(20).query("rater_id == 'ann'").head(100 * len(values))
     frame = frame.assign(**{column: [values[n % 2] for n in range(len(frame))]})
     frame.to_csv(tmp_path / "r.csv", index=False)
-    with pytest.raises(InputError, match=said):
-        analyse_at_scale(tmp_path / "r.csv", SCALE, engine=engine)
+    refused(said, analyse_at_scale, tmp_path / "r.csv", SCALE, engine=engine)
 
 
 @pytest.mark.journey
@@ -229,8 +228,7 @@ def test_a_row_that_cannot_be_reduced_is_refused(column, cells, said):
     at = frame.index[frame["unit_id"] == "u00002"]
     frame.loc[at[:1] if cells else at, column] = cells
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    with pytest.raises(InputError, match=said):
-        reduce_part([table], reduction(facts_of(table)))
+    refused(said, reduce_part, [table], reduction(facts_of(table)))
 
 
 def contents(table: Reduced) -> tuple[object, ...]:

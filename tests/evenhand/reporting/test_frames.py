@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.ratings_file.dataframes import frame_of
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import write_table
+from tests.cases import refused
 from tests.peers import pl
 
 PEOPLE = ["ann", "ben"]
@@ -126,8 +126,7 @@ def test_without_pyarrow(wide, monkeypatch):
     only_arrow = type("OnlyArrow", (), {"__arrow_c_stream__": lambda self, schema=None: None})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = frame_of(table)
-    with pytest.raises(InputError, match="reading a OnlyArrow takes pyarrow; run pip install py"):
-        frame_of(only_arrow())
+    refused("reading a OnlyArrow takes pyarrow; run pip install py", frame_of, only_arrow())
     monkeypatch.undo()
     assert (found.fillna("") == expected.fillna("")).all(None)
 
@@ -251,5 +250,4 @@ def test_what_must_not_matter_does_not(tmp_path, table, data):
     dirty = table.assign(label=cells)
     same(figures(dirty, file, categories=LABELS, normalise=True), declared)
     if set(map(folded, cells)) - set(LABELS):
-        with pytest.raises(InputError, match="--normalise reads them as one"):
-            figures(dirty, file, categories=LABELS)
+        refused("--normalise reads them as one", figures, dirty, file, categories=LABELS)

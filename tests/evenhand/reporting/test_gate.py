@@ -20,6 +20,7 @@ from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.settings.study_toml import change_config
 from harness.studies import with_labels
+from tests.cases import refused
 
 FIVE = ("1", "2", "3", "4", "5")
 ORDINAL = ScaleOptions(categories=FIVE, level="ordinal", affirmative=("4", "5"))
@@ -95,8 +96,7 @@ def test_rules_are_read_or_refused():
     assert not gates.parse_rule("coverage > 0")[0]
     assert len(gates.parse_rule("coverage > 0, verdict ,kappa|binary.low>.5")[1]) == 2
     for text in ("", "verdict,", "verdicts", "verdict == pass"):
-        with pytest.raises(InputError, match="is not a valid condition; write verdict, or"):
-            gates.parse_rule(text)
+        refused("is not a valid condition; write verdict, or", gates.parse_rule, text)
 
 
 # A baseline
@@ -252,14 +252,12 @@ def test_a_file_that_is_no_baseline_is_refused(first, damage, says):
 
 
 def test_what_cannot_be_frozen_is_one_sentence(first, table):
-    with pytest.raises(InputError, match=r"first.csv has no grader 'x'; it has g"):
-        gates.baseline_of(loaded(first), "x")
+    refused(r"first.csv has no grader 'x'; it has g", gates.baseline_of, loaded(first), "x")
     own = table["rater_id"] == "g"
     table.assign(unit_id=table["unit_id"].mask(own, table["unit_id"] + "x")).to_csv(
         first, index=False
     )
-    with pytest.raises(InputError, match="no item has a label of an annotator and of 'g'"):
-        gates.baseline_of(loaded(first), "g")
+    refused("no item has a label of an annotator and of 'g'", gates.baseline_of, loaded(first), "g")
     steering = "g\x1b[2J"
     table.assign(rater_id=table["rater_id"].mask(own, steering)).to_csv(first, index=False)
     with pytest.raises(InputError, match=r"first.csv cannot be frozen: grader is") as raised:

@@ -23,6 +23,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import adjudication_queue
 from evenhand.study.tables.columns import folded
 from harness.studies import label_all
+from tests.cases import refused
 
 SAID = "Labels 1-5 are read as ordered; --level nominal changes that."
 IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."
@@ -123,8 +124,7 @@ def test_which_numbers_are_in_a_row(seen, expected):
 @pytest.mark.parametrize("labels", [("1", "2", "3", "99"), ("-1", "1", "2", "3")])
 def test_a_code_is_asked_about(labels):
     assert whole_numbers_in_a_row(labels) == ()
-    with pytest.raises(InputError, match="may mean that there is no label"):
-        scale_of(labels)
+    refused("may mean that there is no label", scale_of, labels)
     assert scale_of(labels, categories=labels)[0] == "nominal"
 
 
@@ -134,8 +134,7 @@ def test_declared_categories_keep_their_order_or_have_that_of_the_numbers():
         assert found[:2] == ("ordinal", tuple(categories))
     assert scale_of("1245", level="ordinal")[:2] == ("ordinal", tuple("12345"))
     assert scale_of("1245", level="nominal")[:2] == ("nominal", tuple("1245"))
-    with pytest.raises(InputError, match="order of an ordinal scale cannot be seen"):
-        scale_of("abc", level="ordinal")
+    refused("order of an ordinal scale cannot be seen", scale_of, "abc", level="ordinal")
 
 
 def test_a_sidecar_without_a_level(folder):
@@ -241,8 +240,7 @@ def test_what_is_no_number_or_off_the_rubric(tmp_path, cell, told):
         'instructions = "Read."\nvariables = ["response"]\n[number]\nlow = 0\nhigh = 100\n'
     )
     of_rubric = ScaleOptions(rubric=str(rubric), kinds=TWO.kinds)
-    with pytest.raises(InputError, match=told):
-        from_file(file, of_rubric if cell == "120" else TWO)
+    refused(told, from_file, file, of_rubric if cell == "120" else TWO)
 
 
 @pytest.mark.slow

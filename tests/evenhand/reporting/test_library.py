@@ -30,6 +30,7 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from harness.judged_study import judged_study, tune_and_exclude
 from harness.ports import free_port
 from harness.served import answers, holds
+from tests.cases import refused
 from tests.commands import python
 
 PEOPLE = ["ann", "ben", "cem"]
@@ -96,8 +97,7 @@ def test_read_gives_the_table_of_the_contract(file):
     table = eh.read(str(file))
     assert list(table) == [*RATINGS_COLUMNS, "cluster_id", "topic"]
     assert (len(table), table["draw"].dtype) == (236, "int64")
-    with pytest.raises(eh.InputError, match=r"there is no file nothing\.csv"):
-        eh.read(file.with_name("nothing.csv"))
+    refused(r"there is no file nothing\.csv", eh.read, file.with_name("nothing.csv"))
 
 
 @pytest.mark.slow
@@ -138,8 +138,7 @@ def test_settings_and_units_beside_are_those_of_the_command(labels, file, tmp_pa
         beside = {} if units is None else {"units": units}
         found = eh.check(table, **given, **beside, cluster="topic")
         same(found, expected)
-    with pytest.raises(eh.InputError, match="units has no row for item 'u59'"):
-        eh.check(bare, **THREE, units=own[:-1])
+    refused("units has no row for item 'u59'", eh.check, bare, **THREE, units=own[:-1])
 
 
 @pytest.mark.journey
@@ -276,8 +275,7 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path):
     found = eh.check(eh.open_study(folder))
     assert found.verdicts == said["verdicts"]
     same(found, tmp_path / "report")
-    with pytest.raises(eh.InputError, match="give only settings"):
-        eh.check(dataset, categories=["A", "B"])
+    refused("give only settings", eh.check, dataset, categories=["A", "B"])
 
 
 def test_the_public_names():
@@ -480,8 +478,7 @@ def test_calibrate(study, ratings, run):
         kept = {grader: t for each in found.thresholds.values() for grader, t in each.items()}
         tuned = recommended[recommended["note"].str.startswith("tuned")]
         assert kept == dict(zip(tuned["rater_b"], tuned["estimate"], strict=True))
-    with pytest.raises(eh.InputError, match=r"the study has no rubric 'x'"):
-        eh.calibrate(study, rubric="x")
+    refused(r"the study has no rubric 'x'", eh.calibrate, study, rubric="x")
 
 
 @pytest.mark.slow
@@ -504,8 +501,7 @@ def test_compare(ratings, tmp_path, run):
     assert beside.checks[0].figures == found.checks[0].figures
     assert beside.checks[0].sentence == found.checks[0].sentence
     assert beside.notes == ("The labels of sure are the baseline that plain is compared with.",)
-    with pytest.raises(eh.InputError, match="write grader='sure' and against='plain' if"):
-        eh.compare(now, "plain", baseline=file)
+    refused("write grader='sure' and against='plain' if", eh.compare, now, "plain", baseline=file)
 
 
 @pytest.mark.slow
@@ -521,8 +517,7 @@ def test_a_study_is_read_as_the_command_reads_it(study, run):
     checked = eh.check(study, resamples=100)
     assert {verdict["grader"] for verdict in checked.verdicts} >= {"fine"}
     for given, why in ((study, "human= is for ratings"), (eh.open_study(study), "a Dataset knows")):
-        with pytest.raises(eh.InputError, match=why):
-            eh.select(given, human=["ann"])
+        refused(why, eh.select, given, human=["ann"])
 
 
 @pytest.mark.journey
@@ -561,8 +556,7 @@ def test_label_makes_the_study_of_the_command(here, run, monkeypatch):
             pd.testing.assert_frame_equal(ours[columns], theirs[columns])
     again = eh.label(items, "frame")
     assert list(again.notes) == ["frame exists already: labelling continues."]
-    with pytest.raises(eh.InputError, match="sample= is settled in frame"):
-        eh.label(items, "frame", sample=3)
+    refused("sample= is settled in frame", eh.label, items, "frame", sample=3)
     with pytest.raises(eh.InputError, match="what is asked for is settled in frame"):
         eh.label(items.assign(output="Another answer."), "frame", **asked)
     named = items.set_index(pd.Index([f"q{n}" for n in range(12)], name="item_id"))

@@ -28,6 +28,7 @@ from evenhand.reporting.workers import (
     workers,
 )
 from harness.served import holds
+from tests.cases import refused
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _SHARING = """
@@ -102,8 +103,7 @@ def test_after_an_error_nobody_waits_for_the_rest(work, told):
             pool.submit(time.sleep, 600)
             pool.submit(*work).result()
 
-    with pytest.raises(InputError, match=told):
-        fail()
+    refused(told, fail)
 
 
 def test_a_single_core_works_alone_and_loads_the_libraries_itself():
@@ -219,8 +219,7 @@ def test_who_stands_by_stays_gives_way_and_is_replaced():
     assert first != os.getpid()
     assert helper.ask(os.getpid) == first
     assert helper.ask(os.getpriority, os.PRIO_PROCESS, 0) > os.getpriority(os.PRIO_PROCESS, 0)
-    with pytest.raises(InputError, match="a worker process ended early"):
-        helper.ask(os._exit, 1)
+    refused("a worker process ended early", helper.ask, os._exit, 1)
     assert helper.ask(os.getpid) != first
 
 
@@ -239,8 +238,7 @@ def _takes_time():
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
 def test_a_process_for_a_page_ends_at_its_limits(function):
-    with pytest.raises(InputError, match="make the file smaller"):
-        run_apart(function, is_limited=True)
+    refused("make the file smaller", run_apart, function, is_limited=True)
 
 
 def test_each_lead_has_one_process_and_one_that_waits():
