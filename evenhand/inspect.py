@@ -40,14 +40,8 @@ _FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
 """A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
 _TOP_LOGPROBS = 20  # the most alternatives to a token whose probabilities providers return
 _METADATA_FIELDS = (
-    "rater_id",
-    "rubric",
-    "rubric_hash",
-    "order",
-    "p_positive",
-    "probabilities",
-    "prob_method",
-    "unscored_reason",
+    *("rater_id", "rubric", "rubric_hash", "order", "p_positive", "probabilities"),
+    *("prob_method", "unscored_reason"),
 )
 """Columns of a grade in the score's metadata."""
 

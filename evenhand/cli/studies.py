@@ -19,7 +19,6 @@ from evenhand.exchange.readers.source import Source
 from evenhand.reporting import exporting, new_study
 from evenhand.reporting.new_study import display_of, names_shown
 from evenhand.reporting.noting import changing_settings, note, note_in
-from evenhand.reporting.panel import table_of
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, sidecar_path
 from evenhand.rubrics import Rubric, load_rubric
@@ -120,17 +119,12 @@ def describe_study(study: Study) -> None:
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     if preview.load:
-        rows = [
-            {
-                "rubric": load.rubric,
-                "units": str(load.units),
-                "annotators each": str(load.raters),
-                "labels": str(load.judgments),
-                "hours": f"{load.hours:.0f}",
-            }
-            for load in preview.load
-        ]
-        print_lines([table_of(rows, written("new.work"))])
+        rows = []
+        for load in preview.load:
+            counts_of_rubric = map(str, (load.units, load.raters, load.judgments))
+            rows.append([load.rubric, *counts_of_rubric, f"{load.hours:.0f}"])
+        columns = ["rubric", "units", "annotators each", "labels", "hours"]
+        print_lines([(written("new.work"), columns, rows)])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")

@@ -125,30 +125,20 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     path, item_table, rubrics = _read(source, options)
     table, name, show = item_table.table, path.name, options.show or item_table.show
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
+    named = {"judge": options.judge, "question": options.question}
     columns: ItemColumns | ComparisonColumns
     try:
         answers = item_tables.answer_columns(table, name, show)
         if answers and _is_compared(item_table, answers, options, rubrics):
+            compared = answers[0], answers[1]
+            named["cluster"] = options.cluster
             columns = item_tables.comparison_columns(
-                table,
-                name,
-                (answers[0], answers[1]),
-                show=options.show,
-                subject=options.subject,
-                cluster=options.cluster,
-                judge=options.judge,
-                question=options.question,
+                table, name, compared, show=options.show, subject=options.subject, **named
             )
         else:
-            columns = item_tables.item_columns(
-                table,
-                name,
-                show=show,
-                subject=",".join(options.subject),
-                cluster=options.cluster or item_table.cluster,
-                judge=options.judge,
-                question=options.question,
-            )
+            subject = ",".join(options.subject)
+            named["cluster"] = options.cluster or item_table.cluster
+            columns = item_tables.item_columns(table, name, show=show, subject=subject, **named)
     except InputError as fault:
         return ItemFile(first_texts, list(show), [], item_table.notes, str(fault))
     return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)

@@ -5,7 +5,7 @@ that `report` prints.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.texts import visible, written
@@ -46,11 +46,6 @@ class Printable:
         from evenhand.analysis.report import render_lines
 
         return render_lines([*self.notes, *self.lines])
-
-
-def table_of(rows: Sequence[Mapping[str, str]], title: str) -> Line:
-    """Return a table of rows, one or more, each with its cells by column."""
-    return title, [*rows[0]], [[*row.values()] for row in rows]
 
 
 def text_table(

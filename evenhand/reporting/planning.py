@@ -130,9 +130,8 @@ class Assumptions:
 
     def _binary_scenario(self) -> Scenario:
         """Return the raters of yes/no labels, without their strictness."""
-        agreement = AGREEMENT if self.agreement is None else self.agreement
-        _check_between("agreement", agreement, 0.5)
-        prevalence = self._checked_prevalence
+        agreement = _checked("agreement", self.agreement, AGREEMENT, 0.5)
+        prevalence = _checked("prevalence", self.prevalence, PREVALENCE, 0.0)
         scenario = Scenario(agreement, prevalence, self.raters, self.overlap)
         if not scenario.is_possible:
             raise InputError(
@@ -141,13 +140,6 @@ class Assumptions:
                 "--prevalence closer to 0.5"
             )
         return scenario
-
-    @property
-    def _checked_prevalence(self) -> float:
-        """The prevalence or its default. Raises InputError if it is out of range."""
-        prevalence = PREVALENCE if self.prevalence is None else self.prevalence
-        _check_between("prevalence", prevalence, 0.0)
-        return prevalence
 
     def _scale_scenario(self) -> ScaleScenario:
         """Return the raters of labels on the scale, without their strictness."""
@@ -158,10 +150,9 @@ class Assumptions:
                 f"--scale is {self.scale!r}; it must be the lowest and the highest of three "
                 "or more whole numbers, as in 1-5 (for yes/no labels leave it out)"
             )
-        correlation = CORRELATION if self.correlation is None else self.correlation
         mean, _ = self._mean_and_sd
         mean = (low + high) / 2 if mean is None else mean
-        _check_between("correlation", correlation, 0.0)
+        correlation = _checked("correlation", self.correlation, CORRELATION, 0.0)
         _check_between("mean", mean, low, high)
         return ScaleScenario(low, high, correlation, mean, self.raters, self.overlap)
 
@@ -187,14 +178,14 @@ class Assumptions:
         """Return annotators' standard deviation, and the correlation of the grader's labels with
         theirs, for a correction of this statistic; errors as `scenario`.
         """
-        correlation = CORRELATION if self.correlation is None else self.correlation
-        _check_between("correlation", correlation, -1e-9)  # a grader may know nothing: 0
+        # A grader may know nothing: 0 is allowed.
+        correlation = _checked("correlation", self.correlation, CORRELATION, -1e-9)
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
             # A scenario would take the correlation for that between two annotators.
             sd = replace(self, correlation=None)._scale_scenario().sd
         elif sd is None:
-            prevalence = self._checked_prevalence
+            prevalence = _checked("prevalence", self.prevalence, PREVALENCE, 0.0)
             sd = math.sqrt(prevalence * (1.0 - prevalence))
         if statistic == "difference":
             sd *= math.sqrt(2.0 * (1.0 - self.subject_correlation))
@@ -220,6 +211,13 @@ def _check_between(name: str, value: float, low: float, high: float = 1.0) -> No
     if not low < value < high:
         option = f"--{name.replace('_', '-')}"
         raise InputError(f"{option} is {value:g}; it must lie between {low:g} and {high:g}")
+
+
+def _checked(name: str, value: float | None, default: float, low: float) -> float:
+    """Return an option's value or default. Raises InputError unless it is between `low` and 1."""
+    value = default if value is None else value
+    _check_between(name, value, low)
+    return value
 
 
 @dataclass(frozen=True, repr=False)

@@ -93,12 +93,8 @@ def study_figures(
         for chart in forest(figures, subsets=(subset,))
     ]
     drawings = [
-        {
-            "caption": chart.caption,
-            "note": chart.note,
-            "alt": chart.alt,
-            "svg": inline_svg(dict(chart.spec), chart.alt),
-        }
+        {"caption": chart.caption, "note": chart.note, "alt": chart.alt}
+        | {"svg": inline_svg(dict(chart.spec), chart.alt)}
         for chart in (forests if can_draw() else ())
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawings).encode())

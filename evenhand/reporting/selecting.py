@@ -25,7 +25,7 @@ from evenhand.analysis.verdicts.judge import Candidate, limits_of, recommendatio
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
-from evenhand.reporting.panel import Line, Printable, table_of
+from evenhand.reporting.panel import Line, Printable
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class Selection(Printable):
         """A table for each rubric, the verdicts, how to read them, and the recommendations."""
         if not self._ranking:
             return [written("select.no_graders")]
-        lines = [
-            table_of([_cells(grader) for grader in graders], rubric)
-            for rubric, graders in self._ranking.items()
-        ]
+        lines: list[Line] = []
+        for rubric, graders in self._ranking.items():
+            rows = [_cells(grader) for grader in graders]
+            lines.append((rubric, [*rows[0]], [[*row.values()] for row in rows]))
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
             if verdict["more_clusters"] and self.study is not None:

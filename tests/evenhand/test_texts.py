@@ -94,9 +94,7 @@ def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
     return found
 
 
-@cache
-def calls() -> set[tuple[str, str, frozenset[str] | None]]:
-    return set(_calls())
+calls = cache(lambda: set(_calls()))
 
 
 def _places(key: str) -> dict[str, str]:

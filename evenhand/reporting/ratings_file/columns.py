@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, compress, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import plain_kind
+from evenhand.exchange.readers.rows import Export, plain_kind
 from evenhand.lazy import np, pd
-from evenhand.reporting.ratings_file.declared import EVERYBODY
+from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions
 from evenhand.reporting.ratings_file.labels import MAX_LABELS, pattern_of
 from evenhand.rubrics.options import options_in
 from evenhand.study.tables.columns import (
@@ -35,10 +35,6 @@ from evenhand.study.tables.columns import (
     unit_columns,
 )
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, TRUTH, texts
-
-if TYPE_CHECKING:
-    from evenhand.exchange.readers.rows import Export
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 RATER, RUBRIC = "{rater}", "{rubric}"
 MODEL_NAME = re.compile(pattern_of("model_name"), re.I)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
+from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.matrix import MAX_VALUES
 from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.errors import InputError
@@ -27,9 +27,6 @@ from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, loose, shor
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.dataset import Dataset
 
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
 """Columns of units: a criterion's text, its points, and their sign."""
@@ -65,9 +62,16 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if not points:
         return table
     if not criterion:
-        if rated and "rubric" not in table:
-            _refuse_repeated_ratings(table, name, points, by_name)
-        return table
+        unit_names, rater_names = (*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS)
+        units = [by_name[name] for name in unit_names if name in by_name]
+        key = units[:1] + [by_name[name] for name in rater_names if name in by_name][:1]
+        # Several ratings of a unit by a rater are of several criteria.
+        if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
+            return table
+        raise InputError(
+            f"{name} has points ({points!r}) and no column of criteria; add one called "
+            f"{CRITERION!r}, or rename {points!r} if it has no points of criteria"
+        )
     table = table.assign(**{criterion: fold(texts(table[criterion])), points: texts(table[points])})
     table = _with_response_ids(table, name, criterion, by_name)
     table = table.rename(columns={criterion: CRITERION, points: POINTS})
@@ -84,23 +88,6 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if rated and subjects and (table.groupby(RESPONSE_ID)[subjects[0]].nunique() == 1).all():
         table = table.rename(columns={subjects[0]: "subject"})
     return table
-
-
-def _refuse_repeated_ratings(
-    table: pd.DataFrame, name: str, points: str, by_name: Mapping[str, str]
-) -> None:
-    """Raise InputError if a table with points and no criteria has several ratings of a unit by a
-    rater, which are of several criteria then. `by_name` are its columns by their names in lower
-    case.
-    """
-    unit_names, rater_names = (*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS)
-    units = [by_name[name] for name in unit_names if name in by_name]
-    raters = [by_name[name] for name in rater_names if name in by_name]
-    if units and raters and table.duplicated([units[0], raters[0]]).any():
-        raise InputError(
-            f"{name} has points ({points!r}) and no column of criteria; add one called "
-            f"{CRITERION!r}, or rename {points!r} if it has no points of criteria"
-        )
 
 
 def _with_response_ids(

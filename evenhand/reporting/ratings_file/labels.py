@@ -16,19 +16,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Scale
+from evenhand.analysis import Scale, StudyFacts
+from evenhand.analysis.dataset import Dataset
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions
-from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
+from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions, Sidecar
+from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
@@ -53,12 +54,6 @@ from evenhand.study.tables.columns import (
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.texts import number_of, table_of, written
-
-if TYPE_CHECKING:
-    from evenhand.analysis import StudyFacts
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.ratings_file.declared import Sidecar
-    from evenhand.rubrics import Rubric
 
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
 """Words by which tables that others made are recognised."""
@@ -593,12 +588,9 @@ def scales_of(
     singles = declared_scales(ratings, reading, scales, without_level)
     if sets is None:
         return singles
-    return ScaledRatings(
-        ratings=pd.concat([singles.ratings, sets.ratings]),
-        scales=singles.scales,
-        options_of=sets.options_of,
-        notes=[*sets.notes, *singles.notes],
-    )
+    ratings = pd.concat([singles.ratings, sets.ratings])
+    notes = [*sets.notes, *singles.notes]
+    return replace(singles, ratings=ratings, options_of=sets.options_of, notes=notes)
 
 
 def declared_scales(
@@ -621,8 +613,7 @@ def declared_scales(
     elif len(stored_scales) == 1 and (ratings["rubric"] == "").all():
         ratings = ratings.assign(rubric=next(iter(stored_scales)))
     corrected_tables, scales, is_corrected = [], {}, False
-    notes: list[str] = []
-    n_joined = 0
+    notes, n_joined = list[str](), 0
     names = sorted({*ratings["rubric"].unique(), *stored_scales})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
@@ -806,7 +797,7 @@ def _declared_sets(
         cells = [str(label) for label in rows["label"].unique()]
         permitted = declared.get(name, declared.get("", ()))
         sets, separators = _options_by_cell(cells, permitted, reading)
-        permitted = permitted or _options_named(sets.values())
+        permitted = permitted or _options_named(sets)
         for cell, chosen in sets.items():
             if fault := _set_fault(chosen, permitted):
                 raise InputError(f"{reading.subject_of(cell, rows)} {fault}")
@@ -837,7 +828,7 @@ def _options_by_cell(
     if separators is not None:
         return {cell: options_in(cell, separators) for cell in cells}, separators
     marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
-    options = _options_named(options_in(cell, SEPARATORS) for cell in cells)
+    options = _options_named({cell: options_in(cell, SEPARATORS) for cell in cells})
     raise InputError(
         f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
         "options or within their names; write JSON lists, or declare the options, such as "
@@ -845,9 +836,9 @@ def _options_by_cell(
     )
 
 
-def _options_named(sets: Iterable[Sequence[str] | None]) -> list[str]:
-    """Return all options that sets name, sorted; None is no set."""
-    return sorted({option for chosen in sets for option in chosen or ()})
+def _options_named(sets: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """Return all options that cells name, sorted; `sets` are by cell, None for no set."""
+    return sorted({option for chosen in sets.values() for option in chosen or ()})
 
 
 def _set_fault(chosen: Sequence[str] | None, permitted: Sequence[str]) -> str:
@@ -879,7 +870,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         marks = SEPARATORS if separators is None else separators
         sets = {cell: chosen for cell in cells if (chosen := options_in(cell, marks))}
         joined = _joined_in(sets)
-        names = _options_named(sets.values())
+        names = _options_named(sets)
         if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
         declared = [options.spelled("categories", *names)] if separators is None else []

@@ -17,16 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand import demo as demos
 from evenhand.cli.main import main
-from evenhand.demo import (
-    ITEMS_SEED,
-    PRICES,
-    PUBLISHED,
-    SEED,
-    STANCE_SEED,
-    default_folder,
-    make_demo,
-)
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.analysis import AnalysisSettings
@@ -66,7 +58,7 @@ def verdicts_of(folder: Path) -> dict[str, dict[str, object]]:
 def made(tmp_path_factory: pytest.TempPathFactory, kind: str, **analysis: int) -> Path:
     """As by `evenhand demo --study KIND`, stopped before the report, and begun again."""
     folder = tmp_path_factory.mktemp("demo") / "study"
-    make_demo(kind, folder, lambda *_: None)
+    demos.make_demo(kind, folder, lambda *_: None)
     change_config(folder, {"analysis": analysis})
     with redirect_stdout(io.StringIO()) as said:
         assert main(["demo", str(folder), "--no-app"]) == 0
@@ -87,7 +79,7 @@ def results(demo: Path) -> pd.DataFrame:
 
 def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFrame) -> None:
     with open_study(demo) as study:
-        truth = demo_responses(study.store.pairs(), SEED).truth
+        truth = demo_responses(study.store.pairs(), demos.SEED).truth
         sampled = truth[truth["unit_id"].isin(study.units("sample")["unit_id"])]
         rubrics = study.rubrics
     inside = []
@@ -156,7 +148,7 @@ def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> N
     twice as much: they are shown in both orders.
     """
     rows = results[results["statistic"] == "price_per_1000_units"]
-    prices = {each.rater_id: PRICES[each.rater_id] for each in GRADERS}
+    prices = {each.rater_id: demos.PRICES[each.rater_id] for each in GRADERS}
     for rubric, found in rows.groupby("rubric"):
         grades = 2_000 if rubric == "even-handedness" else 1_000
         assert found.set_index("rater_b")["estimate"].to_dict() == pytest.approx(
@@ -193,7 +185,7 @@ def test_the_hidden_judge_may_replace_people_and_the_lenient_one_not(tmp_path_fa
     folder = made(tmp_path_factory, "items")
     verdicts = {grader: each["verdict"] for grader, each in verdicts_of(folder).items()}
     assert verdicts == {JUDGE: "can_replace", LENIENT.rater_id: "do_not_use"}
-    items, truth = demo_items(ITEMS_SEED)
+    items, truth = demo_items(demos.ITEMS_SEED)
     shipped = read_table(Path("data/demo_items.csv"))
     assert items["response"].tolist() == shipped["response"].tolist()
     agrees = float(np.mean(shipped[JUDGE].to_numpy() == truth.to_numpy()))
@@ -207,7 +199,7 @@ def test_the_hidden_judge_may_replace_people_and_the_lenient_one_not(tmp_path_fa
     assert abs(float((judged[majority.index] == majority).mean()) - agrees) < 0.06
     assert set(rubric.variables) == {"prompt", "context", "response"}
     assert JUDGE not in columns
-    assert default_folder("items").name == "demo-study-items"
+    assert demos.default_folder("items").name == "demo-study-items"
 
 
 # The stance demo: from propositions to a report that finds the faults which were put in
@@ -235,7 +227,7 @@ def row(found: pd.DataFrame, statistic: str, a: str, b: str = "", *rest: str) ->
 @pytest.mark.thorough
 def test_the_known_instability_under_another_wording_is_recovered(stances, found):
     with open_study(stances) as study:
-        _, truth = demo_answers(study.store.pairs(), STANCE_SEED)
+        _, truth = demo_answers(study.store.pairs(), demos.STANCE_SEED)
         truth = truth.merge(study.units("all"), on="unit_id")
     shares = truth["label"].value_counts(normalize=True).reindex(list(LEVELS)).to_numpy()
     # Fleiss' kappa of labels under two wordings that share nothing but the truth.
@@ -311,9 +303,9 @@ def test_people_are_asked_under_one_wording_only_and_graders_under_both(stances:
     assert {each.rater_id for each in stance_raters.ANNOTATORS} <= {*ratings["rater_id"]}
 
 
-@pytest.mark.parametrize("study", sorted(PUBLISHED))
+@pytest.mark.parametrize("study", sorted(demos.PUBLISHED))
 def test_it_says_what_the_case_study_found(study: str, tmp_path: Path, run: Run) -> None:
-    folder, published = tmp_path / "a look", PUBLISHED[study]
+    folder, published = tmp_path / "a look", demos.PUBLISHED[study]
     folder.mkdir()
     (folder / "mine.csv").write_text("mine")
     said = run.ok("demo", folder, "--study", study, "--no-app").splitlines()

@@ -188,18 +188,6 @@ def test_what_is_refused_is_refused_with_its_remedy_as_documented(tmp_path, engi
 READING = Reading("ratings", {}, "cluster_id")
 
 
-def repeated(units: int, per_cluster: int) -> pd.DataFrame:
-    """Ratings in which graders answered three times, with a probability."""
-    frame = many_ratings(units, per_cluster)
-    drawn = [
-        frame.assign(draw=str(draw), p_positive=[f"0.{(n * 7 + draw) % 10}" for n in frame.index])
-        for draw in range(3)
-    ]
-    by_model = frame["rater_kind"] == "model"
-    first = frame.assign(draw="0", p_positive="")
-    return pd.concat([first[~by_model], *(each[by_model] for each in drawn)], ignore_index=True)
-
-
 def reduction(facts: Facts) -> at_scale.Reduction:
     scale = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
     return at_scale.Reduction(READING, {"": scale}, {"": by_kind(RATERS)}, facts.filled, RATERS)
@@ -240,7 +228,16 @@ def contents(table: Reduced) -> tuple[object, ...]:
 @settings(max_examples=8, deadline=None)
 @given(st.integers(2, 25), st.lists(st.integers(0, 200), max_size=4), st.integers(1, 7))
 def test_any_partitioning_and_row_order_gives_the_same_table(units, cuts, parts):
-    frame = repeated(units, 2)
+    """Graders answered three times, with a probability."""
+    once = many_ratings(units, 2)
+    by_model = once["rater_kind"] == "model"
+    graded = once[by_model]
+    drawn = [
+        graded.assign(draw=str(draw), p_positive=[f"0.{(n * 7 + draw) % 10}" for n in graded.index])
+        for draw in range(3)
+    ]
+    first = once[~by_model].assign(draw="0", p_positive="")
+    frame = pd.concat([first, *drawn], ignore_index=True)
     shuffled = frame.sample(frac=1, random_state=units + parts, ignore_index=True)
     whole, facts = reduced(frame, [], 1)
     found, same_facts = reduced(shuffled, cuts, parts)

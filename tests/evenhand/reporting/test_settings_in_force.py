@@ -170,7 +170,17 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     change_config(folder, settings)
     with open_study(folder) as study:
         import_ratings(study, _ratings(study), "ratings.csv")
-        _audit(study)
+        # An attack gets its label from SURE in a part of the units, so that more may be allowed.
+        rubric = study.rubrics["refusal"]
+        about = {"rater_id": SURE, "rubric": rubric.name, "rubric_hash": rubric.hash, "suite": "1"}
+        for n, unit in enumerate(study.rubric_units(rubric)):
+            asked = [("clean", "", "3", 0), ("clean", "", "3", 1), ("placebo", "", "3", 0)]
+            asked.append(("flattery", "5", "5" if n % 4 == 0 else "3", 0))
+            row = about | {"unit_id": unit, "side": ""}
+            study.store.add_grades(
+                AttackedGrade(**row, draw=draw, label=label, attack=attack, target=target)
+                for attack, target, label, draw in asked
+            )
         answers = [("ann", "18 to 24"), ("ben", "18 to 24"), ("cy", "65 or older")]
         with study.store.write() as connection:
             for rater, answer in answers:
@@ -206,23 +216,6 @@ def _ratings(study: Study) -> pd.DataFrame:
             said = {"p_positive": stated, "prob_method": "verbalised"}
             rate(unit, SURE, yes, probabilities=str(spread).replace("'", '"'), **said)
     return validate_ratings(pd.DataFrame(rows))
-
-
-def _audit(study: Study) -> None:
-    """An attack that gets its label from SURE in a part of the units, so that more may be allowed
-    than another study would.
-    """
-    rubric = study.rubrics["refusal"]
-    about = {"rater_id": SURE, "rubric": rubric.name, "rubric_hash": rubric.hash, "suite": "1"}
-    for n, unit in enumerate(study.rubric_units(rubric)):
-        asked = [("clean", "", "3", 0), ("clean", "", "3", 1), ("placebo", "", "3", 0)]
-        asked.append(("flattery", "5", "5" if n % 4 == 0 else "3", 0))
-        study.store.add_grades(
-            AttackedGrade(
-                **about, unit_id=unit, draw=draw, label=label, attack=attack, target=target, side=""
-            )
-            for attack, target, label, draw in asked
-        )
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
 from evenhand.reporting.load import load, looked_at
@@ -21,7 +20,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.formats import read_table
 from harness.judged_study import LATE, LEADS_WORDS, judged_study, tune_and_exclude
-from tests.cases import one_in
+from tests.cases import one_in, refused
 from tests.commands import Run
 
 
@@ -165,9 +164,7 @@ DAMAGED = {
 def test_a_damaged_one_is_one_sentence(by_hand, fault):
     content, says = DAMAGED[fault]
     sidecar_path(by_hand).write_bytes(content)
-    with pytest.raises(InputError) as error:
-        load(by_hand)
-    sentence = str(error.value)
+    sentence = refused("", load, by_hand)
     assert "ratings.scales.toml" in sentence
     assert says in sentence
     assert "\x1b" not in sentence
