@@ -160,9 +160,8 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             forecast = graders.forecast_responses(study, name, options.chosen_scope, answered)
             steps.append(("responses", forecast))
         if options.graders:
-            steps += [
-                ("grades", forecast) for forecast in _forecast_grades(study, existing, options)
-            ]
+            forecasts = _forecast_grades(study, existing, options)
+            steps += [("grades", forecast) for forecast in forecasts]
         spent = total_spent(existing.store) if existing else 0.0
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
         total = Forecast(steps, work, spent, limits.concurrency, batch)
@@ -176,9 +175,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
 
 
 def _add_filler(study: Study, subjects: Sequence[str], scope: str) -> None:
-    """Add filler of the usual length in place of missing responses, with which graders are priced,
-    to a temporary study.
-    """
+    """Fill missing responses of a temporary study with text of usual length, to price grades."""
     filler, sides = " ".join(["words"] * USUAL_WORDS), sides_of(study.store.pairs())
     rows = [
         {"pair_id": pair, "side": side, "subject": subject, "response": filler}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -39,7 +39,7 @@ from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts import versions
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import AnalysisAndContext, OnStage, analyse_source
-from evenhand.reporting.load import id_in, is_file, load
+from evenhand.reporting.load import Source, id_in, is_file, load
 from evenhand.reporting.panel import Line as PanelLine
 from evenhand.reporting.panel import Printable
 from evenhand.reporting.ratings_file.declared import (
@@ -56,9 +56,6 @@ from evenhand.study.tables.columns import INCLUSION, listed
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO, RATINGS_COLUMNS, validate_ratings
 from evenhand.texts import visible, visible_in, written
-
-if TYPE_CHECKING:
-    from evenhand.reporting.load import Source
 
 Outcome = Literal["met", "not_met", "inconclusive"]
 """The outcome of a check; below are those of a drift and of a verdict."""

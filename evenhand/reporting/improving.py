@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -284,9 +284,7 @@ class Trial:
     wait for the next run. Raises InputError as `improve` does.
     """
 
-    def __init__(
-        self, study: Study, options: ImproveOptions, *, with_candidates: bool = True
-    ) -> None:
+    def __init__(self, study: Study, options: ImproveOptions, with_candidates: bool = True) -> None:
         if options.rubric not in study.rubrics:
             rubrics = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {rubrics}")
@@ -313,8 +311,7 @@ class Trial:
         self._dataset = replace(dataset, ratings=self._first_ratings, scales=scales)
         self.rule = dataset.decision
         self.cluster_of_unit = clusters_of(dataset)
-        self._stored_parts: dict[str, Part]
-        self._stored_parts = log.parts_of(study.store, self.rubric.name)  # type: ignore[assignment]
+        self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
         ratings = self.ratings()
         self.parts = self._split(ratings)
         """The part of each cluster."""

@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.analysis import Scale
 from evenhand.analysis.dataset import Dataset
@@ -46,6 +46,7 @@ from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_tab
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
     Sidecar,
+    Table,
     named_file,
     prices_of,
     read_sidecar,
@@ -56,6 +57,7 @@ from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
+from evenhand.study.store.grades import TRIED
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -69,12 +71,11 @@ from evenhand.study.tables.ratings import (
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import Table
     from evenhand.reporting.ratings_file.labels import RatingsInput, ScaledRatings
     from evenhand.study import Study
 
-    Source = Path | Table | Dataset
-    """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
+Source: TypeAlias = "Path | Table | Dataset"
+"""A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
 DEFAULTS = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
@@ -138,8 +139,6 @@ def from_study(
     under a text that was only tried are left out, except those of the grader `tried`, and so are
     those withheld because of `improve` (`withheld_grades`).
     """
-    from evenhand.study.store.grades import TRIED
-
     ratings, config, rubrics = study.ratings(), study.config, study.rubrics
     notes = unknown_ids(config.names, ratings, rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)

@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -30,7 +29,7 @@ from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.dataframes import items_table
-from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
+from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of
@@ -48,9 +47,6 @@ from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import fold, folded, shortened
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import Table
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ that `report` prints.
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -148,8 +149,6 @@ def _wrapped(text: str) -> list[str]:
 
 def as_text(lines: Iterable[Line]) -> str:
     """Return sentences and tables as one text, in which sentences are not wrapped."""
-    import io
-
     from rich.console import Console
 
     out = io.StringIO()

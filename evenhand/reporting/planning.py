@@ -272,10 +272,10 @@ def plan_ahead(
         n_shared = max(round(n_units * scenario.overlap), 2)
         chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
-    sizes["these"] = [by_scope["these"][scenario.humans] for by_scope in chances]
+    sizes["these"] = [of_size["these"][scenario.humans] for of_size in chances]
     columns = ["pairs", statistic, f"these {scenario.humans}"]
     for n_humans in PEOPLE:
-        sizes[f"like_{n_humans}"] = [by_scope["like_these"][n_humans] for by_scope in chances]
+        sizes[f"like_{n_humans}"] = [of_size["like_these"][n_humans] for of_size in chances]
         columns.append(f"like {n_humans}")
     rows = [
         [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in row_chances)]
@@ -330,16 +330,13 @@ def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame
 def _verdict_sentence(
     scenario: AnyScenario, power: float, chances: Sequence[Chances], rule: DecisionSettings
 ) -> str:
-    """Return a sentence on the pairs and annotators for a verdict; `chances` are one for each of
-    `SIZES`.
-    """
+    """Return a sentence on the pairs and annotators for a verdict, from the chances by `SIZES`."""
     least_kappa = scenario.least_kappa(rule.min_people_kappa)
     if scenario.kappa < least_kappa:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least_kappa)
 
     def pairs_for(scope: Scope, n_people: int) -> int | None:
-        by_size = [by_scope[scope][n_people] for by_scope in chances]
-        return scenarios.size_for(power, SIZES, by_size)
+        return scenarios.size_for(power, SIZES, [of_size[scope][n_people] for of_size in chances])
 
     humans, largest_size = scenario.humans, SIZES[-1]
     if n_pairs := pairs_for("these", humans):

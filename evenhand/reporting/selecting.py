@@ -26,6 +26,7 @@ from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Line, Printable
+from evenhand.study.settings.study_toml import change_config
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -302,7 +303,5 @@ def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
 
 def write_thresholds(study: Study, thresholds: Mapping[str, Mapping[str, float]]) -> None:
     """Put thresholds by rubric and grader into study.toml, leaving the rest of it as it is."""
-    from evenhand.study.settings.study_toml import change_config
-
     changes = {f"thresholds.{rubric}": graders for rubric, graders in thresholds.items()}
     change_config(study.folder, changes)

@@ -436,8 +436,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
         if row["rubric_hash"] in accepted.get(row["rubric"], ()):
             rubrics[row["rubric"]].flags.append((row["unit_id"], row["text"]))
     for unclear in rubrics.values():
-        groups = sorted(unclear.groups.items(), key=lambda group: -len(group[1]))
-        unclear.groups = dict(groups)
+        unclear.groups = dict(sorted(unclear.groups.items(), key=lambda group: -len(group[1])))
     return [unclear for unclear in rubrics.values() if unclear.groups or unclear.flags]
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -24,16 +24,12 @@ from evenhand.reporting.ratings_file.columns import (
     roles_in,
 )
 from evenhand.reporting.ratings_file.criteria import with_criteria
-from evenhand.reporting.ratings_file.declared import ArrowTable
+from evenhand.reporting.ratings_file.declared import ArrowTable, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import ScaleOptions, Table
-
 
 Names = Hashable | Iterable[Hashable]  # one name or label, or several
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
