@@ -21,6 +21,7 @@ from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings
 from evenhand.errors import InputError
 from evenhand.local_page import app_port, open_when_up
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
+from evenhand.reporting.panel import last_lines
 from evenhand.study.tables.files import atomic_write, check_folder
 from evenhand.texts import escaped_json, written
 
@@ -47,7 +48,6 @@ def print_report(
 ) -> None:
     """Write a study's report, and figures into a folder if one is named; print the verdicts."""
     from evenhand.analysis.report.files import PUBLISHED
-    from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as on_stage:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.reporting.panel import Line, blocks_of, text_table
 from evenhand.texts import visible, written
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.graders.running import Progress
-    from evenhand.reporting.panel import Line
 
 
 _FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
@@ -80,8 +80,6 @@ def print_table(
     out the last ones and name them; else print every row as a block of lines.
     """
     from rich.measure import Measurement
-
-    from evenhand.reporting.panel import blocks_of, text_table
 
     screen, all_indices = console(), range(len(columns))
     filled = [0]  # the indices of columns with any content, and of the first
