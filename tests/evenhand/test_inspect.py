@@ -153,8 +153,7 @@ def test_inspect_finds_it_by_name_and_asks_the_role_grader(evaluate) -> None:
 
 def test_without_inspect_it_says_what_to_install() -> None:
     # In a process of its own, where inspect_ai cannot be had even if it is installed.
-    code = "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect"
-    done = python("-c", code)
+    done = python("-c", "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect")
     assert done.stderr.splitlines()[-1].endswith(
         "evenhand.inspect needs Inspect: pip install 'evenhand[inspect]'"
     )

@@ -121,8 +121,7 @@ def test_no_sentence_is_left_over() -> None:
 
 def test_sentences_are_plain() -> None:
     for key in texts():
-        filled = {name: 0.5 if form else "X" for name, form in _places(key).items()}
-        text = written(key, **filled)
+        text = written(key, **{name: 0.5 if form else "X" for name, form in _places(key).items()})
         for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
             assert len(sentence.split()) <= MOST_WORDS, (key, sentence)
         assert not [turn for turn in NOT_SAID if turn in text], (key, text)

@@ -119,8 +119,7 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
     table.to_csv(queue, index=False)
     given = ("--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
     assert "Decisions by chair imported: 4." in run.ok("adjudicate", folder, *given)
-    left = read_table(tmp_path / "left.csv")
-    assert set(table["unit_id"]).isdisjoint(left["unit_id"])
+    assert set(table["unit_id"]).isdisjoint(read_table(tmp_path / "left.csv")["unit_id"])
     assert "--by NAME" in run.refused("adjudicate", folder, "--decisions", queue)
     with open_study(folder) as study:
         kinds = study.ratings()["rater_kind"].value_counts()

@@ -170,15 +170,12 @@ def test_every_option_has_a_verdict_and_the_whole_has_none(study: Path) -> None:
     results = pd.read_csv(study / "report" / "results.csv")
     parts = [f"topics/{key}" for key in KEYS]
     assert set(results["rubric"]) == {"topics", *parts}
-    deciding = results[results["statistic"] == "non_inferiority"]
-    assert set(deciding["rubric"]) == set(parts)
-    whole = results[results["rubric"] == "topics"]
-    assert "krippendorff_alpha_masi" in set(whole["statistic"])
+    assert set(results[results["statistic"] == "non_inferiority"]["rubric"]) == set(parts)
+    assert "krippendorff_alpha_masi" in set(results[results["rubric"] == "topics"]["statistic"])
     report = (study / "report" / "report.md").read_text("utf-8")
     assert "Topics: About bug" in report
     assert "The whole set has agreement by MASI and Jaccard distance, and no verdict." in report
-    page = (study / "report" / "disagreements.html").read_text("utf-8")
-    assert "Message" in page
+    assert "Message" in (study / "report" / "disagreements.html").read_text("utf-8")
 
 
 @pytest.mark.slow
@@ -197,10 +194,9 @@ def test_what_is_exported_gives_the_same(study: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_rubric_reads_a_file_that_names_none(study: Path, tmp_path: Path) -> None:
-    rubric = study.parent / "topics.toml"
     file = tmp_path / "labels.csv"
     file.write_text('unit_id,ann,ben\na,"bug;billing",bug\nb,none,praise\n')
-    options = ScaleOptions(rubric=str(rubric), kinds=KINDS)
+    options = ScaleOptions(rubric=str(study.parent / "topics.toml"), kinds=KINDS)
     dataset = from_file(file, options)
     assert list(dataset.scales) == [f"topics/{key}" for key in KEYS]
     billing = dataset.ratings[dataset.ratings["rubric"] == "topics/billing"]

@@ -122,8 +122,7 @@ def test_rates_on_everything_graded_are_freed_of_the_graders_errors(results: pd.
         assert set(corrected["n_units"]) == {"306"}
         assert corrected.index.tolist() == people.index.tolist()
         assert ((corrected["estimate"] - people["estimate"]).abs() < 0.04).all()
-    raw = rows.loc[("rate_raw", "baseline:lexical")]
-    assert (raw["low"] > people["high"]).sum() >= 3
+    assert (rows.loc[("rate_raw", "baseline:lexical")]["low"] > people["high"]).sum() >= 3
 
 
 def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(results):
@@ -255,8 +254,7 @@ def test_subjects_that_waver_are_less_stable(found: pd.DataFrame) -> None:
 
 @pytest.mark.thorough
 def test_the_known_weak_group_is_recovered_and_a_confidence_filter_mends_it(found) -> None:
-    weak = row(found, "group_difference", "humans", ONE_SIDED, "leaning=right|binary")
-    assert weak["high"] < 0
+    assert row(found, "group_difference", "humans", ONE_SIDED, "leaning=right|binary")["high"] < 0
     fair = row(found, "group_difference", "humans", STEADY, "leaning=right|binary")
     assert fair["low"] <= 0 <= fair["high"]
     every = found.query("statistic == 'confidence_agreement' and rater_b == @ONE_SIDED")
@@ -346,8 +344,7 @@ def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
         marks.append(usage.ru_utime + usage.ru_stime)
     first, loaded, looked = marks
     assert looked - loaded < 6 * (loaded - first)
-    page = (tmp_path / "look" / "report.html").resolve()
-    assert opened.read_text().strip() == page.as_uri()
+    assert opened.read_text().strip() == (tmp_path / "look" / "report.html").resolve().as_uri()
 
 
 def test_labels_that_are_there_stay(tmp_path: Path, run: Run) -> None:

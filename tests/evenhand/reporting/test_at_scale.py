@@ -85,8 +85,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: 
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        address = f"dask:{cluster.scheduler_address}"
-        found = check(folder / "parts", engine=address, on_stage=kill)
+        found = check(folder / "parts", engine=f"dask:{cluster.scheduler_address}", on_stage=kill)
         pd.testing.assert_frame_equal(found.results, undisturbed.results, check_exact=True)
     assert len(killed) == 1
 
@@ -236,8 +235,7 @@ def test_any_partitioning_and_row_order_gives_the_same_table(units, cuts, parts)
         graded.assign(draw=str(draw), p_positive=[f"0.{(n * 7 + draw) % 10}" for n in graded.index])
         for draw in range(3)
     ]
-    first = once[~by_model].assign(draw="0", p_positive="")
-    frame = pd.concat([first, *drawn], ignore_index=True)
+    frame = pd.concat([once[~by_model].assign(draw="0", p_positive=""), *drawn], ignore_index=True)
     shuffled = frame.sample(frac=1, random_state=units + parts, ignore_index=True)
     whole, facts = reduced(frame, [], 1)
     found, same_facts = reduced(shuffled, cuts, parts)

@@ -75,8 +75,7 @@ def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
 
 
 def test_only_a_complete_set_has_a_score():
-    table = labelled_criteria(6)
-    dataset = from_table(table.drop(index=[0, 5]), ScaleOptions(rubric="score"))
+    dataset = from_table(labelled_criteria(6).drop(index=[0, 5]), ScaleOptions(rubric="score"))
     labels = dataset.ratings.query("rubric == 'score'").set_index(["unit_id", "rater_id"])["label"]
     assert labels[labels == ""].index.tolist() == [("r0", "ann")]
     assert any("score: 2 labels of criteria are missing" in note for note in dataset.notes)

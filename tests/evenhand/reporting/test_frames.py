@@ -35,8 +35,7 @@ def wide() -> pd.DataFrame:
     truth = rng.integers(0, 2, 60)
     table = pd.DataFrame({"unit_id": np.arange(60) + 1000})
     for rater in (*PEOPLE, "gpt"):
-        said = np.where(rng.random(60) < 0.85, truth, 1 - truth)
-        table[rater] = np.array(["no", "yes"])[said]
+        table[rater] = np.array(["no", "yes"])[np.where(rng.random(60) < 0.85, truth, 1 - truth)]
     table.loc[3, "ben"] = table.loc[9, "gpt"] = None
     table["topic"] = ["tax", "war", "law"] * 20
     return table
@@ -76,8 +75,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_bytes_of_the_command(wide, expected, tmp_path, form):
-    found = eh.check(FORMS[form](wide), **WHO, name="wide.csv")
-    found.report(tmp_path)
+    eh.check(FORMS[form](wide), **WHO, name="wide.csv").report(tmp_path)
     assert (tmp_path / "results.csv").read_bytes() == expected
 
 

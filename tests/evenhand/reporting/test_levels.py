@@ -130,8 +130,7 @@ def test_a_code_is_asked_about(labels):
 
 def test_declared_categories_keep_their_order_or_have_that_of_the_numbers():
     for declared, categories in (("54321", "54321"), ("13254", "12345"), ("135", "135")):
-        found = scale_of(declared, categories=tuple(declared))
-        assert found[:2] == ("ordinal", tuple(categories))
+        assert scale_of(declared, categories=tuple(declared))[:2] == ("ordinal", tuple(categories))
     assert scale_of("1245", level="ordinal")[:2] == ("ordinal", tuple("12345"))
     assert scale_of("1245", level="nominal")[:2] == ("nominal", tuple("1245"))
     refused("order of an ordinal scale cannot be seen", scale_of, "abc", level="ordinal")
@@ -143,8 +142,7 @@ def test_a_sidecar_without_a_level(folder):
     beside.write_text(text, "utf-8")
     dataset = from_file(file)
     assert dataset.scales["tone"].level == "ordinal"
-    said = "Labels 1-5 of tone are read as ordered; --level nominal changes that."
-    assert said in dataset.notes
+    assert "Labels 1-5 of tone are read as ordered; --level nominal changes that." in dataset.notes
     assert from_file(file, ScaleOptions(level="nominal")).scales["tone"].level == "nominal"
     beside.write_text(f'{text}level = "nominal"\n', "utf-8")
     dataset = from_file(file)
@@ -268,7 +266,6 @@ def test_a_study_of_numbers_from_the_file_to_the_verdict(tmp_path: Path) -> None
     assert again.scales["rating"].categories == own.scales["rating"].categories
     assert main(["check", str(tmp_path / "out.csv"), "--out", str(tmp_path / "again")]) == 0
     tables = [pd.read_csv(p / "results.csv") for p in (folder / "report", tmp_path / "again")]
-    keys = ["statistic", "rater_a", "rater_b"]
-    figures = [table.set_index(keys)["estimate"] for table in tables]
+    figures = [table.set_index(["statistic", "rater_a", "rater_b"])["estimate"] for table in tables]
     for key in (("icc_a1", "humans", np.nan), ("human_ceiling_difference", "humans", "judge")):
         assert figures[0][key] == pytest.approx(figures[1][key])

@@ -85,8 +85,7 @@ def test_long_and_wide_give_what_the_command_gives(labels, file, tmp_path, run):
     # Without rater_kind the raters' names say who is who.
     same(eh.check(eh.read(file).drop(columns="rater_kind"), **THREE, **SCALE), expected)
     # The report files are the command's too, but for what the ratings are called.
-    page = wide.report(tmp_path / "b")
-    assert page == tmp_path / "b" / "report.html"
+    assert wide.report(tmp_path / "b") == tmp_path / "b" / "report.html"
     for name in ("report.html", "report.md", "report.json", "results.csv"):
         theirs = (tmp_path / "a" / name).read_text("utf-8").replace("ratings.csv", "ratings")
         assert (tmp_path / "b" / name).read_text("utf-8") == theirs, name
@@ -136,8 +135,7 @@ def test_settings_and_units_beside_are_those_of_the_command(labels, file, tmp_pa
     bare = labels.drop(columns=["cluster_id", "topic"])
     for table, units in ((labels, None), (bare, own), (bare, str(tmp_path / "units.csv"))):
         beside = {} if units is None else {"units": units}
-        found = eh.check(table, **given, **beside, cluster="topic")
-        same(found, expected)
+        same(eh.check(table, **given, **beside, cluster="topic"), expected)
     refused("units has no row for item 'u59'", eh.check, bare, **THREE, units=own[:-1])
 
 
@@ -180,8 +178,7 @@ def test_raters_who_are_not_named_are_left_out_and_without_graders_there_is_no_v
 )  # fmt: skip
 def test_bad_tables_are_one_sentence(labels, file, form, change, options, says):
     table = labels if form == "wide" else eh.read(file)
-    said = refused(says, eh.check, change(table), **options)
-    assert len(said.splitlines()) == 1
+    assert len(refused(says, eh.check, change(table), **options).splitlines()) == 1
 
 
 def test_probabilities_are_normalised_with_the_labels():
@@ -367,8 +364,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     truth = rng.random(90) < 0.4
     rows = []
     for who, right in (("ann", 0.95), ("ben", 0.92), ("cem", 0.93), ("plain", 0.9), ("sure", 0.94)):
-        said = np.where(rng.random(90) < right, truth, ~truth)
-        for n, yes in enumerate(said):
+        for n, yes in enumerate(np.where(rng.random(90) < right, truth, ~truth)):
             share = np.clip(0.35 + 0.3 * yes + rng.normal(0, 0.12), 0.01, 0.99)
             kind = "model" if who in ("plain", "sure") else "human"
             p = round(float(share), 3) if who == "sure" else np.nan
@@ -418,8 +414,7 @@ def test_gate(ratings, results, run):
             assert bool(found) == (code == 0)
             said_here = f"{found}\n".replace("level= and categories=", "--level and --categories")
             assert said_here == printed.stdout
-            about = {"source": str(ratings), "notes": told["notes"]}
-            assert found.as_dict() | about == told
+            assert found.as_dict() | {"source": str(ratings), "notes": told["notes"]} == told
             assert found.table["outcome"].tolist() == [each.outcome for each in found.checks]
             assert csv_bytes(found.results) == results
             assert found.sentence in shown(found)
@@ -508,10 +503,8 @@ def test_a_study_is_read_as_the_command_reads_it(study, run):
     found = eh.gate(study, "fine", rubric="refusal")
     assert found.as_dict() == json.loads(told.stdout)
     assert found.exit_code == told.returncode
-    loaded = eh.gate(eh.open_study(study), "fine", rubric="refusal", require="coverage > 0")
-    assert loaded.passed
-    checked = eh.check(study, resamples=100)
-    assert {verdict["grader"] for verdict in checked.verdicts} >= {"fine"}
+    assert eh.gate(eh.open_study(study), "fine", rubric="refusal", require="coverage > 0").passed
+    assert {verdict["grader"] for verdict in eh.check(study, resamples=100).verdicts} >= {"fine"}
     for given, why in ((study, "human= is for ratings"), (eh.open_study(study), "a Dataset knows")):
         refused(why, eh.select, given, human=["ann"])
 
@@ -540,8 +533,7 @@ def test_label_makes_the_study_of_the_command(here, run, monkeypatch):
         (link,) = found.links
         assert link.startswith("http://localhost:8600/?invite=")
         assert f'<a href="{link}">' in found._repr_html_()
-        told = str(found).replace(name, "items-study").split("http")[0]
-        assert told == printed.split("http")[0]
+        assert str(found).replace(name, "items-study").split("http")[0] == printed.split("http")[0]
     kept = {}
     for name in (*given, "items-study"):
         with open_study(name) as study:
@@ -550,8 +542,7 @@ def test_label_makes_the_study_of_the_command(here, run, monkeypatch):
         for ours, theirs in zip(kept[name], kept["items-study"], strict=True):
             columns = [column for column in ours if column != "created_at"]
             pd.testing.assert_frame_equal(ours[columns], theirs[columns])
-    again = eh.label(items, "frame")
-    assert list(again.notes) == ["frame exists already: labelling continues."]
+    assert list(eh.label(items, "frame").notes) == ["frame exists already: labelling continues."]
     refused("sample= is settled in frame", eh.label, items, "frame", sample=3)
     with pytest.raises(eh.InputError, match="what is asked for is settled in frame"):
         eh.label(items.assign(output="Another answer."), "frame", **asked)

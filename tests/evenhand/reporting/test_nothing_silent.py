@@ -68,8 +68,7 @@ def test_what_nobody_sees_changes_nothing(table, usual, form, column):
     ("column", "share", "form"), one_in(7, ["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
 )
 def test_another_spelling_is_asked_about(table, usual, column, form, share):
-    change = str.upper if form == "capitals" else form.format
-    spelled = with_cells(table, column, change, share)
+    spelled = with_cells(table, column, str.upper if form == "capitals" else form.format, share)
     refused("normalise=True", verdict, spelled)
     assert verdict(spelled, normalise=True) == usual
 
@@ -106,8 +105,7 @@ def test_helper_columns_are_no_items(table, usual):
     "name", one_in(3, ["rater_kind", "order", "draw", "label", "seconds", "copies"])
 )
 def test_names_with_a_meaning_of_their_own_may_be_raters(table, usual, name):
-    renamed = table.rename(columns={"ben": name})
-    assert verdict(renamed, human=["ann", name]) == usual
+    assert verdict(table.rename(columns={"ben": name}), human=["ann", name]) == usual
 
 
 # Rows that repeat an item are no more evidence than one of them, whatever the column is called

@@ -67,8 +67,7 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     for name in ("report", "live"):
         told = json.loads((tmp_path / name / "report.json").read_text("utf-8"))["study"]["facts"]
         assert ("estimates verified" in told) == (name == "report")
-    quality = pd.read_csv(tmp_path / "live" / "quality.csv")
-    assert quality["rater_id"].tolist() == ["ann", "ben"]
+    assert pd.read_csv(tmp_path / "live" / "quality.csv")["rater_id"].tolist() == ["ann", "ben"]
 
 
 @pytest.mark.slow

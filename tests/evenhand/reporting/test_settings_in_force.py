@@ -164,8 +164,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = load_rubric("refusal")
     other = {"name": "refusal-2", "variant_of": base.name, "lexical": None}
     reworded = base.model_copy(update=other)
-    place = tmp_path_factory.mktemp("settings")
-    folder = _study(place, [base, reworded], PAIRS, SUBJECTS)
+    folder = _study(tmp_path_factory.mktemp("settings"), [base, reworded], PAIRS, SUBJECTS)
     settings = {"analysis": {"resamples": 100, "slices": []}, "decision": {"bias_bound": 0.02}}
     change_config(folder, settings)
     with open_study(folder) as study:
@@ -181,9 +180,8 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 AttackedGrade(**row, draw=draw, label=label, attack=attack, target=target)
                 for attack, target, label, draw in asked
             )
-        answers = [("ann", "18 to 24"), ("ben", "18 to 24"), ("cy", "65 or older")]
         with study.store.write() as connection:
-            for rater, answer in answers:
+            for rater, answer in [("ann", "18 to 24"), ("ben", "18 to 24"), ("cy", "65 or older")]:
                 row = {"rater_id": rater, "question": "age_group", "answer": answer}
                 connection.execute(sa.insert(background_answers).values(row | {"created_at": ""}))
     return folder
@@ -327,8 +325,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _flags(study: Study) -> dict[str, set[str]]:
-    table = study_quality(study)
-    return {row.rater_id: set(row.flagged.split()) for row in table.itertuples()}
+    return {row.rater_id: set(row.flagged.split()) for row in study_quality(study).itertuples()}
 
 
 @pytest.fixture(scope="module")
@@ -441,8 +438,7 @@ def _settings(section: type[Section], within: str = "") -> Iterator[str]:
 
 def test_every_setting_has_a_test_and_no_entry_is_left_of_one_that_has_gone():
     here = {*IN_THE_REPORT, *IN_THE_QUALITY, *IN_A_SESSION}
-    elsewhere = tomllib.loads((ROOT / "tests" / ELSEWHERE).read_text("utf-8"))
-    for file, tests in elsewhere.items():
+    for file, tests in tomllib.loads((ROOT / "tests" / ELSEWHERE).read_text("utf-8")).items():
         text = (ROOT / "tests" / file).read_text("utf-8")
         for test, settings in tests.items():
             assert re.search(rf"^def {test}\w*\(", text, re.M), f"{file} has no test {test}"

@@ -52,8 +52,7 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
     assert [each["verdict"] for each in of_files.verdicts] != []
     assert of_files.verdicts == of_study.verdicts
     assert of_files.results.equals(of_study.results)
-    subsets = set(of_files.results["subset"])
-    assert "template_category=t0" in subsets
+    assert "template_category=t0" in set(of_files.results["subset"])
     rows = of_files.results.set_index(["statistic", "rater_b"])
     assert rows.loc[("price_per_1000_units", "paid"), "estimate"] == pytest.approx(2)
     late = [[e.provenance for e in a.thresholds if e.grader == LATE] for a in (of_files, of_study)]
@@ -244,8 +243,7 @@ def test_a_grader_is_named_by_either(named: Path, grader: str, rubric: str) -> N
     assert result.as_dict()["grader"] == LONG
     assert found(list(NAMES), " ".join(each.sentence for each in result.checks)) == []
     assert NAMES[LONG] in result.sentence
-    with_other = compare(named, OTHER, against=grader, options=options)
-    assert NAMES[LONG] in with_other.sentence
+    assert NAMES[LONG] in compare(named, OTHER, against=grader, options=options).sentence
 
 
 @pytest.mark.parametrize(
