@@ -85,8 +85,7 @@ def findings(study: str, analysis: Analysis) -> list[str]:
     verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
     fields |= {f"n_{code}": verdicts.count(code) for code in set(verdicts)}
     fields["graders"] = len(verdicts)
-    sentences = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
-    return sentences.splitlines()
+    return written("demo.dices" if study == "dices" else "demo.llmbar", **fields).splitlines()
 
 
 DEMOS = ("pairs", "stance", "items")

@@ -208,8 +208,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
         make_study(folder, options.plan())
     with open_study(folder) as study:
         if options.responses is not None:
-            rubrics = study.rubrics.values()
-            table = read_responses(options.responses, study.store.pairs(), rubrics)
+            table = read_responses(options.responses, study.store.pairs(), study.rubrics.values())
             if n_new := study.store.add_responses(table):
                 note(study, "import", options.responses.name, f"responses: {n_new}")
         figures = study.config.published or published.figures_file

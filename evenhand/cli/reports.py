@@ -88,8 +88,7 @@ def run_check(arguments: Namespace) -> None:
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        settings_file = write_settings(file, main.scale_options(arguments))
-        say("reading.wrote_settings", file=settings_file)
+        say("reading.wrote_settings", file=write_settings(file, main.scale_options(arguments)))
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
         say("terminal.report", page=out / "report.html")

@@ -181,12 +181,10 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     ratings = with_study_names(study, ratings[~is_missing], options.normalise)
     print_lines(reading.notes)
     if is_missing.any():
-        labels = f"{', '.join(options.missing)} ({int(is_missing.sum()):,})"
-        say("reading.no_label", labels=labels)
+        say("reading.no_label", labels=f"{', '.join(options.missing)} ({int(is_missing.sum()):,})")
     n_new, n_known = import_ratings(study, ratings, file.name)
     note(study, "import", file.name, f"ratings: {n_new}")
-    n_raters = ratings["rater_id"].nunique()
-    say("tables.ratings", new=n_new, raters=n_raters, known=n_known)
+    say("tables.ratings", new=n_new, raters=ratings["rater_id"].nunique(), known=n_known)
 
 
 def run_export(arguments: Namespace) -> None:

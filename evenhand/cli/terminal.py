@@ -86,6 +86,7 @@ def print_table(
     for index in all_indices[1:]:
         if any(row[index] not in ("", "-") for row in rows if index < len(row)):
             filled.append(index)
+    # Columns and the space beside their cells, in the order in which they are tried.
     layouts: list[tuple[Sequence[int], int]] = [(all_indices, 1), (all_indices, 0)]
     if ranked:
         layouts += [(filled[:count], 0) for count in range(len(filled), _FEWEST_COLUMNS - 1, -1)]

@@ -477,8 +477,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
     cluster_ids = [clusters.values[code] for code in clusters.codes]
     units = pd.DataFrame({"unit_id": ids, "cluster_id": cluster_ids})
     if INCLUSION in dataset.units:
-        chances = dataset.units.set_index("unit_id")[INCLUSION]
-        units[INCLUSION] = units["unit_id"].map(chances)
+        units[INCLUSION] = units["unit_id"].map(dataset.units.set_index("unit_id")[INCLUSION])
     try:
         return Baseline(
             file="evenhand baseline",
@@ -762,8 +761,7 @@ def _check_rule(
     if rule.has_verdict:
         checks = (verdict_check, *checks)
     elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
-        sentence = verdict_check.sentence
-        weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=sentence)
+        weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=verdict_check.sentence)
     facts: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
     return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **facts)
 
@@ -791,8 +789,7 @@ def _verdict_check(verdict: Verdict | None, grader: str) -> Check:
         return Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
     names = ("verdict", "reason", "threshold", "more_clusters")
     figures = {name: verdict[name] for name in names}  # type: ignore[literal-required]
-    outcome = VERDICT_OUTCOMES[verdict["verdict"]]
-    return Check(VERDICT, outcome, verdict["sentence"], figures)
+    return Check(VERDICT, VERDICT_OUTCOMES[verdict["verdict"]], verdict["sentence"], figures)
 
 
 def _comparison(

@@ -251,7 +251,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         by_rater = ratings.groupby("rater_id")["unit_id"]
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
         withheld_units: dict[str, frozenset[str]] = {}
-        for rater, units in graded.items():
+        for rater, units in graded.items():  # winners and proposed prompts; then graders of parts
             tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
             omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
             is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
@@ -259,6 +259,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
                 omitted |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
             if omitted:
                 withheld_units[rater] = frozenset(omitted)
+        # New candidates that were not chosen.
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
@@ -353,8 +354,7 @@ def study_scales(study: Study) -> dict[str, Scale]:
         variant_of = scale.variant_of
         if main := main_wording.get(variant_of or name):
             variant_of = "" if name == main else main
-        ordered = study.config.analysis.ordered
-        scales[name] = replace(scale, ordered=ordered, variant_of=variant_of)
+        scales[name] = replace(scale, ordered=study.config.analysis.ordered, variant_of=variant_of)
     return scales
 
 
@@ -429,16 +429,19 @@ def from_rows(
     stored = sidecar or Sidecar.model_construct()
     for fault in unknown_ids(stored.names, ratings, stored.scales):
         raise InputError(fault)
+    # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
     rubrics = ratings["rubric"]
     if scales is not None and (rubrics != "").any():
         ratings = ratings[rubrics.isin(list(scales))]
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
+    # The rubric of a score, which is computed in the end, is that of the labels of criteria.
     if {*CRITERIA} <= set(unit_table) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
+    # The cluster is that of the options or the sidecar, or else the items that units repeat.
     settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
     cluster = {**settings, **changes}.get("cluster")
     unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)

@@ -192,8 +192,7 @@ def _single_answers(
     frame = with_criteria(item_table.table, name, rated=False)
     subject, cluster = ",".join(options.subject), options.cluster or item_table.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
-    questions = [options.question, *(rubric.question for rubric in named_rubrics)]
-    roles["question"] = " ".join(questions)
+    roles["question"] = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
     columns = item_tables.item_columns(frame, name, show=show, **roles)
     notes = [*item_table.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:

@@ -301,8 +301,7 @@ def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
     n_graded, n_labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
     figures |= {"width": target.half_width, "graded": n_graded, "labelled": n_labelled}
     figures |= {"alone": int(sizes["labelled"].iloc[0]), "least": int(sizes["labelled"].iloc[-1])}
-    likeness = assumed.subject_correlation
-    needed = written(f"plan.corrected_{statistic}", likeness=likeness, **figures)
+    needed = written(f"plan.corrected_{statistic}", likeness=assumed.subject_correlation, **figures)
     title = written("plan.corrected_sizes", statistic=statistic, width=target.half_width)
     basis = written("plan.corrected_assumed", raters=assumed.raters, **figures)
     return Plan([needed, (title, *table), basis], {"sizes": sizes})

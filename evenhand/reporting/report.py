@@ -99,8 +99,7 @@ def study_figures(
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawings).encode())
     widest = with_ids(sort_disagreements(analysis.disagreements), analysis.ids)
-    disagreements = [asdict(unit) for unit in widest]
-    atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
+    atomic_write(out / DISAGREEMENTS_FILE, json.dumps([asdict(unit) for unit in widest]).encode())
 
 
 def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:

@@ -433,8 +433,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     foreign = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(foreign, absent, partial(fits, table))
     if len(table):
-        by_cells = ratings_columns(table, foreign, absent)
-        for ours, theirs in by_cells.items():
+        for ours, theirs in ratings_columns(table, foreign, absent).items():
             if theirs not in likely.values():
                 likely.setdefault(ours, theirs)
     spaced = [column for column in names if column not in absent and column.strip() in absent]
@@ -504,15 +503,15 @@ def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
     """Return remedies for absent columns; `likely` are columns to name, `{ours: theirs}`."""
-    hint = ""
-    if len(table) and "rater_id" not in {*absent} - likely.keys():
+    hint, unknown = "", {*absent} - likely.keys()
+    if len(table) and "rater_id" not in unknown:  # else nothing shows which ratings are a rater's
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
         if unit in table:  # a column with one value for each item has no labels
             varies = [(table.groupby(unit)[column].nunique() > 1).any() for column in labels]
             labels = list(compress(labels, varies))
         questions = criteria(labels) or labels
-        if "label" in {*absent} - likely.keys() and questions:
+        if "label" in unknown and questions:
             likely = {**likely, "label": questions[0]}
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
         key = [likely.get(column, column) for column in ("unit_id", "rater_id")]

@@ -222,8 +222,7 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     table = table.set_axis(table.index + FIRST_ROW, axis=0)
     rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
-    notes = [*export.notes, *reading.notes]
-    return rows, replace(reading, units=units, items=items, notes=notes)
+    return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
 
 
 def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
