@@ -22,6 +22,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import write_table
 from tests.cases import refused
+from tests.commands import python
 from tests.peers import pl
 
 PEOPLE = ["ann", "ben"]
@@ -127,6 +128,8 @@ def test_without_pyarrow(wide, monkeypatch):
     refused("reading a OnlyArrow takes pyarrow; run pip install py", frame_of, only_arrow())
     monkeypatch.undo()
     assert (found.fillna("") == expected.fillna("")).all(None)
+    absent = "import sys; sys.modules['pyarrow'] = None; import evenhand.reporting.library"
+    python("-c", absent, check=True)
 
 
 @pytest.mark.parametrize(
