@@ -17,11 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from evenhand.lazy import pd
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis import Analysis
     from evenhand.analysis.results import ResultRow
     from evenhand.graders.running import Progress
@@ -48,8 +47,6 @@ PUBLISHED = {name: PublishedLabels(**table) for name, table in _TABLES.items()}
 
 def published_labels(study: str) -> pd.DataFrame:
     """Return published labels as a ratings table: a row for each unit, rater and order."""
-    import pandas as pd
-
     file = _shipped(f"published_{PUBLISHED[study].file}.gz")
     return pd.read_csv(file, dtype=str, keep_default_na=False)
 
@@ -88,8 +85,7 @@ def findings(study: str, analysis: Analysis) -> list[str]:
     verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
     fields |= {f"n_{code}": verdicts.count(code) for code in set(verdicts)}
     fields["graders"] = len(verdicts)
-    sentences = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
-    return sentences.splitlines()
+    return written("demo.dices" if study == "dices" else "demo.llmbar", **fields).splitlines()
 
 
 DEMOS = ("pairs", "stance", "items")
@@ -170,8 +166,6 @@ def _shipped(name: str) -> Path:
 
 def make_demo(study: str, folder: Path, progress: Progress) -> None:
     """Make a demo study, completely or not at all. Raises InputError where the folder exists."""
-    import pandas as pd
-
     from evenhand.graders import GradingOptions, grade
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import unused_folder

@@ -39,15 +39,10 @@ __all__ = ["grader"]
 _FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
 """A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
 _TOP_LOGPROBS = 20  # the most alternatives to a token whose probabilities providers return
-_METADATA_FIELDS: tuple[str, ...] = (
-    "rater_id",
-    "rubric",
-    "rubric_hash",
-    "order",
-    "p_positive",
-    "probabilities",
+_METADATA_FIELDS = (
+    *("rater_id", "rubric", "rubric_hash", "order", "p_positive", "probabilities"),
+    *("prob_method", "unscored_reason"),
 )
-_METADATA_FIELDS += ("prob_method", "unscored_reason")
 """Columns of a grade in the score's metadata."""
 
 

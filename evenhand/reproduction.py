@@ -153,34 +153,15 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
         for spec in subject_specs:
             if spec.api_format == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
-        sides = sides_of(study.store.pairs())
-        unanswered = study.unanswered(subjects, options.chosen_scope)
-        # Graders are priced with filler of the usual length in place of missing responses.
-        filler = " ".join(["words"] * USUAL_WORDS)
-        rows = [
-            {"pair_id": pair, "side": side, "subject": subject, "response": filler}
-            for subject in subjects
-            for pair in unanswered[subject]
-            for side in sides
-        ]
-        if rows:
-            study.store.add_responses(pd.DataFrame(rows))
+        _add_filler(study, subjects, options.chosen_scope)
         steps: list[tuple[str, GraderForecast]] = []
         for name in subjects:
             answered = ResponseLog(existing.store).answered(name) if existing else set()
             forecast = graders.forecast_responses(study, name, options.chosen_scope, answered)
             steps.append(("responses", forecast))
         if options.graders:
-            grading = options.grading()
-            n_graded: dict[str, int] = {}
-            if existing is not None and existing.subjects():
-                present = graders.forecast(existing, options.graders, grading, max_priced=1)
-                n_graded = {forecast.rater_id: forecast.already for forecast in present}
-            names, limit = options.graders, _MAX_PRICED
-            forecasts = graders.forecast(study, names, grading, batch=batch, max_priced=limit)
-            for forecast in forecasts:
-                n_already = n_graded.get(forecast.rater_id, 0)
-                steps.append(("grades", forecast.remaining(n_already)))
+            forecasts = _forecast_grades(study, existing, options)
+            steps += [("grades", forecast) for forecast in forecasts]
         spent = total_spent(existing.store) if existing else 0.0
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
         total = Forecast(steps, work, spent, limits.concurrency, batch)
@@ -193,6 +174,32 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
     return total
 
 
+def _add_filler(study: Study, subjects: Sequence[str], scope: str) -> None:
+    """Fill missing responses of a temporary study with text of usual length, to price grades."""
+    filler, sides = " ".join(["words"] * USUAL_WORDS), sides_of(study.store.pairs())
+    rows = [
+        {"pair_id": pair, "side": side, "subject": subject, "response": filler}
+        for subject, pairs in study.unanswered(subjects, scope).items()
+        for pair in pairs
+        for side in sides
+    ]
+    if rows:
+        study.store.add_responses(pd.DataFrame(rows))
+
+
+def _forecast_grades(
+    study: Study, existing: Study | None, options: Reproduction
+) -> list[GraderForecast]:
+    """Forecast the grades of a temporary study, without those that the existing one has."""
+    names, grading = options.graders, options.grading()
+    n_graded: dict[str, int] = {}
+    if existing is not None and existing.subjects():
+        present = graders.forecast(existing, names, grading, max_priced=1)
+        n_graded = {forecast.rater_id: forecast.already for forecast in present}
+    forecasts = graders.forecast(study, names, grading, batch=options.batch, max_priced=_MAX_PRICED)
+    return [forecast.remaining(n_graded.get(forecast.rater_id, 0)) for forecast in forecasts]
+
+
 @contextmanager
 def prepare_study(options: Reproduction) -> Iterator[Study]:
     """Yield the study, made if it does not exist, with the files' responses and providers."""
@@ -201,8 +208,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
         make_study(folder, options.plan())
     with open_study(folder) as study:
         if options.responses is not None:
-            rubrics = study.rubrics.values()
-            table = read_responses(options.responses, study.store.pairs(), rubrics)
+            table = read_responses(options.responses, study.store.pairs(), study.rubrics.values())
             if n_new := study.store.add_responses(table):
                 note(study, "import", options.responses.name, f"responses: {n_new}")
         figures = study.config.published or published.figures_file

@@ -11,11 +11,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from getpass import getpass
-from typing import TYPE_CHECKING
 
 from evenhand.cli.main import app_address, lead_link, refuse, study_of
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.noting import note, operator
 from evenhand.reporting.report import stop_flagged, study_quality
 from evenhand.study import Study, access
@@ -25,10 +25,6 @@ from evenhand.study.lead.progress import forecast, rater_progress, rubric_progre
 from evenhand.study.session import sessions
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.texts import readable_name, written
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - the name of an environment variable
 _MOST_LINKS = 10_000  # the most links that one call of `invite` makes

@@ -120,11 +120,6 @@ def _verb_tables() -> dict[str, Any]:
     return table_of("evenhand.cli", "verbs.toml")
 
 
-def grouped_verbs() -> dict[str, list[Verb]]:
-    """Return the verbs as `evenhand --help` shows them."""
-    return {group: [*map(Verb, verbs)] for group, verbs in _verb_tables()["groups"].items()}
-
-
 def shared_options(name: str) -> dict[str, Any]:
     """Return the options of a shared set: their declarations, each with its help or table."""
     options: dict[str, Any] = {}
@@ -355,16 +350,30 @@ def refuse(arguments: Namespace, options: Collection[str], reason: str) -> None:
             raise InputError(f"{option} {reason}")
 
 
-# ---- addresses of the app and links --------------------------------------------------------------
+def trust_settings(arguments: Namespace) -> None:
+    """Trust the addresses that the verb's studies declare. Raises InputError without a study."""
+    from evenhand.study.settings import study_toml
+    from evenhand.study.trust import remember
 
-FILE_OPTIONS = shared_option_names("file")
-"""Options for a ratings file; a study has rubrics and units of its own."""
-CHECK_OPTIONS = ["--wide", "--sheet", "--format", "--several"]
-CHECK_OPTIONS += ["--sides", "--threshold", "--independent"]
-"""Options of `check` alone, which stores them next to the ratings for other verbs."""
-_SETTINGS_WITH_OPTION = ["cluster", "missing", "reference", "slices"]
-_SETTINGS_WITH_OPTION += ["margin", "epsilon", "resamples", "seed"]
-"""Settings with an option of their own; the others are given by `--set`."""
+    declared_by_folder = {}
+    if settings_file := getattr(arguments, "settings", None):
+        settings = study_toml.read_model_settings(settings_file)
+        declared_by_folder[settings_file.parent] = study_toml.declarations(settings)
+    paths = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
+    paths = [*paths, getattr(arguments, "source", None)]
+    for path in map(Path, filter(None, paths)):  # a study's folder, or a folder of studies
+        files = [path / study_toml.FILE_NAME, *sorted(path.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
+        for folder in (file.parent for file in files if file.is_file()):
+            declared_by_folder[folder] = study_toml.declarations(study_toml.read_config(folder))
+        if not declared_by_folder:
+            raise InputError(written("trust.no_study", folder=path))
+    for folder, declared in declared_by_folder.items():
+        remember(folder, declared.values())
+        names = {"folder": folder, "names": ", ".join(declared)}
+        warn("trust.now" if declared else "trust.nothing", **names)
+
+
+# ---- addresses of the app and links --------------------------------------------------------------
 
 
 def app_address(text: str) -> str:
@@ -436,28 +445,14 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
 
 # ---- options of an analysis ----------------------------------------------------------------------
 
-
-def trust_settings(arguments: Namespace) -> None:
-    """Trust the addresses that the verb's studies declare. Raises InputError without a study."""
-    from evenhand.study.settings import study_toml
-    from evenhand.study.trust import remember
-
-    declared_by_folder = {}
-    if settings_file := getattr(arguments, "settings", None):
-        settings = study_toml.read_model_settings(settings_file)
-        declared_by_folder[settings_file.parent] = study_toml.declarations(settings)
-    paths = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
-    paths = [*paths, getattr(arguments, "source", None)]
-    for path in map(Path, filter(None, paths)):  # a study's folder, or a folder of studies
-        files = [path / study_toml.FILE_NAME, *sorted(path.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
-        for folder in (file.parent for file in files if file.is_file()):
-            declared_by_folder[folder] = study_toml.declarations(study_toml.read_config(folder))
-        if not declared_by_folder:
-            raise InputError(written("trust.no_study", folder=path))
-    for folder, declared in declared_by_folder.items():
-        remember(folder, declared.values())
-        names = {"folder": folder, "names": ", ".join(declared)}
-        warn("trust.now" if declared else "trust.nothing", **names)
+FILE_OPTIONS = shared_option_names("file")
+"""Options for a ratings file; a study has rubrics and units of its own."""
+CHECK_OPTIONS = ["--wide", "--sheet", "--format", "--several"]
+CHECK_OPTIONS += ["--sides", "--threshold", "--independent"]
+"""Options of `check` alone, which stores them next to the ratings for other verbs."""
+_SETTINGS_WITH_OPTION = ["cluster", "missing", "reference", "slices"]
+_SETTINGS_WITH_OPTION += ["margin", "epsilon", "resamples", "seed"]
+"""Settings with an option of their own; the others are given by `--set`."""
 
 
 def add_analysis_options(
@@ -649,7 +644,8 @@ def _parse_assignment(assignment: str) -> tuple[str, str, object]:
 
 # ---- the program ---------------------------------------------------------------------------------
 
-GROUPS = grouped_verbs()
+GROUPS = {group: [*map(Verb, verbs)] for group, verbs in _verb_tables()["groups"].items()}
+"""The verbs by group, as `evenhand --help` shows them."""
 ABOUT = (
     "Can an LLM grader replace annotators? Collect annotators' labels and model grades on the same "
     "rubrics, and see how well they agree."

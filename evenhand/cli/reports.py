@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import webbrowser
 from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -18,7 +19,10 @@ from evenhand.cli import ratings as runs
 from evenhand.cli.terminal import confirms, print_line, print_lines, progress_bar, say, working
 from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings, is_demo, make_demo
 from evenhand.errors import InputError
+from evenhand.local_page import app_port, open_when_up
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
+from evenhand.reporting.panel import last_lines
+from evenhand.study.tables.files import atomic_write, check_folder
 from evenhand.texts import escaped_json, written
 
 if TYPE_CHECKING:
@@ -30,8 +34,6 @@ if TYPE_CHECKING:
 
 def run_report(arguments: Namespace) -> None:
     """Analyse a study, write its report and print the verdicts."""
-    from evenhand.study.tables.files import check_folder
-
     out: Path = arguments.out or arguments.dir / "report"
     for folder in filter(None, [out, arguments.figures]):
         check_folder(folder)
@@ -46,7 +48,6 @@ def print_report(
 ) -> None:
     """Write a study's report, and figures into a folder if one is named; print the verdicts."""
     from evenhand.analysis.report.files import PUBLISHED
-    from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as on_stage:
@@ -61,8 +62,6 @@ def print_report(
 
 def run_check(arguments: Namespace) -> None:
     """Analyse a ratings file, print the panel, and write a report if `--out` names a folder."""
-    from evenhand.study.tables.files import check_folder
-
     file, out, figures = arguments.file, arguments.out, arguments.figures
     if arguments.full and out is None:
         raise InputError("--full unfolds the page that is written: name a folder for it with --out")
@@ -89,8 +88,7 @@ def run_check(arguments: Namespace) -> None:
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        settings_file = write_settings(file, main.scale_options(arguments))
-        say("reading.wrote_settings", file=settings_file)
+        say("reading.wrote_settings", file=write_settings(file, main.scale_options(arguments)))
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
         say("terminal.report", page=out / "report.html")
@@ -119,7 +117,6 @@ def run_demo(arguments: Namespace) -> int:
     if arguments.no_app:
         return main.DONE
     from evenhand.annotate_app import serve
-    from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
     address = f"http://localhost:{port}"
@@ -130,8 +127,6 @@ def run_demo(arguments: Namespace) -> int:
 
 def _demo_of_published(arguments: Namespace) -> int:
     """Analyse published labels as `evenhand check` does, and print the equivalent command."""
-    import webbrowser
-
     study = arguments.study
     reason = f"is for a study with an app, and {study} is a file of labels"
     main.refuse(arguments, ["--port"], reason)
@@ -153,7 +148,6 @@ def _demo_of_published(arguments: Namespace) -> int:
 
 def run_reproduce(arguments: Namespace) -> int:
     """Print the forecast, ask for consent, collect what is missing, and report on it."""
-    from evenhand.local_page import app_port, open_when_up
     from evenhand.reproduction import Reproduction, collect, forecast_costs, prepare_study
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
@@ -245,7 +239,6 @@ def run_gate(arguments: Namespace) -> int:
     """Check a grader against a rule or a baseline; return 0 if met, 1 if not, 3 if inconclusive."""
     from evenhand.reporting.gate import gate, junit_xml, summary_markdown
     from evenhand.reporting.load import is_study
-    from evenhand.study.tables.files import atomic_write
 
     try:
         if main.named_engine(arguments, arguments.source):

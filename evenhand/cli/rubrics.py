@@ -108,8 +108,7 @@ def run_show(arguments: Namespace) -> None:
         console().print("\n" + written("rubric_check.not_for", where=rubric.not_for))
     for language, version in rubric.versions.items():
         if version is not rubric:
-            sentence = written("tables.translation", code=language, hash=version.hash)
-            console().print("\n" + sentence)
+            console().print("\n" + written("tables.translation", code=language, hash=version.hash))
 
 
 def run_check(arguments: Namespace) -> int:

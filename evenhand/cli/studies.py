@@ -19,7 +19,6 @@ from evenhand.exchange.readers.source import Source
 from evenhand.reporting import exporting, new_study
 from evenhand.reporting.new_study import display_of, names_shown
 from evenhand.reporting.noting import changing_settings, note, note_in
-from evenhand.reporting.panel import Columns, table_of
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, sidecar_path
 from evenhand.rubrics import Rubric, load_rubric
@@ -120,14 +119,12 @@ def describe_study(study: Study) -> None:
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     if preview.load:
-        columns: Columns = {
-            "rubric": lambda load: load.rubric,
-            "units": lambda load: f"{load.units}",
-            "annotators each": lambda load: f"{load.raters}",
-            "labels": lambda load: f"{load.judgments}",
-            "hours": lambda load: f"{load.hours:.0f}",
-        }
-        print_lines([table_of(columns, preview.load, written("new.work"))])
+        rows = []
+        for load in preview.load:
+            counts_of_rubric = map(str, (load.units, load.raters, load.judgments))
+            rows.append([load.rubric, *counts_of_rubric, f"{load.hours:.0f}"])
+        columns = ["rubric", "units", "annotators each", "labels", "hours"]
+        print_lines([(written("new.work"), columns, rows)])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")
@@ -184,12 +181,10 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     ratings = with_study_names(study, ratings[~is_missing], options.normalise)
     print_lines(reading.notes)
     if is_missing.any():
-        labels = f"{', '.join(options.missing)} ({int(is_missing.sum()):,})"
-        say("reading.no_label", labels=labels)
+        say("reading.no_label", labels=f"{', '.join(options.missing)} ({int(is_missing.sum()):,})")
     n_new, n_known = import_ratings(study, ratings, file.name)
     note(study, "import", file.name, f"ratings: {n_new}")
-    n_raters = ratings["rater_id"].nunique()
-    say("tables.ratings", new=n_new, raters=n_raters, known=n_known)
+    say("tables.ratings", new=n_new, raters=ratings["rater_id"].nunique(), known=n_known)
 
 
 def run_export(arguments: Namespace) -> None:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.reporting.panel import Line, blocks_of, text_table
 from evenhand.texts import visible, written
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.graders.running import Progress
-    from evenhand.reporting.panel import Line
 
 
 _FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
@@ -81,13 +81,12 @@ def print_table(
     """
     from rich.measure import Measurement
 
-    from evenhand.reporting.panel import blocks_of, text_table
-
     screen, all_indices = console(), range(len(columns))
     filled = [0]  # the indices of columns with any content, and of the first
     for index in all_indices[1:]:
         if any(row[index] not in ("", "-") for row in rows if index < len(row)):
             filled.append(index)
+    # Columns and the space beside their cells, in the order in which they are tried.
     layouts: list[tuple[Sequence[int], int]] = [(all_indices, 1), (all_indices, 0)]
     if ranked:
         layouts += [(filled[:count], 0) for count in range(len(filled), _FEWEST_COLUMNS - 1, -1)]

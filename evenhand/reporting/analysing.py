@@ -143,8 +143,8 @@ def _study_context(
         (rubric, unit id, grader).
         """
         return {
-            (call(rubric), unit, *map(call, raters)): value
-            for (rubric, unit, *raters), value in values.items()
+            (call(rubric), unit, *map(call, grader)): value  # `grader` has one element, or none
+            for (rubric, unit, *grader), value in values.items()
         }
 
     models_by_grader = {}

@@ -27,6 +27,7 @@ from evenhand.analysis.labels.encoding import Reduced, by_kind, merged, reduce_r
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
+from evenhand.lazy import pa, pc
 from evenhand.reporting.ratings_file.columns import everybody_of, refuse_missing
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.reporting.ratings_file.labels import (
@@ -42,8 +43,6 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from evenhand.reporting.analysing import AnalysisAndContext
 
 _CHECK_A_PART = "check a part of the ratings"
@@ -254,7 +253,7 @@ def _reading(
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
     """Return the instructions for reducing all parts, and notes on the labels."""
     labels = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
-    table = keep_named_raters(facts.cells, labels)
+    table, notes = keep_named_raters(facts.cells, labels)
     _check_consistent(table, reading.source)
     refuse_sets(table, {}, labels)
     scaled = declared_scales(table, labels, {})
@@ -268,7 +267,7 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
         raters[name] = by_kind(_kinds(rubric_rows))
     are_named, kinds = bool(options.kinds), _kinds(table)
     plan = Reduction(reading, scales, raters, facts.filled, kinds, are_named, is_unnamed)
-    return plan, labels.notes
+    return plan, [*notes, *scaled.notes]
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
@@ -309,8 +308,6 @@ def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:
 
 def read_parts(piece: formats.Piece, reading: Reading, n_parts: int) -> FactsAndParts:
     """Return a piece's facts and its rows by part. Raises InputError if the piece is too large."""
-    import pyarrow as pa
-
     tables: list[pa.Table] = []
     n_bytes = n_rows = 0
     for table in read_piece(piece, reading):
@@ -331,8 +328,6 @@ def one_part(facts_and_parts: FactsAndParts, part_index: int) -> pa.Table | None
 
 def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
     """Return rows without invisible differences in spelling and without codes for "no label"."""
-    import pyarrow as pa
-
     for position, name in enumerate(table.column_names):
         if name not in ("unit_id", "rater_id", "label"):
             continue
@@ -347,8 +342,6 @@ def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
 
 def facts_of(table: pa.Table) -> Facts:
     """Return the facts about some rows."""
-    import pyarrow.compute as pc
-
     grouped = _with(table, _KEYS).group_by(list(_KEYS)).aggregate([(formats.ROW, "min")])
     cells = grouped.to_pandas().astype(dict.fromkeys(_KEYS, "str")).set_index(f"{formats.ROW}_min")
     columns = [name for name in table.column_names if name != formats.ROW]
@@ -368,8 +361,6 @@ def scattered(table: pa.Table, n_parts: int) -> list[pa.Table]:
 
 def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str, Reduced]:
     """Reduce all rows of some units, by rubric. Raises InputError naming the first invalid row."""
-    import pyarrow as pa
-
     names = dict.fromkeys((*COLUMNS, plan.reading.cluster))
     columns = [name for name in names if name in plan.filled]
     filled_tables = [_with(table, columns) for table in tables if table is not None and len(table)]
@@ -408,8 +399,6 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
 
 def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Return a table with these columns and the row numbers, "" in columns that it lacks."""
-    import pyarrow as pa
-
     empty = pa.array(np.full(len(table), ""), pa.string())
     present = set(table.column_names)
     cells = {name: table.column(name) if name in present else empty for name in columns}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -39,7 +39,7 @@ from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts import versions
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import AnalysisAndContext, OnStage, analyse_source
-from evenhand.reporting.load import id_in, is_file, load
+from evenhand.reporting.load import Source, id_in, is_file, load
 from evenhand.reporting.panel import Line as PanelLine
 from evenhand.reporting.panel import Printable
 from evenhand.reporting.ratings_file.declared import (
@@ -56,9 +56,6 @@ from evenhand.study.tables.columns import INCLUSION, listed
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO, RATINGS_COLUMNS, validate_ratings
 from evenhand.texts import visible, visible_in, written
-
-if TYPE_CHECKING:
-    from evenhand.reporting.load import Source
 
 Outcome = Literal["met", "not_met", "inconclusive"]
 """The outcome of a check; below are those of a drift and of a verdict."""
@@ -215,7 +212,8 @@ VERDICT = "verdict"
 @dataclass(frozen=True)
 class Clause:
     """A condition on a figure in results.csv: the `part` (estimate, low or high) of a statistic's
-    row at a `level` (a category, a threshold or an attack; "" for none), compared with a number.
+    row at a `level` (a category, a threshold or an attack; "" for none), for the `binary` label or
+    for all categories, compared with a number.
     """
 
     statistic: str
@@ -231,8 +229,11 @@ class Clause:
         return f"{self.statistic}{level}{binary}.{self.part} {self.operator} {self.number:g}"
 
 
-Rule = tuple[bool, list[Clause]]
-"""A rule for `gate`: whether the verdict is one of its conditions, and the others."""
+class Rule(NamedTuple):
+    """A rule for `gate`: True if the verdict is one of its conditions, and the other conditions."""
+
+    has_verdict: bool
+    clauses: list[Clause]
 
 
 @dataclass(frozen=True)
@@ -312,7 +313,7 @@ def parse_rule(text: str) -> Rule:
         statistic, sign, number = match["statistic"], match["operator"], float(match["number"])
         level, part = match["level"] or "", match["part"] or "estimate"
         clauses.append(Clause(statistic, level, bool(match["binary"]), part, sign, number))
-    return VERDICT in conditions, clauses
+    return Rule(VERDICT in conditions, clauses)
 
 
 def check_clauses(
@@ -476,8 +477,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
     cluster_ids = [clusters.values[code] for code in clusters.codes]
     units = pd.DataFrame({"unit_id": ids, "cluster_id": cluster_ids})
     if INCLUSION in dataset.units:
-        chances = dataset.units.set_index("unit_id")[INCLUSION]
-        units[INCLUSION] = units["unit_id"].map(chances)
+        units[INCLUSION] = units["unit_id"].map(dataset.units.set_index("unit_id")[INCLUSION])
     try:
         return Baseline(
             file="evenhand baseline",
@@ -751,19 +751,17 @@ def _check_rule(
     typed_rubric = display_names.get(options.rubric or "", options.rubric)
     rubric = _choose_rubric(typed_rubric, rubrics, is_file=is_file)
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
-    has_verdict, clauses = rule
-    checked_clauses = check_clauses(clauses, analysis.results, rubric, grader, kappa)
+    checked_clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
     checks = tuple(checked.check for checked in checked_clauses)
     key = rubric, grader
     of_grader = (entry for entry in analysis.verdicts if (entry["rubric"], entry["grader"]) == key)
     verdict: Verdict | None = next(of_grader, None)
     verdict_check = _verdict_check(verdict, grader)
     weaker = ""
-    if has_verdict:
+    if rule.has_verdict:
         checks = (verdict_check, *checks)
     elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
-        sentence = verdict_check.sentence
-        weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=sentence)
+        weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=verdict_check.sentence)
     facts: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
     return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **facts)
 
@@ -791,8 +789,7 @@ def _verdict_check(verdict: Verdict | None, grader: str) -> Check:
         return Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
     names = ("verdict", "reason", "threshold", "more_clusters")
     figures = {name: verdict[name] for name in names}  # type: ignore[literal-required]
-    outcome = VERDICT_OUTCOMES[verdict["verdict"]]
-    return Check(VERDICT, outcome, verdict["sentence"], figures)
+    return Check(VERDICT, VERDICT_OUTCOMES[verdict["verdict"]], verdict["sentence"], figures)
 
 
 def _comparison(

@@ -1,10 +1,14 @@
 """Find a better grader for a study, and test that it is better: `evenhand improve`.
 
 Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
-test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, and the best of
-them is compared with the old grader on *prove*. `Trial` holds the split labels and the candidates,
-`_Run` asks the graders, `Improvement` is the result. Grades are stored like any others, so the same
-command continues a run that was killed or ran out of money.
+test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, each round on
+more clusters and without the worse half, and the best is compared with the old grader on *prove*.
+Each comparison on *prove*, a reading, spends a part of the test's error rate; a reading of the same
+labels and grades again is the same reading.
+
+`Trial` holds the split labels and the candidates, `_Run` asks the graders, `Improvement` is the
+result. Grades are stored like any others, so the same command continues a run that was killed or
+ran out of money.
 """
 
 import difflib
@@ -14,10 +18,9 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -226,7 +229,7 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
     `grader`'s label and whether it `agrees`, annotators' `reasons` and the `words` they marked.
     Stores the split of the labels if there was none. Raises InputError as `improve` does.
     """
-    trial = Trial(study, options)
+    trial = Trial(study, options, with_candidates=False)
     table = suggestions.table_of(trial.units_to_learn())
     trial.note_parts(done_by)
     return table
@@ -237,13 +240,12 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    own_candidate_ids = {candidate.rater_id for candidate in trial.candidates}
+    own_candidates = trial.candidates
     proposal_forecasts: list[running.GraderForecast] = []
     if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
         start = trial.gepa_start()
         proposal_forecasts, placeholders = suggestions.forecast_gepa(study, start, trial.proposer)
         trial.add(placeholders)
-    placeholder_ids = {candidate.rater_id for candidate in trial.candidates} - own_candidate_ids
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
@@ -264,7 +266,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         clusters = choose[: n_choose_clusters[candidate.rater_id]]
         if index == 0:
             clusters = [*clusters, *prove]
-        if candidate.rater_id not in placeholder_ids:
+        if candidate in own_candidates:
             forecasts += forecasts_of(candidate, clusters)
         else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
             unknown = {"rater_id": candidate.origin, "sample": None}
@@ -277,12 +279,12 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 
 
 class Trial:
-    """A study's labels on one rubric, split, with the old grader and the candidates. Annotators'
-    labels are those at its creation; later ones wait for the next run. Raises InputError as
-    `improve` does, for faults of the candidates when `graders` is first read.
+    """A study's labels on one rubric, split, with the old grader and the candidates, unless it is
+    made without them (`with_candidates`). Annotators' labels are those at its creation; later ones
+    wait for the next run. Raises InputError as `improve` does.
     """
 
-    def __init__(self, study: Study, options: ImproveOptions) -> None:
+    def __init__(self, study: Study, options: ImproveOptions, with_candidates: bool = True) -> None:
         if options.rubric not in study.rubrics:
             rubrics = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {rubrics}")
@@ -292,7 +294,6 @@ class Trial:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._grading = replace(options.grading, rubrics=[self.rubric.name])
-        self._proposed: list[Candidate] = []
         ratings = study.ratings()
         self._first_ratings = ratings[ratings["rubric"] == self.rubric.name]
         is_grade = self._first_ratings["rater_kind"] == "model"
@@ -310,7 +311,7 @@ class Trial:
         self._dataset = replace(dataset, ratings=self._first_ratings, scales=scales)
         self.rule = dataset.decision
         self.cluster_of_unit = clusters_of(dataset)
-        self._stored_parts = log.parts_of(study.store, self.rubric.name)
+        self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
         ratings = self.ratings()
         self.parts = self._split(ratings)
         """The part of each cluster."""
@@ -320,6 +321,10 @@ class Trial:
         for unit in sorted(set(people["unit_id"])):
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
+        self.old = self._old_grader()
+        self._candidates_of_options = self._read_candidates() if with_candidates else []
+        self.candidates = self._candidates_of_options
+        """The graders to compare with the old one: those of the options, then proposed ones."""
 
     def _asked_grader(self) -> str:
         """Return the grader that is asked with other prompts: the old one, or if its labels were
@@ -335,15 +340,14 @@ class Trial:
 
     def _split(self, ratings: pd.DataFrame) -> dict[str, Part]:
         """Return the part of each cluster, stored or new. Raises InputError for too few labels."""
-        rule, rubric = self.rule, self.rubric.name
+        rule, rubric, stored = self.rule, self.rubric.name, self._stored_parts
         strata = versions.strata_of(ratings, self.cluster_of_unit)
         majority = versions.majority_label(ratings)
         needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
-        if needed and not self._stored_parts:
+        if needed and not stored:
             figures = {"have": len(strata), "needed": needed}
             raise InputError(written("improve.too_few", rubric=rubric, **figures))
-        order, stored = {"seed": self.study.config.seed, "rubric": rubric}, self._stored_parts
-        return versions.split_clusters(strata, stored, **order)  # type: ignore[arg-type]
+        return versions.split_clusters(strata, stored, seed=self.study.config.seed, rubric=rubric)
 
     def _check_proposals(self) -> None:
         """Raise InputError if the proposals that are asked for cannot be made."""
@@ -356,21 +360,22 @@ class Trial:
             if find_spec("gepa") is None:
                 raise InputError(written("improve.no_gepa"))
 
-    @cached_property
-    def graders(self) -> list[Candidate]:
-        """The old grader, then the candidates of the options and the proposed ones, without those
-        that repeat a rater id.
-        """
-        options, old, grading = self._options, self._options.grader, self._grading
+    def _old_grader(self) -> Candidate:
+        """Return the old grader, under the rater id of its stored labels."""
+        old, origin = self._options.grader, written("improve.old")
         if self.asked_grader == old:
-            graders = [self._candidate(old, grading, written("improve.old"))]
-        elif not self.asked_grader:
-            raise InputError(written("improve.imported", grader=old))
-        else:
-            graders = [Candidate(old, written("improve.old"), old, grading, is_imported=True)]
+            return self._candidate(old, self._grading, origin)
+        return Candidate(old, origin, old, self._grading, is_imported=True)
+
+    def _read_candidates(self) -> list[Candidate]:
+        """Return the candidates of the options: the prompts in a folder, then other graders."""
+        options, grading = self._options, self._grading
+        if not self.asked_grader:
+            raise InputError(written("improve.imported", grader=options.grader))
         files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
         if options.candidates and not files:
             raise InputError(written("improve.no_files", folder=options.candidates))
+        candidates = []
         for file in files:
             prompt = read_own_words(file)
             prompted = replace(grading, prompt=prompt)
@@ -378,30 +383,26 @@ class Trial:
                 if missing := missing_from(prompt, self.rubric):
                     raise InputError(written("improve.changed", file=file.name, missing=missing))
                 prompted = replace(prompted, method="")
-            graders.append(self._candidate(self.asked_grader, prompted, file.name))
+            candidates.append(self._candidate(self.asked_grader, prompted, file.name))
         origin = written("improve.other_grader")
-        graders += [self._candidate(other, grading, origin) for other in options.other_graders]
-        by_id: dict[str, Candidate] = {}
-        for candidate in (*graders, *self._proposed):
-            by_id.setdefault(candidate.rater_id, candidate)
-        if len(by_id) < 2 and not options.proposals:
+        candidates += [self._candidate(other, grading, origin) for other in options.other_graders]
+        candidates = self._without_repeats(candidates)
+        if not candidates and not options.proposals:
             raise InputError(written("improve.no_candidates"))
+        return candidates
+
+    def _without_repeats(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return the first candidate of each rater id, without that of the old grader."""
+        by_id: dict[str, Candidate] = {}
+        for candidate in candidates:
+            if candidate.rater_id != self.old.rater_id:
+                by_id.setdefault(candidate.rater_id, candidate)
         return [*by_id.values()]
 
     def _candidate(self, grader: str, grading: GradingOptions, origin: str) -> Candidate:
         """Return a grader with these options, under the rater id by which its labels are stored."""
         (task,) = running.plan_tasks(self.study, [(grader, grading)])
         return Candidate(task.rater_id, origin, grader, grading)
-
-    @property
-    def old(self) -> Candidate:
-        """The old grader."""
-        return self.graders[0]
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """The graders that are compared with the old one."""
-        return self.graders[1:]
 
     def _counted_ratings(self) -> pd.DataFrame:
         """Return the rubric's ratings that count: annotators' from the start, graders' of now."""
@@ -414,9 +415,7 @@ class Trial:
 
     def units_to_learn(self) -> list[LearnUnit]:
         """Return the units of *learn*, with the old grader's labels."""
-        clusters, old = self.clusters_in("learn"), self._options.grader
-        if self.asked_grader == old:  # `self.old` would check the candidates too
-            old = self._candidate(old, self._grading, "").rater_id
+        clusters, old = self.clusters_in("learn"), self.old.rater_id
         ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
 
@@ -429,9 +428,9 @@ class Trial:
         return Start(self.rubric, old, text, units, self.proposals)
 
     def add(self, proposed: Proposals) -> None:
-        """Add a candidate for each proposal of instructions."""
-        self._proposed = [self.reworded(*proposal) for proposal in proposed.instructions]
-        del self.graders  # which is computed again with the proposals
+        """Add a candidate for each proposal of instructions, in place of any earlier ones."""
+        candidates = [self.reworded(*proposal) for proposal in proposed.instructions]
+        self.candidates = self._without_repeats([*self._candidates_of_options, *candidates])
 
     def reworded(self, instructions: Instructions, origin: str) -> Candidate:
         """Return the old grader with these instructions, as GEPA tries and proposes it."""
@@ -632,7 +631,7 @@ class _Run:
 
     def _labels(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
         """Return these graders' labels, after grading the clusters that lack them in this run."""
-        by_id = {grader.rater_id: grader for grader in self.trial.graders}
+        by_id = {grader.rater_id: grader for grader in (self.trial.old, *self.trial.candidates)}
         tasks = []
         for rater_id in rater_ids:
             graded = self._graded_clusters.setdefault(rater_id, set())
@@ -683,7 +682,7 @@ class _Run:
     def choose(self) -> None:
         """Choose the best candidate on *choose*."""
         trial, clusters = self.trial, self.trial.clusters_in("choose")
-        old, *candidates = (grader.rater_id for grader in trial.graders)
+        old, candidates = trial.old.rater_id, [entry.rater_id for entry in trial.candidates]
         self.result.choice = versions.choose(old, candidates, clusters, self._labels, trial.rule)
 
     def _prove(self, rounds: running.Rounds, best: Candidate) -> None:
@@ -694,7 +693,7 @@ class _Run:
         clusters = trial.clusters_in("prove")
         labels = trial.labels_of([old, new], clusters)
         is_read = versions.content_of(labels, old, new) in log.contents_read(store, rubric)
-        if not is_read:
+        if not is_read:  # else the outcome is known, and repeating the test costs nothing
             choose_labels = trial.labels_of([old, new], trial.clusters_in("choose"))
             level, n_clusters = trial.next_level, len(clusters)
             result.chance = versions.chance_of_proof(choose_labels, old, new, n_clusters, level)

@@ -34,19 +34,20 @@ def keyword_types() -> dict[str, dict[str, str]]:
     rules = {"seed": Rules.model_fields["seed"], **Rules.model_fields}
     settings = {name: _type(field.annotation) for name, field in rules.items()}
     settings["missing"] = "Names"
-    reference, overlap = ({name: settings.pop(name)} for name in ("reference", "overlap"))
+    reference = {"reference": settings.pop("reference")}
+    overlap = {"overlap": settings.pop("overlap")}
     labels = {
-        **{"human": "Names", "model": "Names", "units": "Table | str | os.PathLike[str] | None"},
+        "human": "Names",
+        "model": "Names",
+        "units": "Table | str | os.PathLike[str] | None",
         **_types_of(FileOptions, several="Names"),
-        **{"level": "Level | None", "thresholds": "Mapping[str, float] | None"},
-        **{"columns": "Mapping[str, str] | None", "name": "str"},
+        "level": "Level | None",
+        "thresholds": "Mapping[str, float] | None",
+        "columns": "Mapping[str, str] | None",
+        "name": "str",
     }
-    # None in these means that a keyword was left out, so that only `strictness` may be None.
-    assumed, items = (
-        {name: kind.removesuffix(" | None") for name, kind in _types_of(options).items()}
-        for options in (Assumptions, LabelOptions)
-    )
-    assumed["strictness"] += " | None"
+    assumed, items = _given_types(Assumptions), _given_types(LabelOptions)
+    assumed["strictness"] += " | None"  # None is a value of this one: the usual strictness
     items["missing"] = "Names"
     del items["in_python"], items["given_options"], items["descriptions"]
     return {
@@ -63,6 +64,11 @@ def _types_of(options: type, several: str = "str | Sequence[str]") -> dict[str, 
     """Return the types of the fields of a dataclass that its constructor takes."""
     kinds = get_type_hints(options)
     return {field.name: _type(kinds[field.name], several) for field in fields(options)}
+
+
+def _given_types(options: type) -> dict[str, str]:
+    """Return `_types_of` without None, which in these fields means that a keyword is left out."""
+    return {name: kind.removesuffix(" | None") for name, kind in _types_of(options).items()}
 
 
 def _type(kind: object, several: str = "str | Sequence[str]") -> str:

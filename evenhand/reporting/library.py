@@ -22,12 +22,12 @@ from evenhand.analysis.report import ReportContext, render_notebook, render_tabl
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.keywords import taking
-from evenhand.reporting.load import from_study, is_file, is_study, load
+from evenhand.reporting.load import Source, from_study, is_file, is_study, load
 from evenhand.reporting.panel import Line, Printable, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Plan, Target, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
-from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions
+from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, Table
 from evenhand.reporting.selecting import Calibration, Selection
 from evenhand.study.settings.analysis import Rules
 from evenhand.study.tables.columns import SHORT
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
         RatingsKeywords,
         TuningKeywords,
     )
-    from evenhand.reporting.load import Source
     from evenhand.reporting.new_study import Labelling
-    from evenhand.reporting.ratings_file.declared import Table
 
     Labels = Table | Dataset | str | os.PathLike[str]
     """Labels in any of their forms."""
@@ -129,7 +127,7 @@ def read(
     rows, reading = rows_of_file(Path(path), options)
     further_columns = [column for column in rows if column not in RATINGS_COLUMNS]
     table = validate_ratings(rows, Path(path).name).join(rows[further_columns])
-    table.attrs["notes"] = reading.notes
+    table.attrs["notes"] = [*reading.notes]
     return table
 
 

@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.analysis import Scale
 from evenhand.analysis.dataset import Dataset
@@ -46,6 +46,7 @@ from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_tab
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
     Sidecar,
+    Table,
     named_file,
     prices_of,
     read_sidecar,
@@ -56,6 +57,7 @@ from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
+from evenhand.study.store.grades import TRIED
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -69,12 +71,11 @@ from evenhand.study.tables.ratings import (
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import Table
     from evenhand.reporting.ratings_file.labels import RatingsInput, ScaledRatings
     from evenhand.study import Study
 
-    Source = Path | Table | Dataset
-    """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
+Source: TypeAlias = "Path | Table | Dataset"
+"""A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
 DEFAULTS = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
@@ -138,8 +139,6 @@ def from_study(
     under a text that was only tried are left out, except those of the grader `tried`, and so are
     those withheld because of `improve` (`withheld_grades`).
     """
-    from evenhand.study.store.grades import TRIED
-
     ratings, config, rubrics = study.ratings(), study.config, study.rubrics
     notes = unknown_ids(config.names, ratings, rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
@@ -252,7 +251,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         by_rater = ratings.groupby("rater_id")["unit_id"]
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
         withheld_units: dict[str, frozenset[str]] = {}
-        for rater, units in graded.items():
+        for rater, units in graded.items():  # winners and proposed prompts; then graders of parts
             tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
             omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
             is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
@@ -260,6 +259,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
                 omitted |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
             if omitted:
                 withheld_units[rater] = frozenset(omitted)
+        # New candidates that were not chosen.
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
@@ -354,8 +354,7 @@ def study_scales(study: Study) -> dict[str, Scale]:
         variant_of = scale.variant_of
         if main := main_wording.get(variant_of or name):
             variant_of = "" if name == main else main
-        ordered = study.config.analysis.ordered
-        scales[name] = replace(scale, ordered=ordered, variant_of=variant_of)
+        scales[name] = replace(scale, ordered=study.config.analysis.ordered, variant_of=variant_of)
     return scales
 
 
@@ -420,30 +419,32 @@ def from_rows(
     """
     source, options = reading.source, reading.options
     changes = options.settings
-    ratings, columns = split_ratings(rows, source)
+    ratings, unit_table = split_ratings(rows, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
     if units is not None:
-        columns = with_units(columns, *units)
-    check_asked_for(changes, columns, rows, source if units is None else units[1])
+        unit_table = with_units(unit_table, *units)
+    check_asked_for(changes, unit_table, rows, source if units is None else units[1])
     # A default sidecar; without validation, as building the validator would take long.
     stored = sidecar or Sidecar.model_construct()
     for fault in unknown_ids(stored.names, ratings, stored.scales):
         raise InputError(fault)
+    # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
     rubrics = ratings["rubric"]
     if scales is not None and (rubrics != "").any():
         ratings = ratings[rubrics.isin(list(scales))]
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
-    if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
+    # The rubric of a score, which is computed in the end, is that of the labels of criteria.
+    if {*CRITERIA} <= set(unit_table) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
-    label_reading = replace(reading, notes=[], options=options)
-    scaled = scales_of(ratings, label_reading, stored, scales)
+    scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
+    # The cluster is that of the options or the sidecar, or else the items that units repeat.
     settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
     cluster = {**settings, **changes}.get("cluster")
-    columns, item_cluster, item_notes = clustered_by_items(columns, ratings, cluster, options)
+    unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)
     rater_slices = changes.get("rater_slices") or ()
     has_slices = rater_slices or stored.analysis.rater_slices
     raters = rater_columns(rows, None if has_slices else MOST_SIDES + 1)
@@ -458,7 +459,7 @@ def from_rows(
     dataset = Dataset(
         name=source,
         ratings=ratings,
-        units=columns,
+        units=unit_table,
         scales=scaled.scales,
         settings=stored.analysis,
         decision=stored.decision,
@@ -468,7 +469,7 @@ def from_rows(
         titles={name: title for name, title in titles.items() if title},
         names={name: scale.names for name, scale in stored.scales.items()},
         called=stored.names,
-        notes=(*notes, *item_notes, *label_reading.notes),
+        notes=(*notes, *item_notes, *scaled.notes),
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}

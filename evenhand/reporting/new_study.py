@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -30,7 +29,7 @@ from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.dataframes import items_table
-from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
+from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of
@@ -48,9 +47,6 @@ from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import fold, folded, shortened
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import Table
 
 
 @dataclass(frozen=True)
@@ -125,18 +121,20 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     path, item_table, rubrics = _read(source, options)
     table, name, show = item_table.table, path.name, options.show or item_table.show
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
-    roles: dict[str, Any] = {"cluster": options.cluster, "judge": options.judge}
-    roles["question"] = options.question
+    named = {"judge": options.judge, "question": options.question}
+    columns: ItemColumns | ComparisonColumns
     try:
         answers = item_tables.answer_columns(table, name, show)
-        columns: ItemColumns | ComparisonColumns
         if answers and _is_compared(item_table, answers, options, rubrics):
-            roles |= {"show": options.show, "subject": options.subject}
-            columns = item_tables.comparison_columns(table, name, (answers[0], answers[1]), **roles)
+            compared = answers[0], answers[1]
+            named["cluster"] = options.cluster
+            columns = item_tables.comparison_columns(
+                table, name, compared, show=options.show, subject=options.subject, **named
+            )
         else:
-            roles |= {"show": show, "subject": ",".join(options.subject)}
-            roles["cluster"] = roles["cluster"] or item_table.cluster
-            columns = item_tables.item_columns(table, name, **roles)
+            subject = ",".join(options.subject)
+            named["cluster"] = options.cluster or item_table.cluster
+            columns = item_tables.item_columns(table, name, show=show, subject=subject, **named)
     except InputError as fault:
         return ItemFile(first_texts, list(show), [], item_table.notes, str(fault))
     return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)
@@ -194,8 +192,7 @@ def _single_answers(
     frame = with_criteria(item_table.table, name, rated=False)
     subject, cluster = ",".join(options.subject), options.cluster or item_table.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
-    questions = [options.question, *(rubric.question for rubric in named_rubrics)]
-    roles["question"] = " ".join(questions)
+    roles["question"] = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
     columns = item_tables.item_columns(frame, name, show=show, **roles)
     notes = [*item_table.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:

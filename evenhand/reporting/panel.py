@@ -4,8 +4,9 @@ that `report` prints.
 
 from __future__ import annotations
 
+import io
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.texts import visible, written
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.sections.graders import TextTable
 
 Line: TypeAlias = "str | TextTable"  # a sentence, or a table (title, columns, rows)
-Columns = Mapping[str, Callable[[Any], str]]
-"""Functions by the column of a table: the text of an item in it."""
 WIDTH, MOST_LINES = 100, 8
 """Limits of the last lines of `report`: characters in a line, and lines about verdicts."""
 _TABLE_WIDTH = 200  # the largest width of a table in a text, in characters
@@ -48,11 +47,6 @@ class Printable:
         from evenhand.analysis.report import render_lines
 
         return render_lines([*self.notes, *self.lines])
-
-
-def table_of(columns: Columns, items: Iterable[object], title: str = "") -> Line:
-    """Return a table with a row for each item."""
-    return title, [*columns], [[show(item) for show in columns.values()] for item in items]
 
 
 def text_table(
@@ -155,8 +149,6 @@ def _wrapped(text: str) -> list[str]:
 
 def as_text(lines: Iterable[Line]) -> str:
     """Return sentences and tables as one text, in which sentences are not wrapped."""
-    import io
-
     from rich.console import Console
 
     out = io.StringIO()

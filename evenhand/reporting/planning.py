@@ -56,6 +56,8 @@ GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
 _SENTENCE_INDEX = 2  # the index of the number in `GRADED` that the plan's sentence names
 Columns = tuple[list[str], list[list[str]]]  # heads and rows of a table in a plan
+AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7
+"""The values of `Assumptions` where none are given."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,15 @@ class Target:
 class Assumptions:
     """Assumptions about the raters without a pilot, and the `power` to reach.
 
-    Two annotators agree on a share `agreement` of the units (0.85), of which a share `prevalence`
-    is affirmative (0.5). On a `scale`, such as "1-5", the labels of two annotators have a
-    `correlation` (0.7) and a `mean` (the scale's middle) instead. `raters` label each unit of a
-    share `overlap`, and one of them each other unit. A pair has an answer of each of `subjects`,
-    whose labels have the correlation `likeness`. `strictness` is the standard deviation of
-    annotators' cut-offs on a latent variable with standard deviation 1.
+    Two annotators agree on a share `agreement` of the units, of which a share `prevalence` is
+    affirmative. On a `scale`, such as "1-5", the labels of two annotators have a `correlation` and
+    a `mean` (by default the scale's middle) instead. For a corrected mean or difference
+    `correlation` is that of the grader's labels with annotators', and `mean` may be two numbers,
+    the mean and the standard deviation of annotators' labels.
+
+    `raters` label each unit of a share `overlap`, and one of them each other unit. A pair has an
+    answer of each of `subjects`, whose labels have the correlation `likeness`. `strictness` is the
+    standard deviation of annotators' cut-offs on a latent variable with standard deviation 1.
     """
 
     agreement: float | None = None
@@ -125,9 +130,8 @@ class Assumptions:
 
     def _binary_scenario(self) -> Scenario:
         """Return the raters of yes/no labels, without their strictness."""
-        agreement = 0.85 if self.agreement is None else self.agreement
-        _check_between("agreement", agreement, 0.5)
-        prevalence = self._checked_prevalence
+        agreement = _checked("agreement", self.agreement, AGREEMENT, 0.5)
+        prevalence = _checked("prevalence", self.prevalence, PREVALENCE, 0.0)
         scenario = Scenario(agreement, prevalence, self.raters, self.overlap)
         if not scenario.is_possible:
             raise InputError(
@@ -136,13 +140,6 @@ class Assumptions:
                 "--prevalence closer to 0.5"
             )
         return scenario
-
-    @property
-    def _checked_prevalence(self) -> float:
-        """The prevalence or its default. Raises InputError if it is out of range."""
-        prevalence = 0.5 if self.prevalence is None else self.prevalence
-        _check_between("prevalence", prevalence, 0.0)
-        return prevalence
 
     def _scale_scenario(self) -> ScaleScenario:
         """Return the raters of labels on the scale, without their strictness."""
@@ -153,10 +150,9 @@ class Assumptions:
                 f"--scale is {self.scale!r}; it must be the lowest and the highest of three "
                 "or more whole numbers, as in 1-5 (for yes/no labels leave it out)"
             )
-        correlation = 0.7 if self.correlation is None else self.correlation
         mean, _ = self._mean_and_sd
         mean = (low + high) / 2 if mean is None else mean
-        _check_between("correlation", correlation, 0.0)
+        correlation = _checked("correlation", self.correlation, CORRELATION, 0.0)
         _check_between("mean", mean, low, high)
         return ScaleScenario(low, high, correlation, mean, self.raters, self.overlap)
 
@@ -182,18 +178,18 @@ class Assumptions:
         """Return annotators' standard deviation, and the correlation of the grader's labels with
         theirs, for a correction of this statistic; errors as `scenario`.
         """
-        correlation = 0.7 if self.correlation is None else self.correlation
-        _check_between("correlation", correlation, -1e-9)  # a grader may know nothing: 0
+        # A grader may know nothing: 0 is allowed.
+        correlation = _checked("correlation", self.correlation, CORRELATION, -1e-9)
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
-            # The correlation of a scenario is that of two annotators, not with the grader.
+            # A scenario would take the correlation for that between two annotators.
             sd = replace(self, correlation=None)._scale_scenario().sd
         elif sd is None:
-            prevalence = self._checked_prevalence
+            prevalence = _checked("prevalence", self.prevalence, PREVALENCE, 0.0)
             sd = math.sqrt(prevalence * (1.0 - prevalence))
         if statistic == "difference":
             sd *= math.sqrt(2.0 * (1.0 - self.subject_correlation))
-        return LabelSpread(sd, correlation)
+        return LabelSpread(sd=sd, correlation=correlation)
 
     @property
     def subject_correlation(self) -> float:
@@ -215,6 +211,13 @@ def _check_between(name: str, value: float, low: float, high: float = 1.0) -> No
     if not low < value < high:
         option = f"--{name.replace('_', '-')}"
         raise InputError(f"{option} is {value:g}; it must lie between {low:g} and {high:g}")
+
+
+def _checked(name: str, value: float | None, default: float, low: float) -> float:
+    """Return an option's value or default. Raises InputError unless it is between `low` and 1."""
+    value = default if value is None else value
+    _check_between(name, value, low)
+    return value
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,25 +272,18 @@ def plan_ahead(
         n_shared = max(round(n_units * scenario.overlap), 2)
         chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
-    sizes["these"] = [chance["these"][scenario.humans] for chance in chances]
+    sizes["these"] = [of_size["these"][scenario.humans] for of_size in chances]
     columns = ["pairs", statistic, f"these {scenario.humans}"]
     for n_humans in PEOPLE:
-        sizes[f"like_{n_humans}"] = [chance["like_these"][n_humans] for chance in chances]
+        sizes[f"like_{n_humans}"] = [of_size["like_these"][n_humans] for of_size in chances]
         columns.append(f"like {n_humans}")
     rows = [
         [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in row_chances)]
         for pairs, width, *row_chances in sizes.itertuples(index=False)
     ]
-    # With fewer units not even a grader without errors passes.
-    smallest_margin = min(
-        rule.margin_share * scenario.kappa if rule.margin_share else margin,
-        MAX_MARGIN_SHARE * scenario.kappa,
-    )
-    errorless_units = scenario.errorless_units(smallest_margin, level_of_look(1, rule.looks))
-    errorless_pairs = math.ceil(errorless_units / units_per_pair / scenario.overlap)
     lines: list[Line] = [
         _verdict_sentence(scenario, assumed.power, chances, rule),
-        written("plan.errorless", pairs=_rounded(errorless_pairs)),
+        _errorless_sentence(scenario, units_per_pair, margin, rule),
         _precision_sentence(scenario, assumed, target),
         (written("plan.sizes", statistic=statistic), columns, rows),
         _assumptions_sentence(scenario, units_per_pair, margin, rule),
@@ -305,8 +301,7 @@ def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
     n_graded, n_labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
     figures |= {"width": target.half_width, "graded": n_graded, "labelled": n_labelled}
     figures |= {"alone": int(sizes["labelled"].iloc[0]), "least": int(sizes["labelled"].iloc[-1])}
-    likeness = assumed.subject_correlation
-    needed = written(f"plan.corrected_{statistic}", likeness=likeness, **figures)
+    needed = written(f"plan.corrected_{statistic}", likeness=assumed.subject_correlation, **figures)
     title = written("plan.corrected_sizes", statistic=statistic, width=target.half_width)
     basis = written("plan.corrected_assumed", raters=assumed.raters, **figures)
     return Plan([needed, (title, *table), basis], {"sizes": sizes})
@@ -334,13 +329,13 @@ def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame
 def _verdict_sentence(
     scenario: AnyScenario, power: float, chances: Sequence[Chances], rule: DecisionSettings
 ) -> str:
-    """Return a sentence on the pairs and annotators for a verdict; `chances` are by `SIZES`."""
+    """Return a sentence on the pairs and annotators for a verdict, from the chances by `SIZES`."""
     least_kappa = scenario.least_kappa(rule.min_people_kappa)
     if scenario.kappa < least_kappa:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least_kappa)
 
     def pairs_for(scope: Scope, n_people: int) -> int | None:
-        return scenarios.size_for(power, SIZES, [chance[scope][n_people] for chance in chances])
+        return scenarios.size_for(power, SIZES, [of_size[scope][n_people] for of_size in chances])
 
     humans, largest_size = scenario.humans, SIZES[-1]
     if n_pairs := pairs_for("these", humans):
@@ -354,6 +349,19 @@ def _verdict_sentence(
         return f"{about_these} {none}"
     n_people, n_pairs = min(designs, key=math.prod)  # the fewest labels
     return f"{about_these} {written('plan.like_these', people=n_people, pairs=_rounded(n_pairs))}"
+
+
+def _errorless_sentence(
+    scenario: AnyScenario, units_per_pair: float, margin: float, rule: DecisionSettings
+) -> str:
+    """Return a sentence on the fewest pairs with which a grader without errors passes."""
+    smallest_margin = min(
+        rule.margin_share * scenario.kappa if rule.margin_share else margin,
+        MAX_MARGIN_SHARE * scenario.kappa,
+    )
+    n_units = scenario.errorless_units(smallest_margin, level_of_look(1, rule.looks))
+    n_pairs = math.ceil(n_units / units_per_pair / scenario.overlap)
+    return written("plan.errorless", pairs=_rounded(n_pairs))
 
 
 def _rounded(n_pairs: int) -> int:
@@ -472,18 +480,19 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     text_rows: list[list[str]] = []
     rows: list[Record] = []
     for grader in graders:
-        by_people: dict[int, int | None] = dict.fromkeys(people_counts)
-        if grader.people:
-            by_people = {n_people: grader.clusters_to_decide(n_people) for n_people in by_people}
         with_these = grader.clusters_to_decide()
-        cells = ["none" if clusters is None else str(clusters) for clusters in by_people.values()]
+        by_people: dict[int, int | None] = dict.fromkeys(people_counts)
+        cells = ["-"] * len(people_counts)
+        if grader.people:  # 0 if there are too few annotators for a verdict about others like them
+            by_people = {n_people: grader.clusters_to_decide(n_people) for n_people in by_people}
+            cells = ["none" if count is None else str(count) for count in by_people.values()]
         text_rows.append(
             [
                 f"{grader.rubric} {grader.grader}".strip(),
                 f"{grader.difference:+z.2f}",
                 str(grader.clusters),
                 "none" if with_these is None else str(with_these),
-                *(cells if grader.people else ["-"] * len(cells)),
+                *cells,
             ]
         )
         rows.append(

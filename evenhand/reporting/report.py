@@ -93,18 +93,13 @@ def study_figures(
         for chart in forest(figures, subsets=(subset,))
     ]
     drawings = [
-        {
-            "caption": chart.caption,
-            "note": chart.note,
-            "alt": chart.alt,
-            "svg": inline_svg(dict(chart.spec), chart.alt),
-        }
+        {"caption": chart.caption, "note": chart.note, "alt": chart.alt}
+        | {"svg": inline_svg(dict(chart.spec), chart.alt)}
         for chart in (forests if can_draw() else ())
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawings).encode())
     widest = with_ids(sort_disagreements(analysis.disagreements), analysis.ids)
-    disagreements = [asdict(unit) for unit in widest]
-    atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
+    atomic_write(out / DISAGREEMENTS_FILE, json.dumps([asdict(unit) for unit in widest]).encode())
 
 
 def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:

@@ -25,7 +25,8 @@ from evenhand.analysis.verdicts.judge import Candidate, limits_of, recommendatio
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
-from evenhand.reporting.panel import Columns, Line, Printable, table_of
+from evenhand.reporting.panel import Line, Printable
+from evenhand.study.settings.study_toml import change_config
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -77,7 +78,10 @@ class Selection(Printable):
         """A table for each rubric, the verdicts, how to read them, and the recommendations."""
         if not self._ranking:
             return [written("select.no_graders")]
-        lines = [table_of(_COLUMNS, graders, rubric) for rubric, graders in self._ranking.items()]
+        lines: list[Line] = []
+        for rubric, graders in self._ranking.items():
+            rows = [_cells(grader) for grader in graders]
+            lines.append((rubric, [*rows[0]], [[*row.values()] for row in rows]))
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
             if verdict["more_clusters"] and self.study is not None:
@@ -141,18 +145,21 @@ def _fault(candidate: Candidate) -> str:
     return f"{name} {format_number(row['estimate'], row['statistic'])}"
 
 
-_COLUMNS: Columns = {
-    "grader": lambda choice: choice.verdict["grader"],
-    "verdict": lambda choice: TITLES[choice.verdict["verdict"]].short,
-    "minus annotators' kappa": lambda choice: _with_interval(choice.difference),
-    "kappa": lambda choice: _with_interval(choice.kappa),
-    "TPR": lambda choice: _rate(choice.verdict["rates"].get("tpr")),
-    "TNR": lambda choice: _rate(choice.verdict["rates"].get("tnr")),
-    "coverage": lambda choice: f"{choice.coverage['estimate']:.1%}" if choice.coverage else "-",
-    "worst fault": _fault,
-    "USD/1,000": lambda choice: f"{choice.price['estimate']:.2f}" if choice.price else "-",
-    "front": lambda choice: "*" if choice.best_buy else "",
-}
+def _cells(candidate: Candidate) -> dict[str, str]:
+    """Return a candidate's row of the table in `Selection.lines`, by column."""
+    verdict, coverage, price = candidate.verdict, candidate.coverage, candidate.price
+    return {
+        "grader": verdict["grader"],
+        "verdict": TITLES[verdict["verdict"]].short,
+        "minus annotators' kappa": _with_interval(candidate.difference),
+        "kappa": _with_interval(candidate.kappa),
+        "TPR": _rate(verdict["rates"].get("tpr")),
+        "TNR": _rate(verdict["rates"].get("tnr")),
+        "coverage": f"{coverage['estimate']:.1%}" if coverage else "-",
+        "worst fault": _fault(candidate),
+        "USD/1,000": f"{price['estimate']:.2f}" if price else "-",
+        "front": "*" if candidate.best_buy else "",
+    }
 
 
 Thresholds = dict[str, dict[str, float]]  # thresholds by rubric and grader
@@ -296,7 +303,5 @@ def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
 
 def write_thresholds(study: Study, thresholds: Mapping[str, Mapping[str, float]]) -> None:
     """Put thresholds by rubric and grader into study.toml, leaving the rest of it as it is."""
-    from evenhand.study.settings.study_toml import change_config
-
     changes = {f"thresholds.{rubric}": graders for rubric, graders in thresholds.items()}
     change_config(study.folder, changes)

@@ -278,8 +278,7 @@ class _Adapter:
                 self._add(text)
             labels = {}  # refused instructions are not tried
             if text in self.instructions:
-                units = [unit.unit_id for unit in batch]
-                labels = self._grade(self.instructions[text][0], units)
+                labels = self._grade(self.instructions[text][0], [unit.unit_id for unit in batch])
         graded = [replace(unit, graded=labels.get(unit.unit_id, "")) for unit in batch]
         scores = [Counter(unit.labels)[unit.graded] / len(unit.labels) for unit in graded]
         return EvaluationBatch(outputs=graded, scores=scores, trajectories=graded)
@@ -371,8 +370,7 @@ def forecast_gepa(
     for nth in range(1, start.proposals + 1):
         requests.append(PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True))
         instructions = Instructions.make(f"{nth} ".ljust(MOST_CHARACTERS, "x"))
-        origin = written("improve.proposed", nth=nth, proposer=proposer)
-        placeholders.append((instructions, origin))
+        placeholders.append((instructions, written("improve.proposed", nth=nth, proposer=proposer)))
     forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
     return [replace(forecast, sample=None)], Proposals(placeholders)
 
@@ -436,8 +434,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
         if row["rubric_hash"] in accepted.get(row["rubric"], ()):
             rubrics[row["rubric"]].flags.append((row["unit_id"], row["text"]))
     for unclear in rubrics.values():
-        groups = sorted(unclear.groups.items(), key=lambda group: -len(group[1]))
-        unclear.groups = dict(groups)
+        unclear.groups = dict(sorted(unclear.groups.items(), key=lambda group: -len(group[1])))
     return [unclear for unclear in rubrics.values() if unclear.groups or unclear.flags]
 
 

@@ -717,7 +717,7 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
     )
 
 
-_IndexedTables = Iterator[tuple[Sequence[int], pa.Table]]  # rows' indices, and the rows
+_IndexedTables = Iterator[tuple[Sequence[int], "pa.Table"]]  # rows' indices, and the rows
 
 
 def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from harness.installing import installed, pip_command
+from tests.cases import refused
 from tests.commands import python
 
 HERE = Path(__file__)
@@ -123,10 +123,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(evaluate) -> No
     assert log.status == "error"
     assert "sample 's1' has no metadata 'prompt_a'" in log.error.message
     assert sent == []
-    with pytest.raises(InputError, match="there is no rubric 'nonsense'"):
-        evaluate("nonsense")
-    with pytest.raises(InputError, match="rates one response, which has no other order"):
-        evaluate("refusal", order="ba")
+    refused("there is no rubric 'nonsense'", evaluate, "nonsense")
+    refused("rates one response, which has no other order", evaluate, "refusal", order="ba")
 
 
 def test_probabilities_are_read_off_the_tokens(evaluate) -> None:
@@ -155,8 +153,7 @@ def test_inspect_finds_it_by_name_and_asks_the_role_grader(evaluate) -> None:
 
 def test_without_inspect_it_says_what_to_install() -> None:
     # In a process of its own, where inspect_ai cannot be had even if it is installed.
-    code = "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect"
-    done = python("-c", code)
+    done = python("-c", "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect")
     assert done.stderr.splitlines()[-1].endswith(
         "evenhand.inspect needs Inspect: pip install 'evenhand[inspect]'"
     )

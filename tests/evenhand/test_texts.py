@@ -94,9 +94,7 @@ def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
     return found
 
 
-@cache
-def calls() -> set[tuple[str, str, frozenset[str] | None]]:
-    return set(_calls())
+calls = cache(lambda: set(_calls()))
 
 
 def _places(key: str) -> dict[str, str]:
@@ -123,8 +121,7 @@ def test_no_sentence_is_left_over() -> None:
 
 def test_sentences_are_plain() -> None:
     for key in texts():
-        filled = {name: 0.5 if form else "X" for name, form in _places(key).items()}
-        text = written(key, **filled)
+        text = written(key, **{name: 0.5 if form else "X" for name, form in _places(key).items()})
         for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
             assert len(sentence.split()) <= MOST_WORDS, (key, sentence)
         assert not [turn for turn in NOT_SAID if turn in text], (key, text)

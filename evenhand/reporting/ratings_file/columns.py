@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, compress, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import plain_kind
+from evenhand.exchange.readers.rows import Export, plain_kind
 from evenhand.lazy import np, pd
-from evenhand.reporting.ratings_file.declared import EVERYBODY
+from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions
 from evenhand.reporting.ratings_file.labels import MAX_LABELS, pattern_of
 from evenhand.rubrics.options import options_in
 from evenhand.study.tables.columns import (
@@ -35,10 +35,6 @@ from evenhand.study.tables.columns import (
     unit_columns,
 )
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, TRUTH, texts
-
-if TYPE_CHECKING:
-    from evenhand.exchange.readers.rows import Export
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 RATER, RUBRIC = "{rater}", "{rubric}"
 MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
@@ -327,8 +323,9 @@ def guessed_grid(
     if not best or (not raters and all(map(plain_kind, best))):
         return None
     is_rater_last, is_sure = _rater_side(table, best, raters)
-    for side in zip(*best.values(), strict=True):
-        is_sure = is_sure and not all(map(str.isdecimal, side))
+    first_parts, second_parts = zip(*best.values(), strict=True)
+    for parts in (first_parts, second_parts):  # numbers may count anything
+        is_sure = is_sure and not all(map(str.isdecimal, parts))
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     grid = Grid(pattern, _rater_first(best, is_rater_last), is_sure)
@@ -397,9 +394,11 @@ def _rater_side(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts, True
+    # Three signs that the first parts, and that the second parts, are raters: the names of models,
+    # and questions or labels that show the other parts to be rubrics.
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
-    by_question = [any(criteria(side)) for side in (seconds, firsts)]
-    by_label = [_is_rubric_by_labels(table, parts, side) for side in (1, 0)]
+    by_question = [any(criteria(other_side)) for other_side in (seconds, firsts)]
+    by_label = [_is_rubric_by_labels(table, parts, other_side) for other_side in (1, 0)]
     for is_first_rater, is_second_rater in (by_model, by_question, by_label):
         if is_first_rater != is_second_rater:
             return is_second_rater, True
@@ -407,7 +406,9 @@ def _rater_side(
 
 
 def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
-    """Return True if columns share labels exactly if they share this side of their names."""
+    """Return True if columns share labels exactly if they share this part of their names: the first
+    (`side` 0) or the second (1).
+    """
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
@@ -432,8 +433,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     foreign = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(foreign, absent, partial(fits, table))
     if len(table):
-        by_cells = ratings_columns(table, foreign, absent)
-        for ours, theirs in by_cells.items():
+        for ours, theirs in ratings_columns(table, foreign, absent).items():
             if theirs not in likely.values():
                 likely.setdefault(ours, theirs)
     spaced = [column for column in names if column not in absent and column.strip() in absent]
@@ -503,15 +503,15 @@ def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
     """Return remedies for absent columns; `likely` are columns to name, `{ours: theirs}`."""
-    hint = ""
-    if len(table) and "rater_id" not in {*absent} - likely.keys():
+    hint, unknown = "", {*absent} - likely.keys()
+    if len(table) and "rater_id" not in unknown:  # else nothing shows which ratings are a rater's
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
         if unit in table:  # a column with one value for each item has no labels
             varies = [(table.groupby(unit)[column].nunique() > 1).any() for column in labels]
             labels = list(compress(labels, varies))
         questions = criteria(labels) or labels
-        if "label" in {*absent} - likely.keys() and questions:
+        if "label" in unknown and questions:
             likely = {**likely, "label": questions[0]}
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
         key = [likely.get(column, column) for column in ("unit_id", "rater_id")]

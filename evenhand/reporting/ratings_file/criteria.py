@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
+from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.matrix import MAX_VALUES
 from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.errors import InputError
@@ -28,9 +28,6 @@ from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
 from evenhand.texts import written
 
-if TYPE_CHECKING:
-    from evenhand.analysis.dataset import Dataset
-
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
 """Columns of units: a criterion's text, its points, and their sign."""
 CRITERIA, SCORE = "criteria", "score"
@@ -38,8 +35,10 @@ CRITERIA, SCORE = "criteria", "score"
 _NAMES, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
 _MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
-_KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
-_KINDS += ("dimension", "kind", "type", "category")
+_KINDS = (
+    *("axis", "criterion_kind", "criterion_type", "criterion_category"),
+    *("dimension", "kind", "type", "category"),
+)
 """Columns that may hold the kind of a criterion, the likeliest first."""
 
 
@@ -59,13 +58,14 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}
     criterion = next((by_name[label] for label in _NAMES["criterion"] if label in by_name), "")
-    if not (points := by_name.get(POINTS, "")):
+    points = by_name.get(POINTS, "")
+    if not points:
         return table
     if not criterion:
         unit_names, rater_names = (*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS)
         units = [by_name[name] for name in unit_names if name in by_name]
-        raters = [by_name[name] for name in rater_names if name in by_name]
-        key = units[:1] + raters[:1]
+        key = units[:1] + [by_name[name] for name in rater_names if name in by_name][:1]
+        # Several ratings of a unit by a rater are of several criteria.
         if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
             return table
         raise InputError(
@@ -73,6 +73,29 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
             f"{CRITERION!r}, or rename {points!r} if it has no points of criteria"
         )
     table = table.assign(**{criterion: fold(texts(table[criterion])), points: texts(table[points])})
+    table = _with_response_ids(table, name, criterion, by_name)
+    table = table.rename(columns={criterion: CRITERION, points: POINTS})
+    _check(table, name, by_row=True)
+    ids = table[RESPONSE_ID]
+    criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
+    number = criteria.groupby(ids).rank("dense").astype(int).astype(str)
+    table.insert(0, "unit_id", ids + "-c" + number)
+    points_of_row = table[POINTS].astype(float)
+    if (points_of_row < 0).any():
+        is_sign = [points_of_row > 0, points_of_row < 0]
+        table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
+    subjects = [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table]
+    if rated and subjects and (table.groupby(RESPONSE_ID)[subjects[0]].nunique() == 1).all():
+        table = table.rename(columns={subjects[0]: "subject"})
+    return table
+
+
+def _with_response_ids(
+    table: pd.DataFrame, name: str, criterion: str, by_name: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return a table of criteria with the id of each row's response in `RESPONSE_ID`, and without
+    ids of units. Raises InputError if no column says which criteria are of one response.
+    """
     columns = _response_columns(table, criterion, by_name)
     if not columns:
         raise InputError(
@@ -87,20 +110,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
         is_dropped = is_single or PROMPT_ID in table  # as `unit_id`, below
         table = table.rename(columns={first: "unit_id" if is_dropped else PROMPT_ID})
     table = table.drop(columns=["unit_id", "item_id"], errors="ignore")
-    table = table.rename(columns={criterion: CRITERION, points: POINTS})
-    table[RESPONSE_ID] = ids
-    _check(table, name, by_row=True)
-    criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
-    number = criteria.groupby(ids).rank("dense").astype(int).astype(str)
-    table.insert(0, "unit_id", ids + "-c" + number)
-    points_of_row = table[POINTS].astype(float)
-    if (points_of_row < 0).any():
-        is_sign = [points_of_row > 0, points_of_row < 0]
-        table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
-    subjects = [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table]
-    if rated and subjects and (table.groupby(RESPONSE_ID)[subjects[0]].nunique() == 1).all():
-        table = table.rename(columns={subjects[0]: "subject"})
-    return table
+    return table.assign(**{RESPONSE_ID: ids})
 
 
 def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, str]) -> list[str]:
@@ -157,11 +167,8 @@ def with_scores(dataset: Dataset) -> Dataset:
         return dataset
     units = units[units[CRITERION] != ""]
     _check(units, dataset.name)
-    points, response = units[POINTS].astype(float), units[RESPONSE_ID]
-    positive = points.clip(lower=0).groupby(response).transform("sum")
-    cells = {"response": response, "points": points, "positive": positive}
-    cells["n_criteria"] = points.groupby(response).transform("size")
-    criteria = pd.DataFrame(cells).set_axis(units["unit_id"])
+    criteria = _criteria_of(units)
+    n_responses = criteria["response"].nunique()
     if list(dataset.scales) == [""]:
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
         ratings = dataset.ratings.assign(rubric=CRITERIA)
@@ -172,11 +179,8 @@ def with_scores(dataset: Dataset) -> Dataset:
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]
-        labels_by_look = {loose(label): label for label in scale.categories}
-        yes = next((pair[0] for pair in TRUTH if labels_by_look.keys() <= {*pair}), "")
-        met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
-        has_met_labels = len(labels_by_look) <= 2 and (met or yes)
-        if rows.empty or not has_met_labels or scale.part_of or scale.variant_of:
+        met = _met_labels(scale)
+        if rows.empty or met is None or scale.part_of or scale.variant_of:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
         rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
@@ -187,7 +191,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         scales[name] = replace(scale, affirmative=met)
         scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
         titles[score] = written("criteria.title", rubric=titles.get(name, name))
-        counts = {"criteria": len(criteria), "responses": response.nunique()}
+        counts = {"criteria": len(criteria), "responses": n_responses}
         notes.append(written("criteria.read", score=score, **counts))
         for note in ("missing", "clipped"):
             if count := int(scored[note].sum()):
@@ -212,6 +216,27 @@ def with_scores(dataset: Dataset) -> Dataset:
         facts=sharing(dataset.facts, derived),
         notes=tuple(notes),
     ).changed(slices=(*dataset.settings.slices, *_kind_columns(units)))
+
+
+def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
+    """Return by unit id its `response`, its `points`, and the response's sum of `positive` points
+    and number of criteria (`n_criteria`).
+    """
+    points, response = units[POINTS].astype(float), units[RESPONSE_ID]
+    table = pd.DataFrame({"response": response, "points": points})
+    table["positive"] = points.clip(lower=0).groupby(response).transform("sum")
+    table["n_criteria"] = points.groupby(response).transform("size")
+    return table.set_axis(units["unit_id"])
+
+
+def _met_labels(scale: Scale) -> frozenset[str] | None:
+    """Return the labels of a criterion that is met: the affirmative ones, or else the word for yes;
+    None if the scale is not one of met and not met.
+    """
+    labels_by_look = {loose(label): label for label in scale.categories}
+    yes = next((yes for yes, no in TRUTH if labels_by_look.keys() <= {yes, no}), "")
+    met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
+    return met if len(labels_by_look) <= 2 and (met or yes) else None
 
 
 def _kind_columns(units: pd.DataFrame) -> list[str]:

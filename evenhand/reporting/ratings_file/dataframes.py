@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -24,16 +24,12 @@ from evenhand.reporting.ratings_file.columns import (
     roles_in,
 )
 from evenhand.reporting.ratings_file.criteria import with_criteria
-from evenhand.reporting.ratings_file.declared import ArrowTable
+from evenhand.reporting.ratings_file.declared import ArrowTable, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import ScaleOptions, Table
-
 
 Names = Hashable | Iterable[Hashable]  # one name or label, or several
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
@@ -226,8 +222,7 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     table = table.set_axis(table.index + FIRST_ROW, axis=0)
     rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
-    notes = [*export.notes, *reading.notes]
-    return rows, replace(reading, units=units, items=items, notes=notes)
+    return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
 
 
 def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
@@ -280,12 +275,14 @@ def long_rows(
         table = _melted(table, options, name, grid, blanks=blanks)
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
         reading = RatingsInput(name, options, rows, columns, notes=notes)
+    notes = [*reading.notes]
     for step in TABLE_STEPS:
-        table = step(table, reading)
+        table, step_notes = step(table, reading)
+        notes += step_notes
     if reading.rows is not None:
         table = table.reset_index(drop=True)
     further_columns = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, further_columns), reading
+    return _with_texts(table, further_columns), replace(reading, notes=notes)
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:

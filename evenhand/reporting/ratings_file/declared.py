@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -23,13 +23,11 @@ from evenhand.analysis import Scale, StudyFacts
 from evenhand.analysis.labels.scale import Level, Tuning
 from evenhand.analysis.request import TriedWording
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import DisplayNames, Section, Share, fault_of
+from evenhand.study.tables.files import atomic_write
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """A text without line breaks and other control characters: it is printed on a terminal."""
@@ -44,14 +42,10 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-if TYPE_CHECKING:
-    Table = (
-        pd.DataFrame
-        | ArrowTable
-        | Mapping[Any, Collection[object]]
-        | Sequence[Mapping[Any, object]]
-    )
-    """A table of a library, columns by their names, or a list of records."""
+Table: TypeAlias = (
+    "pd.DataFrame | ArrowTable | Mapping[Any, Collection[object]] | Sequence[Mapping[Any, object]]"
+)
+"""A table of a library, columns by their names, or a list of records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,8 +354,6 @@ class Sidecar(Section):
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
     ) -> StudyFacts:
         """Return the facts about the ratings, called `source` in messages."""
-        import pandas as pd
-
         scales = self.scales.items()
         hashes = {name: scale.hashes for name, scale in scales if scale.hashes is not None}
         usage_rows = [
@@ -429,8 +421,6 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     a file.
     """
     import tomlkit
-
-    from evenhand.study.tables.files import atomic_write
 
     path = sidecar_path(ratings)
     document = tomlkit.parse(path.read_text("utf-8-sig") if path.exists() else "")

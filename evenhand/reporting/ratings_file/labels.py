@@ -20,15 +20,16 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Scale
+from evenhand.analysis import Scale, StudyFacts
+from evenhand.analysis.dataset import Dataset
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions
-from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
+from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions, Sidecar
+from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
@@ -54,12 +55,6 @@ from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.texts import number_of, table_of, written
 
-if TYPE_CHECKING:
-    from evenhand.analysis import StudyFacts
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.ratings_file.declared import Sidecar
-    from evenhand.rubrics import Rubric
-
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
 """Words by which tables that others made are recognised."""
 
@@ -83,6 +78,8 @@ _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 
 Scales = Mapping[str, Scale]  # scales by rubric
 Options = Mapping[str, Sequence[str]]  # by rubric, the options of labels that are sets
+RatingsAndNotes = tuple[pd.DataFrame, list[str]]
+"""Ratings as a step corrected them, and its notes on what it changed."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class RatingsInput:
     For messages, `rows` and `columns` give the row number and column of a wide table by the index
     of its long form; a long table has its rows as index. `units` give the items of an export, which
     has no rows. `permitted` are the labels of a known scale, () to take those in the file; with
-    `numbers` labels are numbers. `joined` counts the cells that `join_labels` changed, by rubric.
+    `numbers` labels are numbers.
     """
 
     source: str
@@ -104,8 +101,7 @@ class RatingsInput:
     permitted: Sequence[str] = ()
     numbers: bool = False
     items: str = ""
-    notes: list[str] = field(default_factory=list)
-    joined: list[int] = field(default_factory=list)
+    notes: Sequence[str] = ()
 
     def subject_of(self, label: str, ratings: pd.DataFrame) -> str:
         """Return the subject of a sentence on the first rating with a label: file, row, label."""
@@ -122,11 +118,11 @@ class RatingsInput:
 
 
 # ---- steps for all rows: items and raters -------------------------------------------------------
-# A step returns the corrected ratings and adds its note to those of `reading`. It raises InputError
-# if the ratings are invalid, or if only the user can decide on a correction.
+# A step returns the corrected ratings and notes on that. It raises InputError if the ratings are
+# invalid, or if only the user can decide on a correction.
 
 
-def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
+def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Give items, raters and labels one spelling each where the difference is invisible."""
     n_changed = {}
     for column, noun in (("unit_id", "items"), ("rater_id", "raters"), ("label", "labels")):
@@ -135,13 +131,11 @@ def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
         if folded_cells is not cells:
             n_changed[noun] = int((folded_cells != cells).sum())
         table = table.assign(**{column: folded_cells})
-    if n_changed:
-        counts = ", ".join(f"{noun} {count:,}" for noun, count in n_changed.items())
-        reading.notes.append(written("reading.folded", counts=counts))
-    return table
+    counts = ", ".join(f"{noun} {count:,}" for noun, count in n_changed.items())
+    return table, [written("reading.folded", counts=counts)] if n_changed else []
 
 
-def join_names(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
+def join_names(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Give items, and raters of one kind, that look alike one name, if `normalise` is declared. Two
     items are different if one rater labelled both, and two raters if both labelled one item or both
     are named in the options. Raises InputError naming two others that look alike unless `normalise`
@@ -149,7 +143,8 @@ def join_names(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
     """
     options = reading.options
     if options.normalise is False:
-        return table
+        return table, []
+    notes = []
     for column, partner in (("rater_id", "unit_id"), ("unit_id", "rater_id")):
         renamed = _lookalike_names(table, column, partner, options)
         if not renamed:
@@ -170,9 +165,8 @@ def join_names(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
         table = table.assign(**{column: table[column].replace(renamed)})
         examples = ", ".join(f"{name} as {new}" for name, new in [*renamed.items()][:3])
         noun = column.removesuffix("_id")
-        note = written("reading.joined", what=noun, count=len(renamed), first=examples)
-        reading.notes.append(note)
-    return table
+        notes.append(written("reading.joined", what=noun, count=len(renamed), first=examples))
+    return table, notes
 
 
 def _lookalike_names(
@@ -208,14 +202,15 @@ def _lookalike_names(
     return renamed
 
 
-def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
+def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Keep the rows of raters who are named in the options, and of kinds of raters of which none is
     named. Without names, and in a wide table, all rows are kept.
     """
     source, options = reading.source, reading.options
     declared_kinds = options.kinds
-    if not declared_kinds or reading.rows is not None:
-        return table
+    is_wide = reading.rows is not None
+    if not declared_kinds or is_wide:
+        return table, []
     raters = texts(table["rater_id"])
     for rater, kind in declared_kinds.items():
         if not (raters == rater).any():
@@ -236,9 +231,8 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFram
         )
     is_kept = declared.notna() | ~kinds.isin(["", *declared_kinds.values()])
     omitted = raters[~is_kept].unique()
-    if len(omitted):
-        reading.notes.append(written("reading.raters_left_out", names=listed(omitted)))
-    return table[is_kept].assign(rater_kind=kinds[is_kept])
+    notes = [written("reading.raters_left_out", names=listed(omitted))] if len(omitted) else []
+    return table[is_kept].assign(rater_kind=kinds[is_kept]), notes
 
 
 TABLE_STEPS = (fold_spellings, join_names, keep_named_raters)
@@ -276,7 +270,7 @@ def shorten_numbers(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFram
     return _with_corrected(ratings, corrected)
 
 
-def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
+def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Empty the labels that are declared `missing` or are a program's word for a missing value, and
     write the others as the permitted label that differs only invisibly.
     """
@@ -288,17 +282,17 @@ def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
         for label in counts
         if label in missing or (label not in permitted and label.casefold() in NO_LABEL)
     }
-    if corrected:
-        labels = ", ".join(f"{label} ({counts[label]:,})" for label in corrected)
-        reading.notes.append(written("reading.no_label", labels=labels))
+    labels = ", ".join(f"{label} ({counts[label]:,})" for label in corrected)
+    notes = [written("reading.no_label", labels=labels)] if corrected else []
     corrected |= {text: permitted[text] for text in counts if permitted.get(text, text) != text}
-    return _with_corrected(ratings, corrected)
+    return _with_corrected(ratings, corrected), notes
 
 
-def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
-    """Replace labels that look like another one by that one, if `normalise` is declared. Raises
-    InputError naming the first label that looks like another one, unless `normalise` is declared
-    either way; that cannot be a label of any scale; or that is not on the known scale.
+def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> tuple[pd.DataFrame, int]:
+    """Replace labels that look like another one by that one, if `normalise` is declared; return the
+    ratings and the number of cells changed. Raises InputError naming the first label that looks
+    like another one, unless `normalise` is declared either way; that cannot be a label of any
+    scale; or that is not on the known scale.
     """
     options, permitted = reading.options, reading.permitted
     normalise, counts = options.normalise, _label_counts(ratings)
@@ -319,8 +313,7 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
                 fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {option}"
         if fault:
             raise InputError(f"{reading.subject_of(label, ratings)} {fault}")
-    reading.joined.append(n_changed)
-    return _with_corrected(ratings, variants)
+    return _with_corrected(ratings, variants), n_changed
 
 
 def _likeness_fault(label: str, main_label: str, n_changed: int, reading: RatingsInput) -> str:
@@ -368,20 +361,20 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
     )
 
 
-def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> None:
-    """Note labels of an unordered scale that no annotator, or only one rater, uses. Raises
-    InputError if such a label is frequent enough to change the results, or if no two raters have a
-    label in common.
+def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[str]:
+    """Return notes on labels of an unordered scale that no annotator, or only one rater, uses.
+    Raises InputError if such a label is frequent enough to change the results, or if no two raters
+    have a label in common.
     """
     labelled = ratings[ratings["label"] != ""]
     options, counts = reading.options, _label_counts(ratings)
     are_numbers = all(map(plain_number, counts)) and min(map(float, counts), default=0) >= 0
     if "unit_id" not in ratings or not 2 <= len(counts) <= MAX_LABELS or are_numbers:
-        return
+        return []
     n_labels = labelled["rater_id"].value_counts()
     frequent_raters = n_labels[n_labels >= _FEWEST_LABELS].index
     if len(frequent_raters) < 2:
-        return
+        return []
     by_rater = labelled.groupby("rater_id")["label"].agg(set)
     if sum(map(len, by_rater)) == len(counts):
         first, second = by_rater.index[:2]
@@ -390,7 +383,7 @@ def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> None:
             f"{second!r}), so that none agree; are these answers to one question?"
         )
     uses = labelled.value_counts(["label", "rater_kind", "rater_id"]).reset_index(name="times")
-    has_people = (labelled["rater_kind"] == "human").any()
+    has_people, notes = (labelled["rater_kind"] == "human").any(), []
     for label in counts:
         users = uses[uses["label"] == label]
         raters = users["rater_id"].tolist()
@@ -408,8 +401,8 @@ def refuse_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> None:
                 f"label, read it as no label with {options.spelled('missing', label)}, or keep it "
                 f"with {options.spelled('categories', *_in_order([*counts]))}"
             )
-        note = written("reading.alone", label=label, raters=", ".join(raters))
-        reading.notes.append(note)
+        notes.append(written("reading.alone", label=label, raters=", ".join(raters)))
+    return notes
 
 
 def _label_counts(ratings: pd.DataFrame) -> dict[str, int]:
@@ -548,13 +541,14 @@ def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) ->
 
 @dataclass(frozen=True)
 class ScaledRatings:
-    """Ratings with corrected labels, and by rubric the scales of single labels (`scales`) and the
-    options of labels that are sets (`options_of`).
+    """Ratings with corrected labels; by rubric the scales of single labels (`scales`) and the
+    options of labels that are sets (`options_of`); and notes on how the labels were read.
     """
 
     ratings: pd.DataFrame
     scales: Scales = field(default_factory=dict)
     options_of: Options = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 def scales_of(
@@ -594,7 +588,9 @@ def scales_of(
     singles = declared_scales(ratings, reading, scales, without_level)
     if sets is None:
         return singles
-    return replace(sets, ratings=pd.concat([singles.ratings, sets.ratings]), scales=singles.scales)
+    ratings = pd.concat([singles.ratings, sets.ratings])
+    notes = [*sets.notes, *singles.notes]
+    return replace(singles, ratings=ratings, options_of=sets.options_of, notes=notes)
 
 
 def declared_scales(
@@ -607,7 +603,7 @@ def declared_scales(
     rubric. `stored_scales` are those of the file's sidecar, by rubric, some of them
     `without_level`; options override them.
     """
-    options, n_notes = reading.options, len(reading.notes)
+    options = reading.options
     if (options.rubric or "").endswith(".toml"):
         stored_scales = {}
     if options.rubric is not None:
@@ -617,40 +613,48 @@ def declared_scales(
     elif len(stored_scales) == 1 and (ratings["rubric"] == "").all():
         ratings = ratings.assign(rubric=next(iter(stored_scales)))
     corrected_tables, scales, is_corrected = [], {}, False
+    notes, n_joined = list[str](), 0
     names = sorted({*ratings["rubric"].unique(), *stored_scales})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
         scale = stored_scales.get(name)
         if scale is None and (rubric := _known_rubric(options.rubric, name)):
             scale = replace(Scale.from_rubric(rubric), name=name)
-        corrected = _corrected(rows, scale, reading)
+        corrected, n_changed, label_notes = _corrected(rows, scale, reading)
         is_corrected = is_corrected or corrected is not rows
+        n_joined += n_changed
         labels = set(corrected["label"].unique()) - {""}
-        scales[name] = _scale(name, labels, scale, name not in without_level, reading)
+        has_level = name not in without_level
+        scales[name], scale_notes = _scale(name, labels, scale, has_level, reading)
+        notes += [*label_notes, *scale_notes]
         corrected_tables.append(corrected)
     if options.normalise:
-        counts = {"changed": sum(reading.joined), "labels": len(ratings)}
-        reading.notes.insert(n_notes, written("reading.normalised", **counts))
+        counts = {"changed": n_joined, "labels": len(ratings)}
+        notes = [written("reading.normalised", **counts), *notes]
     if is_corrected:
         ratings = pd.concat(corrected_tables).loc[ratings.index]
-    return ScaledRatings(ratings, scales)
+    return ScaledRatings(ratings, scales, notes=notes)
 
 
-def _corrected(rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput) -> pd.DataFrame:
+def _corrected(
+    rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput
+) -> tuple[pd.DataFrame, int, list[str]]:
     """Return the rows of one rubric, whose known `scale` declared categories override, with
-    corrected labels; the same object if none is changed.
+    corrected labels, the same object if none is changed; the number of labels that were joined with
+    others; and notes.
     """
     options = reading.options
     numbers = options.level == "interval" if scale is None else scale.is_number
     permitted = options.categories or (() if scale is None else scale.categories)
     numbers = numbers and not options.categories
     rubric_reading = replace(reading, permitted=permitted, numbers=numbers)
-    rows = read_missing(shorten_numbers(rows, rubric_reading), rubric_reading)
-    rows = join_labels(rows, rubric_reading)
+    rows = shorten_numbers(rows, rubric_reading)
+    rows, notes = read_missing(rows, rubric_reading)
+    rows, n_joined = join_labels(rows, rubric_reading)
     if not permitted and options.normalise is not False:
         refuse_codes(rows, rubric_reading)
-        refuse_lone_labels(rows, rubric_reading)
-    return rows
+        notes += notes_on_lone_labels(rows, rubric_reading)
+    return rows, n_joined, notes
 
 
 def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
@@ -684,23 +688,22 @@ def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -
 
 def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
-) -> Scale:
-    """Return the scale: of declared categories, else the known one, else of the labels. Notes say
-    how labels were read as a scale, and as an ordered one.
+) -> tuple[Scale, list[str]]:
+    """Return the scale: of declared categories, else the known one, else of the labels; and notes
+    on labels that were read as a scale, and as an ordered one.
     """
     options = reading.options
-    note = ""
+    notes: list[str] = []
     if options.categories:
         scale, has_level = Scale(name, options.categories), False
     elif scale is None:
         scale, has_level = _scale_from_labels(name, labels, reading), False
-        note = "" if scale.number else _note_on(scale, options)
+        notes = [] if scale.number else [_note_on(scale, options)]
     if options.level:
         scale = replace(scale, level=options.level)
     elif not has_level and (ordered := ordered_scale(scale.categories)):
         scale = replace(scale, categories=ordered, level="ordinal")
-        reading.notes.append(read_as_ordered(ordered, options, name))
-    reading.notes.extend(filter(None, [note]))
+        notes.insert(0, read_as_ordered(ordered, options, name))
     if (sides := options.sides) is not None:
         if len(set(sides)) != 2:
             raise InputError(
@@ -713,7 +716,7 @@ def _scale(
     thresholds = {**scale.thresholds, **options.thresholds}
     # A declared threshold counts as not tuned.
     tunings = {key: tuned for key, tuned in scale.tunings.items() if key not in options.thresholds}
-    return replace(scale, thresholds=thresholds, tunings=tunings)
+    return replace(scale, thresholds=thresholds, tunings=tunings), notes
 
 
 def _scale_from_labels(name: str, labels: Collection[str], reading: RatingsInput) -> Scale:
@@ -786,25 +789,15 @@ def _declared_sets(
     is no set of options.
     """
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
-    ratings = read_missing(ratings, reading)
+    ratings, notes = read_missing(ratings, reading)
     options_of: dict[str, Sequence[str]] = {}
     labels = ratings["label"].copy()
     for rubric, rows in ratings.groupby("rubric", sort=True):
         name = str(rubric)
         cells = [str(label) for label in rows["label"].unique()]
         permitted = declared.get(name, declared.get("", ()))
-        separators = separators_in(cells, permitted)
-        marks = SEPARATORS if separators is None else separators
-        sets = {cell: options_in(cell, marks) for cell in cells}
-        named = sorted({option for chosen in sets.values() for option in chosen or ()})
-        if separators is None:
-            marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
-            raise InputError(
-                f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
-                "options or within their names; write JSON lists, or declare the options, such as "
-                f"{reading.options.spelled('categories', *named)}"
-            )
-        permitted = permitted or named
+        sets, separators = _options_by_cell(cells, permitted, reading)
+        permitted = permitted or _options_named(sets)
         for cell, chosen in sets.items():
             if fault := _set_fault(chosen, permitted):
                 raise InputError(f"{reading.subject_of(cell, rows)} {fault}")
@@ -821,8 +814,31 @@ def _declared_sets(
             used = [mark for mark in separators if any(mark in cell for cell in joined)]
             key = "sets_joined" if used else "sets"
             fields = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
-            reading.notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
-    return ScaledRatings(ratings.assign(label=labels), options_of=options_of)
+            notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
+    return ScaledRatings(ratings.assign(label=labels), options_of=options_of, notes=notes)
+
+
+def _options_by_cell(
+    cells: Sequence[str], permitted: Sequence[str], reading: RatingsInput
+) -> tuple[dict[str, tuple[str, ...] | None], str]:
+    """Return the options that each cell names, None if it is no set of options, and the marks that
+    separate options. Raises InputError if a mark may as well be a part of options' names.
+    """
+    separators = separators_in(cells, permitted)
+    if separators is not None:
+        return {cell: options_in(cell, separators) for cell in cells}, separators
+    marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
+    options = _options_named({cell: options_in(cell, SEPARATORS) for cell in cells})
+    raise InputError(
+        f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
+        "options or within their names; write JSON lists, or declare the options, such as "
+        f"{reading.options.spelled('categories', *options)}"
+    )
+
+
+def _options_named(sets: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """Return all options that cells name, sorted; `sets` are by cell, None for no set."""
+    return sorted({option for chosen in sets.values() for option in chosen or ()})
 
 
 def _set_fault(chosen: Sequence[str] | None, permitted: Sequence[str]) -> str:
@@ -854,7 +870,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         marks = SEPARATORS if separators is None else separators
         sets = {cell: chosen for cell in cells if (chosen := options_in(cell, marks))}
         joined = _joined_in(sets)
-        names = sorted({option for chosen in sets.values() for option in chosen})
+        names = _options_named(sets)
         if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
         declared = [options.spelled("categories", *names)] if separators is None else []

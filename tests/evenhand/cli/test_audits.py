@@ -58,11 +58,8 @@ def test_an_audit_says_what_attacks_do_and_analysis_and_exported_files_have_it(
 
 @pytest.mark.slow
 def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_path: Path) -> None:
-    folder, out, only = (
-        study.folder,
-        tmp_path / "r.csv",
-        ["--grader", GRADER, "--rubric", "hedging"],
-    )
+    folder, out = study.folder, tmp_path / "r.csv"
+    only = ["--grader", GRADER, "--rubric", "hedging"]
     run.ok("grade", folder, *only)
     said = run.refused("gate", folder, *only, "--require", "injection_bounds.high < 0.1")
     assert f"Run `evenhand audit injection DIR --grader {GRADER}` first." in said

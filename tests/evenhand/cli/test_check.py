@@ -25,8 +25,7 @@ def checked(folder: Path, *arguments: str | Path) -> pd.DataFrame:
 @pytest.mark.slow
 def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "real" / "llmbar.csv"
-    results = checked(tmp_path, file)
-    own = results.query("subset == 'all' and at == ''")
+    own = checked(tmp_path, file).query("subset == 'all' and at == ''")
     own = pd.to_numeric(own.set_index(["statistic", "rater_a", "rater_b"])["estimate"])
     table = pd.read_csv(file, dtype=str, keep_default_na=False)
     gold = table[table["rater_kind"] == "human"].set_index("item_id")["label"]
@@ -38,8 +37,7 @@ def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
         label = both["ab"].where(both["ab"] != "", both["ba"])
         label = label[(label != "") & ((both["ba"] == label) | (both["ba"] == ""))]
         agreement = (label == gold[label.index]).mean()
-        found = own["observed_agreement", "humans", grader]
-        assert found == pytest.approx(agreement, abs=1e-12)
+        assert own["observed_agreement", "humans", grader] == pytest.approx(agreement, abs=1e-12)
         assert own["coverage", "", grader] < 1
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["schema"] == 1

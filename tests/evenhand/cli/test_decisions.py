@@ -88,8 +88,7 @@ def test_a_rule_and_a_baseline_must_both_be_met(run, folder, saved, grader, rule
 def test_junit_and_summary_hold_whatever_names_hold(run, folder, saved, tmp_path):
     junit, summary = tmp_path / "junit.xml", tmp_path / "summary.md"
     asked = ("--require", RULE, "--baseline", saved, "--junit", junit, "--summary", summary)
-    done = run("gate", folder / "ratings.csv", "--grader", HOSTILE, *asked)
-    assert done.returncode == 1
+    assert run("gate", folder / "ratings.csv", "--grader", HOSTILE, *asked).returncode == 1
     suites = ElementTree.parse(junit).getroot()  # noqa: S314 - our own
     assert suites.attrib == {"tests": "2", "failures": "2", "errors": "0"}
     first, second = suites.iter("testcase")
@@ -233,9 +232,8 @@ def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study
         GradeAttempt(**facts, unit_id=unit, label=str(1 + n % 5))
         for n, unit in enumerate(study.rubric_units(rubric))
     )
-    folder = study.folder
     study.close()
-    assert "2.00" in run.ok("select", folder)
+    assert "2.00" in run.ok("select", study.folder)
 
 
 @pytest.mark.slow

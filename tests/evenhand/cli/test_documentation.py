@@ -35,15 +35,8 @@ def shell_blocks(page: Path) -> str:
     return "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
 
 
-def outputs(page: Path) -> dict[str, list[str]]:
-    """What a page shows of a command's output: lines, each up to its three dots."""
-    block = re.compile(
-        r"^```sh\n((?:(?!^```).)*)^```(?:(?!^```).)*^```output\n(.*?)^```", re.M | re.S
-    )
-    return {
-        sh.strip().splitlines()[-1]: [line.partition(" ...")[0] for line in out.splitlines()]
-        for sh, out in block.findall(page.read_text("utf-8"))
-    }
+OUTPUT = re.compile(r"^```sh\n((?:(?!^```).)*)^```(?:(?!^```).)*^```output\n(.*?)^```", re.M | re.S)
+"""Commands, and what a page shows of the last one's output: lines, each up to its three dots."""
 
 
 @pytest.fixture
@@ -91,7 +84,10 @@ def test_every_command_runs(page, make_demo, here, capsys):
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
-    shown = outputs(page)
+    shown = {
+        commands.strip().splitlines()[-1]: [line.partition(" ...")[0] for line in out.splitlines()]
+        for commands, out in OUTPUT.findall(page.read_text("utf-8"))
+    }
     for command in filter(str.strip, HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines()):
         program, *words = shlex.split(command)
         assert program == "evenhand", f"{page.name}: no test knows how to run {command!r}"

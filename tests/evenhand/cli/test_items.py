@@ -60,13 +60,11 @@ def sent(
 def test_labels_go_back_to_traces_runs_and_spans(tmp_path, form, file, judge, key, told) -> None:
     units = rated(tmp_path / "s", file, judge)
     given = sent(tmp_path / "s", form)
-    kept = units["span_id" if form == "phoenix" else "item_id"]
-    wanted = {*kept}
+    wanted = {*units["span_id" if form == "phoenix" else "item_id"]}
     if form == "langfuse":
         wanted = {f"trace-q{n}" for n in range(1, 5)}
     elif form == "mlflow":
-        traces = json.loads((ITEMS / file).read_text())
-        wanted = {each["info"]["trace_id"] for each in traces}
+        wanted = {each["info"]["trace_id"] for each in json.loads((ITEMS / file).read_text())}
     assert {each[key] for each in given} == wanted
     name, value = told
     assert all(value in str(each[name]) for each in given)
@@ -76,8 +74,7 @@ def test_labels_go_back_to_traces_runs_and_spans(tmp_path, form, file, judge, ke
 
 @pytest.mark.slow
 def test_scores_go_back_to_the_samples_and_epochs_of_inspect(tmp_path: Path) -> None:
-    units = rated(tmp_path / "s", "inspect.eval", "model_graded_qa")
-    assert units["cluster_id"].nunique() == 4
+    assert rated(tmp_path / "s", "inspect.eval", "model_graded_qa")["cluster_id"].nunique() == 4
     with open_study(tmp_path / "s") as study:
         assert study.config.analysis.cluster == "sample_id"
     records = sent(tmp_path / "s", "inspect", suffix=".json")

@@ -36,8 +36,7 @@ def test_a_restored_and_a_moved_study_have_the_same_report(folder, run, tmp_path
     with open_study(folder) as now:
         grades = (now.ratings()["rater_kind"] == "model").sum()
     assert f"; annotators: 3; grades: {grades};" in done  # of the labels one was changed
-    restored = run.ok("restore", archive, again)
-    assert done.splitlines()[1] == restored.splitlines()[1]
+    assert done.splitlines()[1] == run.ok("restore", archive, again).splitlines()[1]
     moved = run.ok("store", "copy", folder, "--to", "moved.db")
     assert "every table's count and checksum are the same" in moved
     first, second = results(folder), results(again)
@@ -92,8 +91,7 @@ def verbs(parser: Parser, before: str = "") -> Iterator[str]:
     """All verbs, a verb of verbs as its verbs."""
     for name, own in parser.verbs.items():
         own.declare()
-        own_verbs = list(verbs(own, f"{before}{name} "))
-        yield from own_verbs or [f"{before}{name}"]
+        yield from list(verbs(own, f"{before}{name} ")) or [f"{before}{name}"]
 
 
 def noted(folder: Path) -> list[tuple[str, str, str]]:
@@ -181,8 +179,7 @@ def test_every_verb_that_changes_or_takes_out_is_noted(folder, tmp_path, run, mo
     ):
         run.ok(verb, *words)
         assert expected in noted(made)
-    known = {*done, "new", "restore", *READING, *SERVING, *ASKING}
-    assert set(verbs(build_parser())) == known
+    assert set(verbs(build_parser())) == {*done, "new", "restore", *READING, *SERVING, *ASKING}
 
 
 def test_whoever_runs_it_is_named_by_the_system_and_not_by_the_environment(monkeypatch) -> None:

@@ -109,8 +109,7 @@ def test_an_error_becomes_one_sentence_and_a_crash_does_not_read_as_not_met(
     said = capsys.readouterr().err
     assert said.startswith(says)
     if says == "Traceback":
-        last = "gate: this is a fault in evenhand; please report the lines above\n"
-        assert said.endswith(last)
+        assert said.endswith("gate: this is a fault in evenhand; please report the lines above\n")
     else:
         assert len(said.splitlines()) == 1
 

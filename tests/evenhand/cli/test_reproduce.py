@@ -165,8 +165,7 @@ def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
     names = [*again.subjects(2), *again.graders]
     change_config(folder, {"prices": {name: {"input": 1, "output": 1} for name in names}})
     for budget in (0.05, 0.1, 0.15):
-        code = main(again.command(pairs, "--budget", str(budget)))
-        assert code in (0, 3), capsys.readouterr()
+        assert main(again.command(pairs, "--budget", str(budget))) in (0, 3), capsys.readouterr()
         with open_study(folder) as study:
             assert total_spent(study.store) <= budget
     assert main(again.command(pairs, "--budget", "50")) == 0
@@ -479,8 +478,7 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
     done = python("-c", PROGRAM, *words, cwd=ROOT, stdin=subprocess.DEVNULL, check=True)
     assert f"Next: evenhand annotate {again.study}" in done.stdout
     lead, terminal = pty.openpty()
-    env = os.environ | {"BROWSER": "true"}
-    process = _started(words, stdin=terminal, stdout=terminal, env=env)
+    process = _started(words, stdin=terminal, stdout=terminal, env=os.environ | {"BROWSER": "true"})
     os.close(terminal)
     try:
         said, deadline = "", time.monotonic() + 180
@@ -600,8 +598,7 @@ def third_party(again: Again, monkeypatch) -> Path:
 def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third_party) -> None:
     words = ["reproduce", "./warmth", "--subject", again.subjects(1)[0], "--seed", "4", "--yes"]
     words += [word for each in again.graders for word in ("--grader", each)]
-    said = " ".join(run.ok(*words).split())
-    assert "Sampled 2 of 3 pairs (seed 4)" in said
+    assert "Sampled 2 of 3 pairs (seed 4)" in " ".join(run.ok(*words).split())
     made = third_party.with_name("warmth-study")
     with open_study(made) as study:
         assert study.config.analysis.margin == 0.15

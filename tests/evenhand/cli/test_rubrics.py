@@ -82,19 +82,14 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     ]
 
 
-@pytest.fixture
-def divided(make_study) -> Study:
+def test_what_peoples_disagreements_have_in_common_becomes_a_draft(run, make_study, tmp_path):
     """Two people on 24 units, who say 1, but the second one 2 in the category m0."""
-    study = make_study(pairs=12, subjects=("s",), rubrics=["refusal"])
-    units = study.rubric_units(study.rubrics["refusal"])
-    kinds = study.units().set_index("unit_id")["main_category"]
+    divided = make_study(pairs=12, subjects=("s",), rubrics=["refusal"])
+    units = divided.rubric_units(divided.rubrics["refusal"])
+    kinds = divided.units().set_index("unit_id")["main_category"]
     second = ["2" if kinds[unit] == "m0" else "1" for unit in units]
-    with_labels(study, {"ann": "1" * 24, "ben": second}, units=units)
-    remark(study, "ben", units[second.index("2")], "A list is no\nessay.", reason="")
-    return study
-
-
-def test_what_peoples_disagreements_have_in_common_becomes_a_draft(run, divided, tmp_path):
+    with_labels(divided, {"ann": "1" * 24, "ben": second}, units=units)
+    remark(divided, "ben", units[second.index("2")], "A list is no\nessay.", reason="")
     out, suggest = tmp_path / "draft.toml", ("rubric", "suggest", divided.folder, "--out")
     said = run.ok(*suggest, out)
     assert "Annotators chose different options on 12 of 24 items." in said

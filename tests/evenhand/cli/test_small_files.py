@@ -3,7 +3,6 @@ had trouble with: read right without a word of help, or refused with a proposal 
 (`reading/README.md` of the shared data says which is right).
 """
 
-import gzip
 import io
 import json
 import shlex
@@ -213,7 +212,6 @@ FILES = [
          "CSV UTF-8 (Comma delimited)")),
     Case("Parquet named CSV", parquet(),
          ("r.csv is a Parquet file; give it the extension .parquet",)),
-    Case("compressed", gzip.compress(PLAIN.encode()), ("r.csv is compressed", "gunzip")),
     Case("UTF-16", PLAIN.encode("utf-16"),
          ("r.csv, line 1: the file is UTF-16; save the file as UTF-8",)),
     Case("open quote",
@@ -234,8 +232,6 @@ FILES = [
     Case("JSONL named CSV", jsonl([record("yes")]), ("r.csv holds JSON", "the extension .jsonl")),
     Case("a header alone", csv([]), ("has a header but no ratings",)),
     Case("no label at all", csv(rows(*[lambda n: ""] * 2)), ("no rating has a label",)),
-    Case("rated twice", csv([*rows(), ("u0", "ann", "human", "no")]),
-         ("row 38: rater 'ann' has already rated item 'u0'",)),
     Case("person and model", csv([*rows(), ("u99", "ann", "model", "yes")]),
          ("r.csv, row 38: rater 'ann' is model here and human in row 2", "different ids")),
     Case("kind with a capital", PLAIN.replace("human", "Human"), ("row 2: rater_kind is 'Human'",

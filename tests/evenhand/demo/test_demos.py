@@ -17,16 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand import demo as demos
 from evenhand.cli.main import main
-from evenhand.demo import (
-    ITEMS_SEED,
-    PRICES,
-    PUBLISHED,
-    SEED,
-    STANCE_SEED,
-    default_folder,
-    make_demo,
-)
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.analysis import AnalysisSettings
@@ -66,7 +58,7 @@ def verdicts_of(folder: Path) -> dict[str, dict[str, object]]:
 def made(tmp_path_factory: pytest.TempPathFactory, kind: str, **analysis: int) -> Path:
     """As by `evenhand demo --study KIND`, stopped before the report, and begun again."""
     folder = tmp_path_factory.mktemp("demo") / "study"
-    make_demo(kind, folder, lambda *_: None)
+    demos.make_demo(kind, folder, lambda *_: None)
     change_config(folder, {"analysis": analysis})
     with redirect_stdout(io.StringIO()) as said:
         assert main(["demo", str(folder), "--no-app"]) == 0
@@ -87,7 +79,7 @@ def results(demo: Path) -> pd.DataFrame:
 
 def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFrame) -> None:
     with open_study(demo) as study:
-        truth = demo_responses(study.store.pairs(), SEED).truth
+        truth = demo_responses(study.store.pairs(), demos.SEED).truth
         sampled = truth[truth["unit_id"].isin(study.units("sample")["unit_id"])]
         rubrics = study.rubrics
     inside = []
@@ -130,8 +122,7 @@ def test_rates_on_everything_graded_are_freed_of_the_graders_errors(results: pd.
         assert set(corrected["n_units"]) == {"306"}
         assert corrected.index.tolist() == people.index.tolist()
         assert ((corrected["estimate"] - people["estimate"]).abs() < 0.04).all()
-    raw = rows.loc[("rate_raw", "baseline:lexical")]
-    assert (raw["low"] > people["high"]).sum() >= 3
+    assert (rows.loc[("rate_raw", "baseline:lexical")]["low"] > people["high"]).sum() >= 3
 
 
 def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(results):
@@ -156,7 +147,7 @@ def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> N
     twice as much: they are shown in both orders.
     """
     rows = results[results["statistic"] == "price_per_1000_units"]
-    prices = {each.rater_id: PRICES[each.rater_id] for each in GRADERS}
+    prices = {each.rater_id: demos.PRICES[each.rater_id] for each in GRADERS}
     for rubric, found in rows.groupby("rubric"):
         grades = 2_000 if rubric == "even-handedness" else 1_000
         assert found.set_index("rater_b")["estimate"].to_dict() == pytest.approx(
@@ -193,7 +184,7 @@ def test_the_hidden_judge_may_replace_people_and_the_lenient_one_not(tmp_path_fa
     folder = made(tmp_path_factory, "items")
     verdicts = {grader: each["verdict"] for grader, each in verdicts_of(folder).items()}
     assert verdicts == {JUDGE: "can_replace", LENIENT.rater_id: "do_not_use"}
-    items, truth = demo_items(ITEMS_SEED)
+    items, truth = demo_items(demos.ITEMS_SEED)
     shipped = read_table(Path("data/demo_items.csv"))
     assert items["response"].tolist() == shipped["response"].tolist()
     agrees = float(np.mean(shipped[JUDGE].to_numpy() == truth.to_numpy()))
@@ -207,7 +198,7 @@ def test_the_hidden_judge_may_replace_people_and_the_lenient_one_not(tmp_path_fa
     assert abs(float((judged[majority.index] == majority).mean()) - agrees) < 0.06
     assert set(rubric.variables) == {"prompt", "context", "response"}
     assert JUDGE not in columns
-    assert default_folder("items").name == "demo-study-items"
+    assert demos.default_folder("items").name == "demo-study-items"
 
 
 # The stance demo: from propositions to a report that finds the faults which were put in
@@ -235,7 +226,7 @@ def row(found: pd.DataFrame, statistic: str, a: str, b: str = "", *rest: str) ->
 @pytest.mark.thorough
 def test_the_known_instability_under_another_wording_is_recovered(stances, found):
     with open_study(stances) as study:
-        _, truth = demo_answers(study.store.pairs(), STANCE_SEED)
+        _, truth = demo_answers(study.store.pairs(), demos.STANCE_SEED)
         truth = truth.merge(study.units("all"), on="unit_id")
     shares = truth["label"].value_counts(normalize=True).reindex(list(LEVELS)).to_numpy()
     # Fleiss' kappa of labels under two wordings that share nothing but the truth.
@@ -263,8 +254,7 @@ def test_subjects_that_waver_are_less_stable(found: pd.DataFrame) -> None:
 
 @pytest.mark.thorough
 def test_the_known_weak_group_is_recovered_and_a_confidence_filter_mends_it(found) -> None:
-    weak = row(found, "group_difference", "humans", ONE_SIDED, "leaning=right|binary")
-    assert weak["high"] < 0
+    assert row(found, "group_difference", "humans", ONE_SIDED, "leaning=right|binary")["high"] < 0
     fair = row(found, "group_difference", "humans", STEADY, "leaning=right|binary")
     assert fair["low"] <= 0 <= fair["high"]
     every = found.query("statistic == 'confidence_agreement' and rater_b == @ONE_SIDED")
@@ -311,9 +301,9 @@ def test_people_are_asked_under_one_wording_only_and_graders_under_both(stances:
     assert {each.rater_id for each in stance_raters.ANNOTATORS} <= {*ratings["rater_id"]}
 
 
-@pytest.mark.parametrize("study", sorted(PUBLISHED))
+@pytest.mark.parametrize("study", sorted(demos.PUBLISHED))
 def test_it_says_what_the_case_study_found(study: str, tmp_path: Path, run: Run) -> None:
-    folder, published = tmp_path / "a look", PUBLISHED[study]
+    folder, published = tmp_path / "a look", demos.PUBLISHED[study]
     folder.mkdir()
     (folder / "mine.csv").write_text("mine")
     said = run.ok("demo", folder, "--study", study, "--no-app").splitlines()
@@ -354,8 +344,7 @@ def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
         marks.append(usage.ru_utime + usage.ru_stime)
     first, loaded, looked = marks
     assert looked - loaded < 6 * (loaded - first)
-    page = (tmp_path / "look" / "report.html").resolve()
-    assert opened.read_text().strip() == page.as_uri()
+    assert opened.read_text().strip() == (tmp_path / "look" / "report.html").resolve().as_uri()
 
 
 def test_labels_that_are_there_stay(tmp_path: Path, run: Run) -> None:

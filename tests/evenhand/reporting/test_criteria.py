@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.load import from_table
 from evenhand.reporting.new_study import create_items
@@ -15,6 +14,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
+from tests.cases import refused
 
 ANNOTATORS, FAIR, GENEROUS = ("ann", "ben", "cem"), "gpt-fair", "gpt-generous"
 
@@ -75,8 +75,7 @@ def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
 
 
 def test_only_a_complete_set_has_a_score():
-    table = labelled_criteria(6)
-    dataset = from_table(table.drop(index=[0, 5]), ScaleOptions(rubric="score"))
+    dataset = from_table(labelled_criteria(6).drop(index=[0, 5]), ScaleOptions(rubric="score"))
     labels = dataset.ratings.query("rubric == 'score'").set_index(["unit_id", "rater_id"])["label"]
     assert labels[labels == ""].index.tolist() == [("r0", "ann")]
     assert any("score: 2 labels of criteria are missing" in note for note in dataset.notes)
@@ -99,9 +98,7 @@ def changed(table, column, cell):
     ],
 )
 def test_bad_criteria_are_named(spoil, message):
-    with pytest.raises(InputError) as error:
-        from_table(spoil(labelled_criteria(6)), ScaleOptions())
-    assert message in str(error.value)
+    assert message in refused("", from_table, spoil(labelled_criteria(6)), ScaleOptions())
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.settings.study_toml import change_config
 from harness.studies import with_labels
+from tests.cases import refused
 
 FIVE = ("1", "2", "3", "4", "5")
 ORDINAL = ScaleOptions(categories=FIVE, level="ordinal", affirmative=("4", "5"))
@@ -95,8 +96,7 @@ def test_rules_are_read_or_refused():
     assert not gates.parse_rule("coverage > 0")[0]
     assert len(gates.parse_rule("coverage > 0, verdict ,kappa|binary.low>.5")[1]) == 2
     for text in ("", "verdict,", "verdicts", "verdict == pass"):
-        with pytest.raises(InputError, match="is not a valid condition; write verdict, or"):
-            gates.parse_rule(text)
+        refused("is not a valid condition; write verdict, or", gates.parse_rule, text)
 
 
 # A baseline
@@ -223,9 +223,7 @@ def test_units_that_were_not_asked_again_have_no_answer(first, grades):
     ids=["grader", "units", "hash", "label", "rubric"],
 )
 def test_what_cannot_be_compared_is_one_sentence(first, grades, change, says):
-    with pytest.raises(InputError) as raised:
-        now(first, change(grades))
-    assert str(raised.value).startswith(says)
+    assert refused("", now, first, change(grades)).startswith(says)
     if "text of rubric" in says:  # which may be meant
         assert now(first, change(grades), new_rubric=True).verdict == "unchanged"
 
@@ -245,26 +243,22 @@ def test_what_cannot_be_compared_is_one_sentence(first, grades, change, says):
 def test_a_file_that_is_no_baseline_is_refused(first, damage, says):
     file = first.with_name("b.json")
     file.write_text(damage(file.read_text("utf-8")), "utf-8")
-    with pytest.raises(InputError) as raised:
-        gates.read_baseline(file)
-    assert str(raised.value).startswith(says)
-    assert len(str(raised.value).splitlines()) == 1
+    said = refused("", gates.read_baseline, file)
+    assert said.startswith(says)
+    assert len(said.splitlines()) == 1
 
 
 def test_what_cannot_be_frozen_is_one_sentence(first, table):
-    with pytest.raises(InputError, match=r"first.csv has no grader 'x'; it has g"):
-        gates.baseline_of(loaded(first), "x")
+    refused(r"first.csv has no grader 'x'; it has g", gates.baseline_of, loaded(first), "x")
     own = table["rater_id"] == "g"
     table.assign(unit_id=table["unit_id"].mask(own, table["unit_id"] + "x")).to_csv(
         first, index=False
     )
-    with pytest.raises(InputError, match="no item has a label of an annotator and of 'g'"):
-        gates.baseline_of(loaded(first), "g")
+    refused("no item has a label of an annotator and of 'g'", gates.baseline_of, loaded(first), "g")
     steering = "g\x1b[2J"
     table.assign(rater_id=table["rater_id"].mask(own, steering)).to_csv(first, index=False)
-    with pytest.raises(InputError, match=r"first.csv cannot be frozen: grader is") as raised:
-        gates.baseline_of(loaded(first), steering)
-    assert str(raised.value).isprintable()
+    cannot = r"first.csv cannot be frozen: grader is"
+    assert refused(cannot, gates.baseline_of, loaded(first), steering).isprintable()
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import adjudication_queue
 from evenhand.study.tables.columns import folded
 from harness.studies import label_all
+from tests.cases import refused
 
 SAID = "Labels 1-5 are read as ordered; --level nominal changes that."
 IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."
@@ -123,19 +124,16 @@ def test_which_numbers_are_in_a_row(seen, expected):
 @pytest.mark.parametrize("labels", [("1", "2", "3", "99"), ("-1", "1", "2", "3")])
 def test_a_code_is_asked_about(labels):
     assert whole_numbers_in_a_row(labels) == ()
-    with pytest.raises(InputError, match="may mean that there is no label"):
-        scale_of(labels)
+    refused("may mean that there is no label", scale_of, labels)
     assert scale_of(labels, categories=labels)[0] == "nominal"
 
 
 def test_declared_categories_keep_their_order_or_have_that_of_the_numbers():
     for declared, categories in (("54321", "54321"), ("13254", "12345"), ("135", "135")):
-        found = scale_of(declared, categories=tuple(declared))
-        assert found[:2] == ("ordinal", tuple(categories))
+        assert scale_of(declared, categories=tuple(declared))[:2] == ("ordinal", tuple(categories))
     assert scale_of("1245", level="ordinal")[:2] == ("ordinal", tuple("12345"))
     assert scale_of("1245", level="nominal")[:2] == ("nominal", tuple("1245"))
-    with pytest.raises(InputError, match="order of an ordinal scale cannot be seen"):
-        scale_of("abc", level="ordinal")
+    refused("order of an ordinal scale cannot be seen", scale_of, "abc", level="ordinal")
 
 
 def test_a_sidecar_without_a_level(folder):
@@ -144,8 +142,7 @@ def test_a_sidecar_without_a_level(folder):
     beside.write_text(text, "utf-8")
     dataset = from_file(file)
     assert dataset.scales["tone"].level == "ordinal"
-    said = "Labels 1-5 of tone are read as ordered; --level nominal changes that."
-    assert said in dataset.notes
+    assert "Labels 1-5 of tone are read as ordered; --level nominal changes that." in dataset.notes
     assert from_file(file, ScaleOptions(level="nominal")).scales["tone"].level == "nominal"
     beside.write_text(f'{text}level = "nominal"\n', "utf-8")
     dataset = from_file(file)
@@ -241,8 +238,7 @@ def test_what_is_no_number_or_off_the_rubric(tmp_path, cell, told):
         'instructions = "Read."\nvariables = ["response"]\n[number]\nlow = 0\nhigh = 100\n'
     )
     of_rubric = ScaleOptions(rubric=str(rubric), kinds=TWO.kinds)
-    with pytest.raises(InputError, match=told):
-        from_file(file, of_rubric if cell == "120" else TWO)
+    refused(told, from_file, file, of_rubric if cell == "120" else TWO)
 
 
 @pytest.mark.slow
@@ -270,7 +266,6 @@ def test_a_study_of_numbers_from_the_file_to_the_verdict(tmp_path: Path) -> None
     assert again.scales["rating"].categories == own.scales["rating"].categories
     assert main(["check", str(tmp_path / "out.csv"), "--out", str(tmp_path / "again")]) == 0
     tables = [pd.read_csv(p / "results.csv") for p in (folder / "report", tmp_path / "again")]
-    keys = ["statistic", "rater_a", "rater_b"]
-    figures = [table.set_index(keys)["estimate"] for table in tables]
+    figures = [table.set_index(["statistic", "rater_a", "rater_b"])["estimate"] for table in tables]
     for key in (("icc_a1", "humans", np.nan), ("human_ceiling_difference", "humans", "judge")):
         assert figures[0][key] == pytest.approx(figures[1][key])

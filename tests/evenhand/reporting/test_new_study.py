@@ -17,6 +17,7 @@ from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import oversight
 from harness.studies import write_pairs, write_responses
+from tests.cases import refused
 
 
 @pytest.mark.journey
@@ -42,8 +43,7 @@ def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path
         assert len(study.store.sample()) == 4
     plan.responses.write_text('{"subject": "s", "prompt": "not there", "response": "x"}\n', "utf-8")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError):
-        new_study.create_and_preview(tmp_path / "third", plan)
+    refused("", new_study.create_and_preview, tmp_path / "third", plan)
     assert sorted(tmp_path.rglob("*")) == before
     single = tmp_path / "f.csv"
     single.write_text("prompt,response,model\np,a b,x\np,b c,y\n", "utf-8")
@@ -66,16 +66,14 @@ def test_a_folder_without_a_study_begins_with_one_that_makes_others(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65, "a b", "C:\\x"])
 def test_a_name_never_leads_elsewhere(tmp_path, name):
-    with pytest.raises(InputError, match="a study's name is"):
-        new_study.folder_beside(tmp_path / "present", name)
+    refused("a study's name is", new_study.folder_beside, tmp_path / "present", name)
 
 
 def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp_path):
     (tmp_path / "second").mkdir()
     (tmp_path / "third").symlink_to(tmp_path / "nowhere")
     for name in ("second", "third"):
-        with pytest.raises(InputError, match="choose another"):
-            new_study.folder_beside(tmp_path / "present", name)
+        refused("choose another", new_study.folder_beside, tmp_path / "present", name)
     for home in ("home", "closed"):
         if home == "closed":  # whoever may write anywhere can write here
             (tmp_path / home).mkdir(mode=0o500)

@@ -18,7 +18,7 @@ from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.load import item_column, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
-from tests.cases import one_in
+from tests.cases import one_in, refused
 from tests.commands import python
 
 pytestmark = pytest.mark.journey
@@ -68,10 +68,8 @@ def test_what_nobody_sees_changes_nothing(table, usual, form, column):
     ("column", "share", "form"), one_in(7, ["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
 )
 def test_another_spelling_is_asked_about(table, usual, column, form, share):
-    change = str.upper if form == "capitals" else form.format
-    spelled = with_cells(table, column, change, share)
-    with pytest.raises(InputError, match="normalise=True"):
-        verdict(spelled)
+    spelled = with_cells(table, column, str.upper if form == "capitals" else form.format, share)
+    refused("normalise=True", verdict, spelled)
     assert verdict(spelled, normalise=True) == usual
 
 
@@ -107,8 +105,7 @@ def test_helper_columns_are_no_items(table, usual):
     "name", one_in(3, ["rater_kind", "order", "draw", "label", "seconds", "copies"])
 )
 def test_names_with_a_meaning_of_their_own_may_be_raters(table, usual, name):
-    renamed = table.rename(columns={"ben": name})
-    assert verdict(renamed, human=["ann", name]) == usual
+    assert verdict(table.rename(columns={"ben": name}), human=["ann", name]) == usual
 
 
 # Rows that repeat an item are no more evidence than one of them, whatever the column is called
@@ -154,8 +151,7 @@ def test_whoever_says_so_has_independent_rows(six_times):
         found = eh.check(six_times, **SCALE, **says, resamples=10)
         assert evidence(found) == ("can_replace", SIXTY * TIMES)
         assert not re.search("--independent|independent=", " ".join(found.notes))
-    with pytest.raises(InputError, match="exclude each other"):
-        eh.check(six_times, **SCALE, independent=True, cluster="item")
+    refused("exclude each other", eh.check, six_times, **SCALE, independent=True, cluster="item")
 
 
 def test_a_table_that_is_copies_of_itself_counts_once(six_times):
@@ -340,8 +336,7 @@ def test_a_study_that_is_there_is_compared_with_the_file(tmp_path):
         (frame.assign(question=["What was it?", *frame["question"][1:]]), another.format(0)),
     ):
         told(other, note)
-        with pytest.raises(InputError, match=note):
-            eh.label(other, folder, **asked)
+        refused(note, eh.label, other, folder, **asked)
     assert graded() == 6
     folder, chats = tmp_path / "turns", tmp_path / "chats.jsonl"
     chat = [{"role": role, "content": f"Say {role}."} for role in ("user", "assistant") * 2]

@@ -24,7 +24,6 @@ from evenhand.analysis.report.source import format_number as rounded
 from evenhand.analysis.verdicts.judge import deciding_keys
 from evenhand.annotate_app.lead.parts import LiveFigures
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.library import Check
 from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
@@ -36,6 +35,7 @@ from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.ratings import Mark
 from harness.judged_study import LATE, judged_study
 from harness.studies import mark_words, with_labels
+from tests.cases import refused
 from tests.peers import metrics
 
 REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
@@ -67,8 +67,7 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     for name in ("report", "live"):
         told = json.loads((tmp_path / name / "report.json").read_text("utf-8"))["study"]["facts"]
         assert ("estimates verified" in told) == (name == "report")
-    quality = pd.read_csv(tmp_path / "live" / "quality.csv")
-    assert quality["rater_id"].tolist() == ["ann", "ben"]
+    assert pd.read_csv(tmp_path / "live" / "quality.csv")["rater_id"].tolist() == ["ann", "ben"]
 
 
 @pytest.mark.slow
@@ -95,10 +94,8 @@ def test_the_page_of_disagreements_has_what_the_study_knows(labelled, tmp_path):
 
 def test_without_labels_there_is_neither(make_study: Callable[..., Study], tmp_path: Path) -> None:
     study = make_study()
-    with pytest.raises(InputError, match="no labels and no grades yet"):
-        report_study(study, tmp_path / "report")
-    with pytest.raises(InputError, match="no labels and no grades yet"):
-        study_figures(study.folder, tmp_path / "live")
+    refused("no labels and no grades yet", report_study, study, tmp_path / "report")
+    refused("no labels and no grades yet", study_figures, study.folder, tmp_path / "live")
     assert not (tmp_path / "report").exists()
     assert not (tmp_path / "live").exists()
 

@@ -164,16 +164,24 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = load_rubric("refusal")
     other = {"name": "refusal-2", "variant_of": base.name, "lexical": None}
     reworded = base.model_copy(update=other)
-    place = tmp_path_factory.mktemp("settings")
-    folder = _study(place, [base, reworded], PAIRS, SUBJECTS)
+    folder = _study(tmp_path_factory.mktemp("settings"), [base, reworded], PAIRS, SUBJECTS)
     settings = {"analysis": {"resamples": 100, "slices": []}, "decision": {"bias_bound": 0.02}}
     change_config(folder, settings)
     with open_study(folder) as study:
         import_ratings(study, _ratings(study), "ratings.csv")
-        _audit(study)
-        answers = [("ann", "18 to 24"), ("ben", "18 to 24"), ("cy", "65 or older")]
+        # An attack gets its label from SURE in a part of the units, so that more may be allowed.
+        rubric = study.rubrics["refusal"]
+        about = {"rater_id": SURE, "rubric": rubric.name, "rubric_hash": rubric.hash, "suite": "1"}
+        for n, unit in enumerate(study.rubric_units(rubric)):
+            asked = [("clean", "", "3", 0), ("clean", "", "3", 1), ("placebo", "", "3", 0)]
+            asked.append(("flattery", "5", "5" if n % 4 == 0 else "3", 0))
+            row = about | {"unit_id": unit, "side": ""}
+            study.store.add_grades(
+                AttackedGrade(**row, draw=draw, label=label, attack=attack, target=target)
+                for attack, target, label, draw in asked
+            )
         with study.store.write() as connection:
-            for rater, answer in answers:
+            for rater, answer in [("ann", "18 to 24"), ("ben", "18 to 24"), ("cy", "65 or older")]:
                 row = {"rater_id": rater, "question": "age_group", "answer": answer}
                 connection.execute(sa.insert(background_answers).values(row | {"created_at": ""}))
     return folder
@@ -206,23 +214,6 @@ def _ratings(study: Study) -> pd.DataFrame:
             said = {"p_positive": stated, "prob_method": "verbalised"}
             rate(unit, SURE, yes, probabilities=str(spread).replace("'", '"'), **said)
     return validate_ratings(pd.DataFrame(rows))
-
-
-def _audit(study: Study) -> None:
-    """An attack that gets its label from SURE in a part of the units, so that more may be allowed
-    than another study would.
-    """
-    rubric = study.rubrics["refusal"]
-    about = {"rater_id": SURE, "rubric": rubric.name, "rubric_hash": rubric.hash, "suite": "1"}
-    for n, unit in enumerate(study.rubric_units(rubric)):
-        asked = [("clean", "", "3", 0), ("clean", "", "3", 1), ("placebo", "", "3", 0)]
-        asked.append(("flattery", "5", "5" if n % 4 == 0 else "3", 0))
-        study.store.add_grades(
-            AttackedGrade(
-                **about, unit_id=unit, draw=draw, label=label, attack=attack, target=target, side=""
-            )
-            for attack, target, label, draw in asked
-        )
 
 
 @pytest.fixture(scope="module")
@@ -334,8 +325,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _flags(study: Study) -> dict[str, set[str]]:
-    table = study_quality(study)
-    return {row.rater_id: set(row.flagged.split()) for row in table.itertuples()}
+    return {row.rater_id: set(row.flagged.split()) for row in study_quality(study).itertuples()}
 
 
 @pytest.fixture(scope="module")
@@ -448,8 +438,7 @@ def _settings(section: type[Section], within: str = "") -> Iterator[str]:
 
 def test_every_setting_has_a_test_and_no_entry_is_left_of_one_that_has_gone():
     here = {*IN_THE_REPORT, *IN_THE_QUALITY, *IN_A_SESSION}
-    elsewhere = tomllib.loads((ROOT / "tests" / ELSEWHERE).read_text("utf-8"))
-    for file, tests in elsewhere.items():
+    for file, tests in tomllib.loads((ROOT / "tests" / ELSEWHERE).read_text("utf-8")).items():
         text = (ROOT / "tests" / file).read_text("utf-8")
         for test, settings in tests.items():
             assert re.search(rf"^def {test}\w*\(", text, re.M), f"{file} has no test {test}"

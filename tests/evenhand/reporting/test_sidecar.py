@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
 from evenhand.reporting.load import load, looked_at
@@ -21,7 +20,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.formats import read_table
 from harness.judged_study import LATE, LEADS_WORDS, judged_study, tune_and_exclude
-from tests.cases import one_in
+from tests.cases import one_in, refused
 from tests.commands import Run
 
 
@@ -53,8 +52,7 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
     assert [each["verdict"] for each in of_files.verdicts] != []
     assert of_files.verdicts == of_study.verdicts
     assert of_files.results.equals(of_study.results)
-    subsets = set(of_files.results["subset"])
-    assert "template_category=t0" in subsets
+    assert "template_category=t0" in set(of_files.results["subset"])
     rows = of_files.results.set_index(["statistic", "rater_b"])
     assert rows.loc[("price_per_1000_units", "paid"), "estimate"] == pytest.approx(2)
     late = [[e.provenance for e in a.thresholds if e.grader == LATE] for a in (of_files, of_study)]
@@ -165,9 +163,7 @@ DAMAGED = {
 def test_a_damaged_one_is_one_sentence(by_hand, fault):
     content, says = DAMAGED[fault]
     sidecar_path(by_hand).write_bytes(content)
-    with pytest.raises(InputError) as error:
-        load(by_hand)
-    sentence = str(error.value)
+    sentence = refused("", load, by_hand)
     assert "ratings.scales.toml" in sentence
     assert says in sentence
     assert "\x1b" not in sentence
@@ -247,8 +243,7 @@ def test_a_grader_is_named_by_either(named: Path, grader: str, rubric: str) -> N
     assert result.as_dict()["grader"] == LONG
     assert found(list(NAMES), " ".join(each.sentence for each in result.checks)) == []
     assert NAMES[LONG] in result.sentence
-    with_other = compare(named, OTHER, against=grader, options=options)
-    assert NAMES[LONG] in with_other.sentence
+    assert NAMES[LONG] in compare(named, OTHER, against=grader, options=options).sentence
 
 
 @pytest.mark.parametrize(

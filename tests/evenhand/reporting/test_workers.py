@@ -18,16 +18,9 @@ from evenhand.analysis.all_rubrics import analyse_rubrics
 from evenhand.analysis.request import Request
 from evenhand.errors import InputError
 from evenhand.graders.providers import parse_spec
-from evenhand.reporting.workers import (
-    MOST_MEMORY,
-    MOST_SECONDS,
-    StandBy,
-    library_process,
-    one_at_a_time,
-    run_apart,
-    workers,
-)
+from evenhand.reporting import workers
 from harness.served import holds
+from tests.cases import refused
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _SHARING = """
@@ -80,7 +73,7 @@ RATINGS = pd.DataFrame(
 def test_an_analysis_is_the_same_however_many_processes_share_it():
     request = Request(None, AnalysisSettings(resamples=200))
     alone = analyse_rubrics(RATINGS, SCALES, request)
-    with workers() as pool:
+    with workers.workers() as pool:
         assert pool is not None
         shared = analyse_rubrics(RATINGS, SCALES, request, pool=pool)
     assert set(shared.results["rubric"]) == {"calm", "kind"}
@@ -97,17 +90,16 @@ def test_an_analysis_is_the_same_however_many_processes_share_it():
 )
 def test_after_an_error_nobody_waits_for_the_rest(work, told):
     def fail() -> None:
-        with workers() as pool:
+        with workers.workers() as pool:
             assert pool is not None
             pool.submit(time.sleep, 600)
             pool.submit(*work).result()
 
-    with pytest.raises(InputError, match=told):
-        fail()
+    refused(told, fail)
 
 
 def test_a_single_core_works_alone_and_loads_the_libraries_itself():
-    with workers() as pool, library_process() as libraries:
+    with workers.workers() as pool, workers.library_process() as libraries:
         assert pool is None
         assert libraries is True
 
@@ -126,7 +118,7 @@ def test_the_library_process_finds_what_is_found_here_even_if_their_process_is_k
             process.kill()
 
     def fail() -> None:
-        with library_process():
+        with workers.library_process():
             raise ValueError("of the analysis")
 
     here = analyse(RATINGS, None, SCALES, resamples=50, verify=True).verification
@@ -134,7 +126,7 @@ def test_the_library_process_finds_what_is_found_here_even_if_their_process_is_k
     assert here.compared > 20
     for meanwhile in (lambda: None, kill):
         monkeypatch.setattr(report, "prepare_report", meanwhile)
-        with library_process() as libraries:
+        with workers.library_process() as libraries:
             found = analyse(RATINGS, None, SCALES, resamples=50, verify=libraries)
         assert found.verification == here
     with pytest.raises(ValueError, match="of the analysis"):
@@ -182,19 +174,19 @@ def test_apart_is_another_process_of_lower_priority(here, monkeypatch):
     for name in ("analysis", "signal", "statistics", "study"):
         (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    assert run_apart(os.getcwd) == str(here)
-    assert run_apart(os.nice, 0) == min(os.nice(0) + 10, 19)
+    assert workers.run_apart(os.getcwd) == str(here)
+    assert workers.run_apart(os.nice, 0) == min(os.nice(0) + 10, 19)
     kinds = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
-    for kind, most in zip(kinds, (MOST_SECONDS, MOST_MEMORY), strict=True):
-        assert run_apart(resource.getrlimit, kind) == resource.getrlimit(kind)
-        assert run_apart(resource.getrlimit, kind, is_limited=True) == (most, most)
+    for kind, most in zip(kinds, (workers.MOST_SECONDS, workers.MOST_MEMORY), strict=True):
+        assert workers.run_apart(resource.getrlimit, kind) == resource.getrlimit(kind)
+        assert workers.run_apart(resource.getrlimit, kind, is_limited=True) == (most, most)
     assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
 
 
 @pytest.mark.slow
 def test_what_is_told_apart_is_told_here_in_its_order():
     told: list[str] = []
-    assert run_apart(_tell, 3, on_stage=told.append) != os.getpid()
+    assert workers.run_apart(_tell, 3, on_stage=told.append) != os.getpid()
     assert told == ["stage 0", "stage 1", "stage 2"]
 
 
@@ -210,22 +202,21 @@ def test_what_is_told_apart_is_told_here_in_its_order():
 )
 def test_an_error_comes_back_as_it_was_or_with_its_traceback(error, told, work):
     with pytest.raises(error, match=told):
-        run_apart(*work)
+        workers.run_apart(*work)
 
 
 def test_who_stands_by_stays_gives_way_and_is_replaced():
-    helper = StandBy()
+    helper = workers.StandBy()
     first = helper.ask(os.getpid)
     assert first != os.getpid()
     assert helper.ask(os.getpid) == first
     assert helper.ask(os.getpriority, os.PRIO_PROCESS, 0) > os.getpriority(os.PRIO_PROCESS, 0)
-    with pytest.raises(InputError, match="a worker process ended early"):
-        helper.ask(os._exit, 1)
+    refused("a worker process ended early", helper.ask, os._exit, 1)
     assert helper.ask(os.getpid) != first
 
 
 def _takes_memory():
-    bytearray(MOST_MEMORY)
+    bytearray(workers.MOST_MEMORY)
 
 
 def _takes_time():
@@ -239,8 +230,7 @@ def _takes_time():
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
 def test_a_process_for_a_page_ends_at_its_limits(function):
-    with pytest.raises(InputError, match="make the file smaller"):
-        run_apart(function, is_limited=True)
+    refused("make the file smaller", workers.run_apart, function, is_limited=True)
 
 
 def test_each_lead_has_one_process_and_one_that_waits():
@@ -250,14 +240,14 @@ def test_each_lead_has_one_process_and_one_that_waits():
 
     def ask() -> None:
         try:
-            with one_at_a_time("ann"):
+            with workers.one_at_a_time("ann"):
                 ends.append("had its turn")
         except InputError as error:
             ends.append(str(error))
             is_refused.set()
 
     two = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
-    with one_at_a_time("ann"), one_at_a_time("ben"):
+    with workers.one_at_a_time("ann"), workers.one_at_a_time("ben"):
         for thread in two:
             thread.start()
         assert is_refused.wait(60)
