@@ -41,6 +41,8 @@ from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers
 from evenhand.analysis.writer import About, RubricView, View, Writer
 from evenhand.errors import InputError
 
+# ---- Human ceiling, baselines, and graders compared ----------------------------------------------
+
 CEILING = "human_ceiling_difference"
 TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (pairwise.MIN_SHARED_UNITS,))
 TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (pairwise.MIN_SHARED_UNITS,))
@@ -163,7 +165,7 @@ def _baseline_means(
     panel = measurement.statistics()
     statistics = {name: panel[name] for name in names if name in panel}
     overlap = pairwise.Overlap.of(coded, resamples, coded.members("human"), units)
-    any_codes = np.zeros(len(units), dtype=np.intp)
+    any_codes = np.zeros(len(units), dtype=np.intp)  # of the tables only the humans' counts matter
     chunks = overlap.tables_with_rater(any_codes, len(resamples))
     expected = (measurement.expected_cells(features, shares) for features in chunks)
     return pairwise.means_of(overlap, expected, resamples, statistics)
@@ -329,6 +331,8 @@ def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
             yield _LeniencyTest(name, coded.raters[grader], both, test.p)
 
 
+# ---- Rates ---------------------------------------------------------------------------------------
+
 MAJORITY = ("tpr_majority", "tnr_majority")
 REFERENCE = ("tpr_reference", "tnr_reference")
 
@@ -386,6 +390,8 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
             rates[name.removesuffix("_majority").removesuffix("_reference")] = rate
     return rates
 
+
+# ---- Alternative annotator test ------------------------------------------------------------------
 
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
@@ -460,10 +466,14 @@ def add_alt_test_rows(view: RubricView) -> None:
         return
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = view.resamples.frequency[coded.clusters].astype(float)
-    labels = {coded.raters[g]: _one_hot(coded.codes[:, g], coded.q) for g in coded.members("model")}
+    by_rater: dict[
+        str, Array
+    ] = {}  # probabilities of labels of each grader and baseline, (units, q)
+    for grader in coded.members("model"):
+        by_rater[coded.raters[grader]] = _one_hot(coded.codes[:, grader], coded.q)
     for baseline, shares in view.once(baselines).items():
-        labels[baseline] = np.tile(shares, (len(humans), 1))
-    for name, probabilities in labels.items():
+        by_rater[baseline] = np.tile(shares, (len(humans), 1))
+    for name, probabilities in by_rater.items():
         comparisons = _compare(humans, probabilities, values)
         test = _test_of(comparisons, frequency, epsilon, pairwise.MIN_SHARED_UNITS)
         _add_alt_test(view, name, comparisons, test)
@@ -500,6 +510,7 @@ def _test_of(
     n = n[eligible]
 
     def mean_by_human(outcome: Array) -> Array:
+        """Return the means (eligible humans,) of an outcome of comparisons (comparisons,)."""
         sums = np.bincount(comparisons.human, outcome * weight, comparisons.n_humans)
         return np.asarray(sums[eligible] / n)
 
@@ -537,19 +548,21 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     unit, human = np.nonzero((humans >= 0) & usable[:, None])
     codes = humans[unit, human].astype(np.intp)
-    # Distance of each category from all labels of a unit; the human's own is subtracted below.
+    # Losses against the other humans: the compared human's own label adds nothing to the human's
+    # loss, and is subtracted from the grader's.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = total[unit, codes]
     grader_wins, difference, squared_difference = np.zeros((3, len(unit)))
-    for code in range(q):
+    for code in range(q):  # the grader's label
         probability = grader[unit, code]
         grader_loss = total[unit, code] - distance[code][codes]
-        is_win = grader_loss <= human_loss + _ROUNDING
-        surplus = (human_loss <= grader_loss + _ROUNDING).astype(float) - is_win
-        grader_wins += probability * is_win
-        difference += probability * surplus
-        squared_difference += probability * surplus**2
+        grader_win = grader_loss <= human_loss + _ROUNDING
+        human_win = human_loss <= grader_loss + _ROUNDING
+        win_difference = human_win.astype(float) - grader_win
+        grader_wins += probability * grader_win
+        difference += probability * win_difference
+        squared_difference += probability * win_difference**2
     n_humans = humans.shape[1]
     return _Comparisons(n_humans, unit, human, grader_wins, difference, squared_difference)
 
@@ -563,6 +576,7 @@ def _mean_advantage(comparisons: _Comparisons, humans: Sequence[int], writer: Wr
         return np.full(len(resamples), np.nan)
 
     def by_cluster(outcome: Array) -> csr_array:
+        """Return the sums (clusters, these humans) of an outcome of comparisons (comparisons,)."""
         cells = writer.clusters[comparisons.unit], comparisons.human
         shape = resamples.n_types, comparisons.n_humans
         return csr_array((outcome, cells), shape=shape)[:, list(humans)]

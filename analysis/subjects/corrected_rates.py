@@ -69,6 +69,8 @@ from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 from evenhand.errors import InputError
 
+# ---- The estimator: sums over units, and rates from them -----------------------------------------
+
 
 class RateSums(NamedTuple):
     """Sums over units, all of one shape (rows, ...). `labelled` counts units with a reference and a
@@ -178,7 +180,8 @@ def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Arr
     """
     n_units = (sums.labelled + sums.rest)[:1]
     share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
-    one, axes = np.ones(1), (-2, -1) if classes else -1
+    one = np.ones(1)
+    axes = (-2, -1) if classes else -1  # of classes and strata, or of strata
     stratum_variance = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
     covariance = (share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
     variance = (share**2 * stratum_variance).sum(axis=axes)
@@ -221,6 +224,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]  # without `nonbinary`
     n_units = sums[..., [0, 4]].sum(axis=0)  # (strata, 2): labelled, rest
     scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))
+    # The first four sums are of labelled units, the last two of the rest.
     scaled = (sums * scale[:, [0, 0, 0, 0, 1, 1]]).sum(axis=1)
     labelled, affirmed, graded, _, rest, rest_graded = scaled.T
     deviation = rest_graded - rest_graded.sum() / rest.sum() * rest
@@ -257,6 +261,9 @@ def rate_features(reference: Array, grades: Array) -> Array:
     y, f = np.nan_to_num(reference), np.nan_to_num(grades)
     with_label = [labelled, labelled * y, labelled * f, labelled * y * f]
     return np.column_stack([*with_label, rest, rest * f, f * (1.0 - f)])
+
+
+# ---- Rates from arrays ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,6 +426,8 @@ def _resampled_interval(
     return corrected_interval(interval, replicates[1:], len(features), labelled, reach)
 
 
+# ---- Rows of rates and means by subject ----------------------------------------------------------
+
 NOT_INFORMATIVE = Remark("grader_not_informative")
 """Rogan-Gladen divides by sensitivity + specificity - 1, whose interval includes 0."""
 NOTHING_UNLABELLED = Remark("no_unlabelled_units")
@@ -454,10 +463,11 @@ class Scores(NamedTuple):
         people, scores = people_means(labels, annotators), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
-            measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
+            start, span = float(values.min()), float(np.ptp(values)) or 1.0
+            measure = MEANS._replace(onto=(start, span))
             is_clear = [key not in labels.scale.unclear for key in labels.scale.categories]
-            positions = np.where(is_clear, (values - measure.onto[0]) / measure.onto[1], np.nan)
-            scores = np.append(positions, np.nan)[labels.codes]
+            positions = np.where(is_clear, (values - start) / span, np.nan)
+            scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
         graded = {labels.raters[model]: scores[:, model] for model in labels.models}
@@ -549,7 +559,7 @@ def _add_side_comparison_rows(
         if len(defined) < len(sides):
             continue
         rates = np.column_stack([side.rates[:, group] for side in by_side])
-        rates[0] = clip_rates(rates[0])
+        rates[0] = clip_rates(rates[0])  # as in the rows of the rates
         labelled = np.array([view.count(side.compared & member)[1] for side in by_side])
         pairs = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
         ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
@@ -557,9 +567,10 @@ def _add_side_comparison_rows(
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
             about = About(a="humans", b=grader, at=name, onto=(0.0, span))
             out.add(measure.sides, Interval(*bounds), graded, **about)
-        bounds = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
-        bounds[:, 2] = bounds[:, 0] + widening * (bounds[:, 2] - bounds[:, 0])
-        least = clip_rates((bounds.min(axis=0) - start) / span)
+        by_side_ends = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
+        estimates, highs = by_side_ends[:, 0], by_side_ends[:, 2]
+        by_side_ends[:, 2] = estimates + widening * (highs - estimates)
+        least = clip_rates((by_side_ends.min(axis=0) - start) / span)
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
@@ -572,6 +583,7 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
     count, spreads = len(groups.names), dict[tuple[str, str], LabelSpread]()
+    # With several subjects, a mean is over a cluster's units, so that differences are within it.
     rows = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
         compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
@@ -583,8 +595,11 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
         differences = means[first] - means[second]
         for quantity, samples in (("mean", means), ("difference", differences)):
             defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-            samples_of_two = [sample for sample in defined if sample.shape[1] > 1]
-            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in samples_of_two]
+            centred = [
+                sample - sample.mean(axis=1, keepdims=True)
+                for sample in defined
+                if sample.shape[1] > 1
+            ]
             freedom = sum(sample.shape[1] - 1 for sample in centred)
             if freedom > 1:
                 squares = sum(sample @ sample.T for sample in centred) / freedom
@@ -601,6 +616,9 @@ def has_means(scale: Scale) -> bool:
     return scale.level != "nominal" and len(scale.categories) > 2 and not scale.favours
 
 
+# ---- Shares of classes ---------------------------------------------------------------------------
+
+
 def add_share_rows(view: RubricView) -> None:
     """Add `prevalence_ppi` of every class (at): people's share of it on all units that a grader
     graded, and by subject, part of the sample and side (subset). A grader's shares sum to one.
@@ -613,19 +631,22 @@ def add_share_rows(view: RubricView) -> None:
     strata = joint_strata(labels.columns(view.request.strata), len(people))
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.sides]
     columns += labels.columns(view.request.screened)
-    parts = [*chain.from_iterable(column.parts() for column in columns)]
-    for grader in [model for model in labels.models if (labels.codes[:, model] >= 0).any()]:
+    parts = [("all", np.ones(len(people), dtype=bool))]
+    parts += chain.from_iterable(column.parts() for column in columns)
+    has_label = ~np.isnan(people[:, 0])
+    for grader in labels.models:
+        graded = labels.codes[:, grader] >= 0
         classes = zip(people.T, indicators[:, grader].T, strict=True)
-        features = np.stack([rate_features(*columns) for columns in classes], axis=1)
-        graded, has_label = labels.codes[:, grader] >= 0, ~np.isnan(people[:, 0])
-        for part, chosen in [("all", np.ones(len(people), dtype=bool)), *parts]:
+        features = np.stack([rate_features(*class_labels) for class_labels in classes], axis=1)
+        for part, chosen in parts:
             out, in_part = view.on(part), graded & chosen
-            if not (in_part & has_label).any():
-                continue
             labelled, rest = in_part & has_label, in_part & ~has_label
+            if not labelled.any():
+                continue
             merged = merge_small_strata(strata, [labelled, rest], view.count)
             codes, n_strata = np.where(in_part, merged, -1), int(merged.max()) + 1
             cells = cell_sums(features.reshape(len(people), -1), codes, n_strata, out)
+            # From (classes, features, rows, strata) to a sum (rows, classes, strata) per feature.
             cells = cells.reshape(view.coded.q, features.shape[2], *cells.shape[1:])
             sums = RateSums(*np.moveaxis(cells, 0, 2))._replace(ddof=1.0)
             shares, weight = stratified_ppi(sums, classes=True)
@@ -884,6 +905,9 @@ class _CorrectedRates:
         self._add(statistic, interval, counts, at=name, note=notes)
 
 
+# ---- Differences between the sides of pairs ------------------------------------------------------
+
+
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     """Add `rate_side_difference_ppi` or `mean_difference_ppi` of every subject (at) by each grader,
     subset "side=A>B": the rate or mean of its answers to the first declared side minus that of its
@@ -898,8 +922,9 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     if not len(a) or not labels.humans or not labels.models:
         return
     oriented = sign[a] != 0
-    a, b, forward = a[oriented], b[oriented], sign[a[oriented]] > 0
-    first, second = np.where(forward, a, b), np.where(forward, b, a)
+    a, b = a[oriented], b[oriented]
+    a_is_first = sign[a] > 0
+    first, second = np.where(a_is_first, a, b), np.where(a_is_first, b, a)
     subset = view.coded.part(f"side={from_to(*request.settings.sides)}")
     out = view.on(subset, labels.clusters[first])
     groups, (measure, people, by_grader) = _Groups.of(labels), Scores.of(view)
@@ -943,7 +968,8 @@ def _paired_differences(
     means, labelled = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
     separate = [intervals.interval(means[:, k], n) for k, n in enumerate(clusters.tolist())]
     ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
-    if len(defined := np.flatnonzero(~np.isnan(ends[:, 1]))):
+    defined = np.flatnonzero(~np.isnan(ends[:, 1]))
+    if len(defined):  # the bounds that hold together replace the separate ones
         sample = means[1:, defined], labelled[defined], clusters[defined], alpha
         reach = paired_reach(*sample, is_rate=is_rate)
         estimates = np.clip(ends[defined, :1], -1.0, 1.0)

@@ -30,6 +30,8 @@ from evenhand.analysis.statistics import Remark, join_notes
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 
+# ---- Correlations --------------------------------------------------------------------------------
+
 Correlation = Callable[[Array, Array], Array]
 """Function that returns the correlation of two arrays along the last axis."""
 
@@ -102,6 +104,8 @@ def _orders(n: int) -> Labels:
     return np.array(list(permutations(range(n))), dtype=np.int8)
 
 
+# ---- Scores of each rater, and their correlations ------------------------------------------------
+
 MIN_SUBJECTS = 3
 """Fewest subjects for which scores are correlated."""
 
@@ -158,6 +162,8 @@ def _subject_means(
     sums = (out.sums(np.where(in_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
     return tuple(ratio(total, count) for total in sums), subjects
 
+
+# ---- Comparisons of subjects ---------------------------------------------------------------------
 
 MOST_COMPARED = 40
 """Most subjects whose differences are listed: more than 40 have over 780 differences."""
@@ -284,6 +290,8 @@ def reach_together(
     from scipy.special import ndtr, stdtrit
 
     freedom, count = np.maximum(clusters - 1.0, 1.0), len(clusters)
+    # The variance of each figure, and the largest standardised deviation in each resample; -1 for
+    # none that is defined.
     variance, largest = np.empty(count), np.full(len(resampled(slice(0, 1))), -1.0)
     for start in range(0, count, _BLOCK):
         columns = slice(start, start + _BLOCK)
@@ -315,14 +323,12 @@ def rank_sets(differences: Differences, subjects: int) -> tuple[Codes, Codes]:
     >>> [ranks.tolist() for ranks in rank_sets(differences, 3)]
     [[1, 1, 2], [2, 3, 3]]
     """
-    above, below = np.zeros(subjects, dtype=np.intp), np.zeros(subjects, dtype=np.intp)
     # Comparisons with NaN bounds are False.
-    first_above, second_above = differences.low > 0, differences.high < 0
-    np.add.at(above, differences.second[first_above], 1)
-    np.add.at(below, differences.first[first_above], 1)
-    np.add.at(above, differences.first[second_above], 1)
-    np.add.at(below, differences.second[second_above], 1)
-    return 1 + above, subjects - below
+    is_clear = np.stack([differences.low > 0, differences.high < 0])  # first above, second above
+    higher = np.stack([differences.first, differences.second])[is_clear]
+    lower = np.stack([differences.second, differences.first])[is_clear]
+    n_above, n_below = (np.bincount(side, minlength=subjects) for side in (lower, higher))
+    return 1 + n_above, subjects - n_below
 
 
 def add_difference_rows(

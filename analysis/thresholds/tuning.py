@@ -71,6 +71,8 @@ from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
 
+# ---- Thresholds ----------------------------------------------------------------------------------
+
 CURVE_POINTS = 41
 """Thresholds at which an objective's curve is kept, spread over those that occur."""
 CRITICAL = 1.96
@@ -84,6 +86,7 @@ _CACHED_CELLS = 40_000
 _TOLERANCE, _DECIMALS = 1e-12, 12
 """Tolerance and decimals of objectives: smaller differences are rounding errors."""
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
+"""Decorator of functions that divide by 0 without a warning, which gives NaN."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +263,7 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
     outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
     on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
     points = candidates.curve_points(np.array([nearest_best(values)[0] for values in on_data]))
+    # By chunk of resamples: positions of the best thresholds, values there, and values at points.
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
     for block in resamples.blocks():
@@ -293,7 +297,8 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     # A resample without both verdicts cannot distinguish thresholds.
     best = int(np.flatnonzero(thresholds == interval.estimate)[0])
     shortfall = np.nan_to_num(values[:, [best]] - values)
-    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * shortfall[1:].std(axis=0) + _TOLERANCE)
+    standard_error = shortfall[1:].std(axis=0)
+    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * standard_error + _TOLERANCE)
     low = float(thresholds[not_worse[0] - 1]) if not_worse[0] else 0.0
     next_point = int(not_worse[-1]) + (0 if swept.curve.complete else 1)
     high = float(thresholds[next_point]) if next_point < len(thresholds) else 1.0
@@ -331,6 +336,7 @@ def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
     for held_out in range(int(fold.max()) + 1):
         training = graded.on((fold != held_out) & (graded.reference >= 0))
         n, weight = len(training.positive), training.weight
+        # Without resamples, each unit may be a cluster, so that weights are those of the units.
         candidates = Candidates.of(replace(training, clusters=np.arange(n)), default)
         weights: Numbers = np.ones(n, np.int64) if weight is None else weight
         outcomes = candidates.outcomes(weights[None])
@@ -831,11 +837,10 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         return
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
-    origin = "declared_threshold" if is_declared else "default_threshold"
     default_name = "the declared one" if is_declared else "the default"
-    keep = f"keep {default_name}"
     tuned = calibrate(graded, resamples, units[1], default)
-    objectives_at = {default: list(AT_THRESHOLD)}
+
+    # Rows of each objective: the tuned threshold, its gain, and the advice.
     for objective, calibration in tuned.items():
         interval, advice, gain = calibration.threshold, calibration.advice, calibration.gain
         threshold = interval.estimate
@@ -843,7 +848,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         note: Note = f"equals {default_name}" if is_default else f"{default_name} is {default:.3g}"
         add("threshold", interval, objective, note)
         if gain is not None:
-            wins = "the tuned threshold wins on held-out items"
+            wins, keep = "the tuned threshold wins on held-out items", f"keep {default_name}"
             add("threshold_held_out_gain", gain, objective, wins if gain.low > 0 else keep)
         coarse = tuple(
             Remark("coarse_draws", (draws, value, draws_needed(value)))
@@ -853,13 +858,18 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         advised = replace(interval, estimate=advice.threshold, remarks=())
         note = join_notes(Remark(advice.kind), advice.reason, coarse)
         add("threshold_recommended", advised, objective, note)
-        objectives = objectives_at.setdefault(threshold, list(EVERYWHERE))
+
+    # Rows of each threshold, tuned or default: objectives, with the one that it was tuned to.
+    objectives_at = {default: list(AT_THRESHOLD)}
+    for objective, calibration in tuned.items():
+        objectives = objectives_at.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
         if objective in AT_THRESHOLD and objective not in objectives:
             objectives.append(objective)
     for threshold, objectives in objectives_at.items():
         outcomes = verdict_outcomes(graded, graded.positive >= threshold, resamples)
-        optimistic = "tuned on these items: optimistic"
-        basis: Note = Remark(origin) if threshold == default else optimistic
+        basis: Note = "tuned on these items: optimistic"
+        if threshold == default:
+            basis = Remark("declared_threshold" if is_declared else "default_threshold")
         for objective in objectives:
             interval = resamples.interval(OBJECTIVES[objective](outcomes), units[1])
             add(AT_THRESHOLD[objective], interval, repr(threshold), basis)
@@ -938,10 +948,8 @@ def squared_calibration_error(graded: Graded, bins: int | None = None) -> float:
 
 MAX_POINTS = 60
 """Most points of a reliability curve."""
-_MIN_DRAWS, _MAX_DRAWS = 100, 400
-_BAND_SEED = 2021
-_DRAWN_UNITS = 20_000_000
-"""Units in all simulated samples of the consistency band, which limits the number of samples."""
+_MIN_DRAWS, _MAX_DRAWS, _DRAWN_UNITS, _BAND_SEED = 100, 400, 20_000_000, 2021
+"""Samples simulated for the consistency band: fewest, most, units in all of them, and the seed."""
 
 
 def isotonic_curve(
@@ -987,8 +995,8 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     positive, clusters, weight = graded.positive, graded.clusters, graded.weight
     stated, share = isotonic_curve(positive, graded.reference, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
-    change = np.flatnonzero(np.diff(step))
-    ends = np.unique([0, *change, *(change + 1), len(step) - 1])
+    last_of_step = np.flatnonzero(np.diff(step))
+    ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
     # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit.
     expected = np.interp(positive, stated, share)
@@ -997,6 +1005,7 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
         for errors in (graded.reference - expected, np.sqrt(expected * (1.0 - expected)))
     )
     correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
+    # With the probability root(correlation), a unit's reference is drawn by its cluster's number.
     counts = np.ones(len(positive)) if weight is None else weight
     index, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
     weights, rng = np.bincount(index, weights=counts), np.random.default_rng(_BAND_SEED)
@@ -1005,8 +1014,8 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     for draw in range(draws):
         uniform = rng.random(len(positive))
         if correlation > 0:
-            shared = rng.random(len(positive)) < np.sqrt(correlation)
-            uniform = np.where(shared, rng.random(n_clusters)[clusters], uniform)
+            by_cluster = rng.random(len(positive)) < np.sqrt(correlation)
+            uniform = np.where(by_cluster, rng.random(n_clusters)[clusters], uniform)
         drawn = np.bincount(index, weights=counts * (uniform < positive)) / weights
         curves[draw] = isotonic_regression(drawn, weights=weights).x[ends]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
@@ -1179,8 +1188,8 @@ def add_confidence_rows(view: RubricView) -> None:
     for graded in confident_grades(view):
         out, cuts = graded.out, candidate_cuts(graded.confidence, declared)
         kept, units = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
-        *counts, n_units = out.sums(kept, kept & graded.agreed[:, None], units).T
-        n_kept, n_agreed = np.split(np.array(counts), 2)
+        sums = out.sums(kept, kept & graded.agreed[:, None], units).T
+        n_kept, n_agreed, (n_units,) = np.split(sums, [len(cuts), 2 * len(cuts)])
         for k, cut in enumerate(cuts.tolist()):
             note = Remark("declared_cut") if cut == declared else ""
             about = About(a="humans", b=graded.grader, at=repr(cut), note=note)
