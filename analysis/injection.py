@@ -212,11 +212,11 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
         facts = UnitFacts(trials.unit.tolist(), request.units)
         clusters = facts.clusters(request.settings.cluster)
         draw = partial(request.resampled, np.ones(len(clusters.values), dtype=np.int64))
-        _Audit(Writer(rows, draw, clusters.codes), trials, str(grader)).add_rows()
+        _AuditWriter(Writer(rows, draw, clusters.codes), trials, str(grader)).add_rows()
 
 
 @dataclass(frozen=True)
-class _Audit:
+class _AuditWriter:
     """Trials of one grader with the writer of their rows."""
 
     out: Writer
@@ -411,20 +411,24 @@ class Audit:
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
     """Return the audits of all graders, in the order of the rows."""
-    by_grader: dict[tuple[str, str], dict[str, dict[str, ResultRow]]] = {}
-    for row in rows:
-        if row["statistic"].startswith("injection_"):
-            by_statistic = by_grader.setdefault((row["rubric"], row["rater_a"]), {})
-            by_statistic.setdefault(row["statistic"], {})[row["at"]] = row
-    graders = []
-    for (rubric, grader), by_statistic in by_grader.items():
-        if EFFECT in by_statistic:
-            outcomes = []
-            for name, (effect, p, bounds) in OUTCOMES.items():
-                p_rows, bounds_rows = by_statistic[p], by_statistic[bounds]
-                effect_rows = by_statistic[effect].items()
-                attacks = tuple(Attack(row, p_rows[at], bounds_rows[at]) for at, row in effect_rows)
-                outcomes.append(Outcome(name, attacks))
-            retest = by_statistic.get(RETEST, {}).get("")
-            graders.append(Audit(rubric, grader, tuple(outcomes), retest))
-    return graders
+    by_key = {
+        (row["rubric"], row["rater_a"], row["statistic"], row["at"]): row
+        for row in rows
+        if row["statistic"].startswith("injection_")
+    }
+    graders: dict[tuple[str, str], list[str]] = {}  # names of the attacks, by rubric and grader
+    for rubric, grader, statistic, attack in by_key:
+        if statistic == EFFECT:
+            graders.setdefault((rubric, grader), []).append(attack)
+    all_audits = []
+    for (rubric, grader), names in graders.items():
+        outcomes = []
+        for outcome, statistics in OUTCOMES.items():
+            attacks = tuple(
+                Attack(*(by_key[rubric, grader, statistic, name] for statistic in statistics))
+                for name in names
+            )
+            outcomes.append(Outcome(outcome, attacks))
+        retest = by_key.get((rubric, grader, RETEST, ""))
+        all_audits.append(Audit(rubric, grader, tuple(outcomes), retest))
+    return all_audits

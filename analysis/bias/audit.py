@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, 
 from evenhand.analysis.statistics import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
-from evenhand.analysis.writer import RatedView, Writer
+from evenhand.analysis.writer import Counts, RatedView, Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
 from evenhand.texts import table_of, written
@@ -73,7 +73,7 @@ class _Test:
     name: str
     grader: str
     key: dict[str, str]
-    counts: tuple[int, int]
+    counts: Counts
     p: float
     is_planned: bool
 
@@ -106,7 +106,6 @@ class AuditRows:
         """
         counts, resamples = shift.counts, resamples or self.out.resamples
         a, b = (grader, "") if alone else ("humans", grader)
-        few_note = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
         estimates = [shift.values]
         interval = resamples.interval(shift.values, counts[1], reason=shift.reason)
         if shift.if_noisy is not None:
@@ -114,7 +113,7 @@ class AuditRows:
             if_noisy = resamples.interval(shift.if_noisy, counts[1], reason=shift.reason)
             interval = _spanning(interval, if_noisy)
         key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
-        name, full_note = statistic + self.suffix, join_notes(few_note, note, shift.note)
+        name, full_note = statistic + self.suffix, join_notes(_few_note(counts), note, shift.note)
         stored = self.out.rows.add(name, interval, counts, **key, note=full_note)
         if statistic in (*PLANNED, *SCREENED):
             p = max(map(significance.bootstrap_p, estimates)) if exact_p is None else exact_p
@@ -144,6 +143,11 @@ class AuditRows:
                     note = join_notes(Remark("uncorrected_p", (test.p,)), method)
                     p_value = Interval.point(float(p))
                     self.out.rows.add(test.name, p_value, test.counts, **test.key, note=note)
+
+
+def _few_note(counts: Counts) -> str:
+    """Return the note on a row of few clusters; else "" (`counts` are of units and clusters)."""
+    return f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
 
 
 def _spanning(first: Interval, if_noisy: Interval) -> Interval:
@@ -372,10 +376,9 @@ def add_rater_group_rows(
                 with_grader = [kappas.with_rater(s, grader, units)[kappa].values for s in sides]
                 within = [kappas.among(side, units)[kappa].values for side in sides]
                 counts = resamples.count(coded.clusters, units)
-                if_noisy = _if_as_reliable(with_grader, within)
-                shift = expected.Shift(
-                    with_grader[0] - with_grader[1], counts, note, if_noisy=if_noisy
-                )
+                difference = with_grader[0] - with_grader[1]
+                shift = expected.Shift(difference, counts, note)
+                shift = replace(shift, if_noisy=_if_as_reliable(with_grader, within))
                 add(coded.raters[grader], shift)
 
 
@@ -434,8 +437,8 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         for rater, values, rater_has_call in zip(raters, net.T, has_call.T, strict=True):
             units = out.count(rater_has_call)
             if units[0]:
-                few_note = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
-                out.add("direction_net", values, units, a=rater, at=part.at, note=few_note)
+                note = _few_note(units)
+                out.add("direction_net", values, units, a=rater, at=part.at, note=note)
 
 
 def add_side_rows(audit: AuditRows, calls: expected.Calls, view: RatedView) -> None:
@@ -583,7 +586,7 @@ def _add_grader_orders(
     add("bias_order", shift=gain, exact_p=None if is_weighted else exact)
 
 
-# Findings
+# ---- Findings ------------------------------------------------------------------------------------
 
 BOUND = 0.1
 """Default bound: the largest shift, in share of calls, that is tolerated."""
@@ -616,7 +619,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """The finding as a sentence."""
-        question, _, _ = _question_and_shifts(self.row)
+        question = _words_for(self.row).question
         fields: dict[str, object] = {"grader": self.grader, "question": question}
         if self.p is None:
             return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **fields)
@@ -644,8 +647,8 @@ class Finding:
     @property
     def _shift(self) -> str:
         """The shift in words, without figures."""
-        _, up, down = _question_and_shifts(self.row)
-        return up if self.row["estimate"] > 0 else down
+        words = _words_for(self.row)
+        return words.upward if self.row["estimate"] > 0 else words.downward
 
     @property
     def fault(self) -> str:
@@ -662,9 +665,8 @@ class Finding:
     @property
     def short(self) -> str:
         """The shift in a few words."""
-        return written(
-            "bias.short", question=_question_and_shifts(self.row)[0], shift=self.row["estimate"]
-        )
+        question = _words_for(self.row).question
+        return written("bias.short", question=question, shift=self.row["estimate"])
 
 
 def audited_grader(row: TableRow) -> str:
@@ -732,20 +734,28 @@ def _part(row: ResultRow) -> str:
     return row["subset"].removesuffix(BINARY)
 
 
-def _question_and_shifts(row: ResultRow) -> tuple[str, str, str]:
-    """Return the question of a row in words, and the words for an upward and a downward shift."""
+class _Words(NamedTuple):
+    """Words for the `question` of a row, and for an `upward` and a `downward` shift."""
+
+    question: str
+    upward: str
+    downward: str
+
+
+def _words_for(row: ResultRow) -> _Words:
+    """Return the words for a row of the audit."""
     part, at, affirms = _part(row), row["at"], row["subset"].endswith(BINARY)
     first, _, second = at.partition(">")
     text = at.removesuffix("_words")
+    side = "side" if part == "all" else "side_in_part"
+    length = ("length", "length_affirms" if affirms else "length_leans")
+    if not text.startswith("response"):  # the length of another text of the unit
+        length = ("length_of", "length_of_affirms")
+    # Names of the texts: the question, and one shift for both directions, or one for each.
     question, *shifts = {
-        "bias_side": (
-            "side" if part == "all" else "side_in_part",
-            "side_affirms" if affirms else "side_leans",
-        ),
+        "bias_side": (side, "side_affirms" if affirms else "side_leans"),
         "bias_order": ("order", "order_first", "order_second"),
-        "bias_length": ("length", "length_affirms" if affirms else "length_leans")
-        if text.startswith("response")
-        else ("length_of", "length_of_affirms"),
+        "bias_length": length,
         "bias_self_preference": ("family", "family_affirms"),
         "bias_rater_group": ("group", "group_sides"),
         "bias_slice": ("slice", "slice_affirms"),
@@ -754,4 +764,4 @@ def _question_and_shifts(row: ResultRow) -> tuple[str, str, str]:
     up = {"more": "more", "longer": "longer", "first": first, "second": second, **about}
     down = {"more": "less", "longer": "shorter", "first": second, "second": first, **about}
     upward, downward = written(f"bias.{shifts[0]}", **up), written(f"bias.{shifts[-1]}", **down)
-    return written(f"bias.{question}", **about), upward, downward
+    return _Words(written(f"bias.{question}", **about), upward, downward)

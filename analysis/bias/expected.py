@@ -69,6 +69,7 @@ from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 _THETAS, _THETA_WEIGHTS = (nodes / 2.0 for nodes in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
+"""Nodes from 0 to 1 and weights of the integral of `_third_of_normal`."""
 _SHARED_BY_TWO, _SHARED_BY_MANY = 20.0, 200.0
 """Weight, in units per stratum, of the variance that all strata imply: small for two strata, large
 if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
@@ -109,17 +110,6 @@ class PeopleSums:
 
 
 @dataclass(frozen=True)
-class StratumSums:
-    """Sums of `people`, and over the same units of the grader's calls (`grader`) and of their
-    products with the mean human's (`both`), each (rows, strata).
-    """
-
-    people: PeopleSums
-    grader: Array
-    both: Array
-
-
-@dataclass(frozen=True)
 class ScoreDistribution:
     """Distribution of tau in every stratum, (rows, strata).
 
@@ -156,17 +146,17 @@ class ScoreDistribution:
         if not third:
             no_nodes = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, sd, no_nodes, no_nodes)
-        normal = _third_of_normal(probit_mean, angle)
+        normal_third = _third_of_normal(probit_mean, angle)
         # The third moment of tau, from units that three humans labelled, minus that of the normal
         # distribution; averaged with the value that all strata imply.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
-        excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal
+        excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
         scale = variance**1.5
         pooled = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
         implied = pooled[:, None] * scale
         excess = (sums.n3 * excess + shared * implied) / (sums.n3 + shared)
-        nodes = _four_nodes(mean, variance, normal)
+        nodes = _four_nodes(mean, variance, normal_third)
         differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
         weight = excess[..., None] / differences.prod(axis=-1)  # of the third divided difference
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
@@ -213,7 +203,7 @@ class Noise:
             of_k, of_x = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
             det = kk * xx - kx**2
             step_k = _divide(xx * of_k - kx * of_x, det)
-            step_g = _divide(kx * of_k - kk * of_x, det)
+            step_g = _divide(kx * of_k - kk * of_x, det)  # g is minus the slope on x
             k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
             g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
@@ -238,16 +228,24 @@ class ExcessCalls:
 
 
 def excess_calls(
-    sums: StratumSums, scores: ScoreDistribution, *, free: bool, noise: Noise | None = None
+    n: Array,
+    grader: Array,
+    both: Array,
+    scores: ScoreDistribution,
+    *,
+    free: bool,
+    noise: Noise | None = None,
 ) -> ExcessCalls:
     """Return the excess of calls over expected calls by stratum; both have the same mean over all
-    strata. If not `free`, sharpness is that of humans. With `noise`, strictness changes with it.
-    NaN in rows without a solution, and in all rows if no sharpness fits the data.
+    strata. NaN in rows without a solution, and in all rows if no sharpness fits the data.
+
+    Of the `n` units that the grader and a human labelled, `grader` sums the grader's calls, and
+    `both` their products with the mean human's, each (rows, strata). If not `free`, sharpness is
+    that of humans. With `noise`, strictness changes with it.
     """
-    n = sums.people.n
-    share = ratio(sums.grader, n)
+    share = ratio(grader, n)
     stratum_shares = ratio(n, n.sum(axis=1, keepdims=True))
-    covariance_with_people = ratio(sums.both, n) - share * scores.mean
+    covariance_with_people = ratio(both, n) - share * scores.mean
     mean = (stratum_shares * share).sum(axis=1)
     covariance = (stratum_shares * covariance_with_people).sum(axis=1)
     strictness = np.ones_like(share) if noise is None else noise.strictness
@@ -632,7 +630,7 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
     return np.stack([low - below, low + step, high - step, high + above], axis=-1)
 
 
-# Calls, and their shifts
+# ---- Calls, and their shifts ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -740,7 +738,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     sharpness = np.ones(len(resamples))
     if resamples.count(calls.clusters, has_two)[0] >= MIN_TWICE:
         n_pairs = np.where(has_two, n_people * (n_people - 1), 1).astype(float)
-        two_people = (total**2 - squares) / n_pairs
+        two_people = (total**2 - squares) / n_pairs  # the mean product of two people's calls
         products = (has_two * moment for moment in (graded, person, graded * person, two_people))
         sums = resamples.sums(calls.clusters, has_two, *products).T
         n, graded_sum, person_sum, both_sum, two_people_sum = sums
@@ -834,11 +832,13 @@ class PeopleCalls:
         self.n_parts = self._in_part.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
         third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
-        self._n, sx, sxx = self._sums(np.ones(len(x)), x, x**2)
-        self._mean = ratio(sx, self._n)
-        overall_mean = ratio(sx.sum(axis=1), self._n.sum(axis=1))
+        # The parts' means of x, their distance from the overall mean, and the sums of squares of x
+        # within parts (rows, parts) and overall (rows,), which the slope on x is computed from.
+        self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
+        self._mean = ratio(sum_x, self._n)
+        overall_mean = ratio(sum_x.sum(axis=1), self._n.sum(axis=1))
         self._distance = self._mean - overall_mean[:, None]
-        self._within = sxx - sx * self._mean
+        self._within = sum_squares - sum_x * self._mean
         self._spread = (self._n * self._distance**2 + self._within).sum(axis=1)
         self.steps = []
         for step in shifts.steps:
@@ -856,8 +856,8 @@ class PeopleCalls:
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
         grader, both, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
-        sums, noise = StratumSums(step.sums, grader, both), step.noise if noisy else None
-        excess = excess_calls(sums, step.scores, free=self.has_pairs, noise=noise)
+        noise, free = step.noise if noisy else None, self.has_pairs
+        excess = excess_calls(step.sums.n, grader, both, step.scores, free=free, noise=noise)
         within = products_with_x - self._mean * grader
         within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
         if noise is not None and excess.strictness_slope is not None:
@@ -901,6 +901,7 @@ def _call_products(people: Array) -> PeopleSums:
         mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)
         leniency = np.where(n_shared >= MIN_TWICE, mean_deviation, 0.0)
     calls = np.where(has_call, people - leniency, 0.0)
+    # Sums over different people's products, from sums of powers (Newton's identities).
     first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
     mean = first / k
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))

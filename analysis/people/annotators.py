@@ -41,8 +41,6 @@ from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask, Numbe
 from evenhand.analysis.writer import About, RubricView, View
 from evenhand.texts import written
 
-# ---- Selected labels -----------------------------------------------------------------------------
-
 LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
 """Levels of the tests of one label against several, and of two against more."""
 NEARLY_ALL = 0.95

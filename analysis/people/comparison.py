@@ -18,7 +18,7 @@ with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
@@ -40,8 +40,6 @@ from evenhand.analysis.statistics import Remark, entry_for, join_notes
 from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers, Mask
 from evenhand.analysis.writer import About, RubricView, View, Writer
 from evenhand.errors import InputError
-
-# ---- Human ceiling, baselines, and graders compared ----------------------------------------------
 
 CEILING = "human_ceiling_difference"
 TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (pairwise.MIN_SHARED_UNITS,))
@@ -294,33 +292,16 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     view.add("mcnemar_p", significance.sign_flip(wins_by_cluster[:, 0]), compared, **about)
 
 
-class _LeniencyTest(NamedTuple):
-    """Test that humans, by name, and a grader use categories equally often on `units` (units,)."""
-
-    humans: str
-    grader: str
-    units: Mask
-    p: float
-
-
 def add_leniency_rows(view: View) -> None:
     """Add `stuart_maxwell_p`, the p value that a human and a grader use categories equally often.
     Where there are too many humans to list, each grader is compared with all humans together, who
     then count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
-    tests = list(_leniency_tests(view))
-    for test, adjusted in zip(tests, significance.holm([test.p for test in tests]), strict=True):
-        about = About(a=test.humans, b=test.grader)
-        about["note"] = "" if math.isnan(test.p) else f"Holm p {adjusted:.4g}"
-        view.add("stuart_maxwell_p", test.p, test.units, reason="not_testable", **about)
-
-
-def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
-    """Yield the tests of each human, or all humans together, with each grader."""
     coded, humans = view.coded, view.coded.members("human")
     members_by_name = {"humans": humans}
     if len(pairwise.listed_raters(coded)) == len(coded.raters):
         members_by_name = {coded.raters[human]: (human,) for human in humans}
+    tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
         counts = coefficients.label_counts(coded, members)
         both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
@@ -328,7 +309,12 @@ def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
             test = significance.clustered_homogeneity(view.each_cluster(differences))
-            yield _LeniencyTest(name, coded.raters[grader], both, test.p)
+            tests.append((name, coded.raters[grader], both, test.p))
+    corrected = significance.holm([p for *_, p in tests])
+    for (name, grader_name, both, p), adjusted in zip(tests, corrected, strict=True):
+        note = "" if math.isnan(p) else f"Holm p {adjusted:.4g}"
+        about = About(a=name, b=grader_name, note=note)
+        view.add("stuart_maxwell_p", p, both, reason="not_testable", **about)
 
 
 # ---- Rates ---------------------------------------------------------------------------------------

@@ -23,13 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement import pairs as pairwise
-from evenhand.analysis.agreement.coefficients import (
-    agreement_weights,
-    balanced_accuracy,
-    label_counts,
-    majority_codes,
-)
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
@@ -110,14 +105,15 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     units, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus
     their distance as a share of the largest (the linear weights of Cohen 1968).
     """
-    counts, grades = label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
+    counts = coefficients.label_counts(coded, coded.people_beside(grader))
+    grades = coded.codes[:, grader]
     if coded.is_number:
         values = np.asarray(coded.values)
         distances = np.abs(values[:, None] - values)
         weights = 1.0 - distances / max(float(distances.max(initial=0.0)), 1e-300)
     else:
         ordered = coded.level != "nominal"
-        weights = agreement_weights(coded.q, "linear" if ordered else "identity")
+        weights = coefficients.agreement_weights(coded.q, "linear" if ordered else "identity")
     n_labels, agreed = counts.sum(axis=1), (counts * weights[np.maximum(grades, 0)]).sum(axis=1)
     is_compared = (n_labels > 0) & (grades >= 0)
     agreement = np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0)
@@ -133,7 +129,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
     coded, humans = view.coded, view.coded.members("human")
     if not humans:
         return
-    reference = majority_codes(label_counts(coded, humans))
+    reference = coefficients.majority_codes(coefficients.label_counts(coded, humans))
     notes = max_t_notes([_hits_above_mean(view, column, reference) for column in columns])
     q = coded.q
     for k, grader in enumerate(coded.members("model")):
@@ -150,12 +146,14 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                     out = view.on(coded.part(f"{column.name}={value}"))
                     add = partial(out.add, units=units, reason=NO_UNITS, a="humans", b=name)
                     few_note = pairwise.few_units_note(view.count(units))
-                    add(BALANCED, balanced_accuracy(table), note=few_note)
+                    add(BALANCED, coefficients.balanced_accuracy(table), note=few_note)
                     groups.append((add, table, column_notes[code][k]))
             if len(groups) < 2:
                 continue
             for add, table, note in groups:
-                difference = balanced_accuracy(table) - balanced_accuracy(whole - table)
+                difference = coefficients.balanced_accuracy(table) - coefficients.balanced_accuracy(
+                    whole - table
+                )
                 add("group_difference", difference, note=note)
 
 

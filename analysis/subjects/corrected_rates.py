@@ -69,8 +69,6 @@ from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 from evenhand.errors import InputError
 
-# ---- The estimator: sums over units, and rates from them -----------------------------------------
-
 
 class RateSums(NamedTuple):
     """Sums over units, all of one shape (rows, ...). `labelled` counts units with a reference and a
@@ -428,14 +426,8 @@ def _resampled_interval(
 
 # ---- Rows of rates and means by subject ----------------------------------------------------------
 
-NOT_INFORMATIVE = Remark("grader_not_informative")
-"""Rogan-Gladen divides by sensitivity + specificity - 1, whose interval includes 0."""
-NOTHING_UNLABELLED = Remark("no_unlabelled_units")
-"""The grader graded only units that people labelled, so that no rate needs a correction."""
 PEOPLES_OWN = Remark("peoples_own")
 """People labelled all units that the grader graded: PPI++ is their own rate."""
-IMPOSSIBLE = Remark("outside_zero_one")
-"""The whole interval lies beyond [0, 1]: this subject's error rates must be different ones."""
 FEW_UNITS = 30
 """Labelled units below which a figure of a part of the sample has a note."""
 FEW = Remark("few_labelled", (FEW_UNITS,))
@@ -815,7 +807,7 @@ class _CorrectedRates:
         for group, name, member in self.groups:
             if (in_part := self.graded & member).any():
                 is_needed = (in_part & ~self.labelled).any()
-                reason = unusable_reason if is_needed else NOTHING_UNLABELLED
+                reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
                 self._add_corrected("rate_rogan_gladen", rates[:, group], name, in_part, reason)
 
     def add_raw_and_ppi(self) -> None:
@@ -875,7 +867,7 @@ class _CorrectedRates:
             return Remark("no_variation" if self.compared.any() else "no_pairable_units")
         if np.isnan(j.low):
             return j.remarks[0]
-        return None if j.low > 0 else NOT_INFORMATIVE
+        return None if j.low > 0 else Remark("grader_not_informative")  # divides by J
 
     def _add_corrected(
         self,
@@ -897,8 +889,8 @@ class _CorrectedRates:
             labelled = self.out.count(self.compared)
             reach = Reach(np.inf, np.inf, labelled[1])
         interval = self.out.resamples.interval(values, labelled[1])
-        if interval.low > 1 or interval.high < 0:
-            interval = Interval.undefined(IMPOSSIBLE)
+        if interval.low > 1 or interval.high < 0:  # the error rates must be those of other subjects
+            interval = Interval.undefined(Remark("outside_zero_one"))
         outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
         interval = corrected_interval(interval, values[1:], counts[0], labelled, reach)

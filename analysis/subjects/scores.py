@@ -30,8 +30,6 @@ from evenhand.analysis.statistics import Remark, join_notes
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 
-# ---- Correlations --------------------------------------------------------------------------------
-
 Correlation = Callable[[Array, Array], Array]
 """Function that returns the correlation of two arrays along the last axis."""
 

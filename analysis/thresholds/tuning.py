@@ -71,8 +71,6 @@ from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
 
-# ---- Thresholds ----------------------------------------------------------------------------------
-
 CURVE_POINTS = 41
 """Thresholds at which an objective's curve is kept, spread over those that occur."""
 CRITICAL = 1.96
