@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -117,8 +118,6 @@ def _kappa_variance(first: float, second: float, kappa: float) -> float:
     influence = (1 - pe) * np.eye(2) - (1 - po) * (columns[:, None] + rows)
     return float(((cells * influence**2).sum() - (po * pe - 2 * pe + po) ** 2) / (1 - pe) ** 4)
 
-
-# ---- Simulated raters, and the precision of a study ----------------------------------------------
 
 _DEFAULT_STRICTNESS, _MAX_STRICTNESS_SHARE = 0.25, 0.6
 """Default standard deviation of humans' cuts, and its largest share of humans' disagreement."""
@@ -292,8 +291,8 @@ class ScaleScenario(_Raters):
     nearest point, or to the end of the scale if it lies beyond. A scale of more than 21 points is
     simulated with 21, as if raters chose multiples of five from 0 to 100. Differences in strictness
     lower the correlation: it is the intraclass correlation ICC(A,1), which kappa with quadratic
-    weights and Krippendorff's alpha for numbers approximate (Fleiss & Cohen 1973). The other fields
-    are those of `Scenario`.
+    weights and Krippendorff's alpha for numbers approximate (Fleiss & Cohen 1973). Other fields are
+    those of `Scenario`.
     """
 
     low: int
@@ -481,14 +480,13 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
             expected = (n_affirmed * n_reference + (n - n_affirmed) * (n - n_reference)) / n**2
             kappa = (observed - expected) / (1 - expected)
             best_thresholds.append(float(probability[order][int(np.argmax(kappa))]))
-    low, high = math.nan, math.nan
-    if best_thresholds:
-        low, high = np.quantile(best_thresholds, [0.025, 0.975])
+    if not best_thresholds:
+        return math.nan
+    low, high = np.quantile(best_thresholds, [0.025, 0.975])
     return float(high - low) / 2
 
 
 # ---- Probability of a pass -----------------------------------------------------------------------
-
 _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
@@ -504,8 +502,7 @@ Chances = Mapping[Scope, Mapping[int, float]]
 """Probability of a pass, by scope and number of humans."""
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """A number of humans and the grader, in simulated studies.
 
     `codes` (raters, studies, units) are their labels, the grader's last; `distance` (q, q) is that
@@ -524,7 +521,7 @@ class Panel:
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
-        must be at least `required`. Baselines are not simulated: a grader close to humans who agree
+        must be at least `required`. Baselines are not simulated: a grader near agreeing humans
         beats them.
         """
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
@@ -678,9 +675,7 @@ def pass_chances(
     grader errs as often as humans on average and has their average strictness. The scope of humans
     like them needs three; more than ten count as ten, which understates the probability a little.
     """
-    simulated = {
-        k: min(k, _MAX_PEOPLE) for k in people
-    }  # humans to simulate for each number
+    simulated = {k: min(k, _MAX_PEOPLE) for k in people}  # humans to simulate for each number
     passed: dict[Scope, dict[int, list[bool]]] = {
         "these": {k: [] for k in simulated.values()},
         "like_these": {k: [] for k in simulated.values() if k > 2},
@@ -821,8 +816,6 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
 
 
 # ---- G-study and D-study -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class VarianceComponents:
     """Variance between units, between raters, and of the residual, from `n_units` x `n_raters`

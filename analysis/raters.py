@@ -15,7 +15,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -135,8 +135,6 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
 
 
 # ---- Quality of people's labels ------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class People:
     """First labels of all people on one rubric.
@@ -182,8 +180,7 @@ class People:
         return AgainstOthers(self, rater_codes, shares, self.view.clusters[shared])
 
 
-@dataclass(frozen=True)
-class AgainstOthers:
+class AgainstOthers(NamedTuple):
     """A rater's labels on n units, in the order in which they were given: `codes` and `clusters`
     (n,), and `shares` of the others' labels on each unit (n, categories).
     """

@@ -48,13 +48,12 @@ have the grader's mean, and its covariance with humans within strata.
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
 bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
-quality of long texts varies less, and labels cannot distinguish the two. So the shift is estimated
-under either assumption.
+quality of long texts varies less, and labels cannot tell which. So the shift is estimated under
+either assumption.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import compress
 from typing import NamedTuple
 
@@ -87,8 +86,7 @@ not explain it (a one-sided test at 5%): the grader follows humans beyond their 
 has another distribution. The shift is then undefined. Otherwise the nearest sharpness is used."""
 
 
-@dataclass(frozen=True)
-class PeopleSums:
+class PeopleSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
     strata); or the same of single units, each (units,).
 
@@ -109,8 +107,7 @@ class PeopleSums:
     three3: Array
 
 
-@dataclass(frozen=True)
-class ScoreDistribution:
+class ScoreDistribution(NamedTuple):
     """Distribution of tau in every stratum, (rows, strata).
 
     `mean` and `variance` are its moments; Phi^-1(tau) is normal with mean `center` and standard
@@ -162,8 +159,7 @@ class ScoreDistribution:
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(NamedTuple):
     """Noise of all raters as exp(g x) of a property x, fitted to the annotators' calls.
 
     If quality varies equally in all strata, Phi^-1(tau) has the standard deviation exp(k - g x).
@@ -211,14 +207,12 @@ class Noise:
         return cls(fitted, np.exp(-g * x), _divide(g, unit))
 
 
-@dataclass(frozen=True)
-class ExcessCalls:
+class ExcessCalls(NamedTuple):
     """Excess of the grader's calls over the expected calls, each (rows, strata).
 
     `share` is the share of affirmative calls minus the expected share. `slope` is the slope of
     expected calls on humans' score within a stratum, `strictness_slope` their slope on the
-    logarithm of strictness, if that changes with noise. `fits` is False if no sharpness fits the
-    data.
+    logarithm of strictness, if that changes with noise. `fits` is False if no sharpness fits.
     """
 
     share: Array
@@ -274,15 +268,14 @@ def excess_calls(
     return ExcessCalls(excess, slope, strictness_slope, fits=True)
 
 
-@dataclass(frozen=True)
-class _Curves:
+class _Curves(NamedTuple):
     """Expected calls of a grader as a function of its strictness and sharpness.
 
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
     (strata, rows), `nodes` and `weight` (strata, nodes, rows). `deviation` is tau at the nodes
     minus its mean, `shares` are the strata's shares of the units, `relative` their strictness as a
-    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) their
-    covariance with humans' calls.
+    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) that
+    with humans' calls.
     """
 
     shares: Array
@@ -307,7 +300,7 @@ class _Curves:
 
     def of(self, rows: Codes) -> _Curves:
         """Return the curves of some rows, which may repeat."""
-        return _Curves(*(array.take(rows, axis=-1) for array in vars(self).values()))
+        return _Curves(*(array.take(rows, axis=-1) for array in self))
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return the expected calls at a strictness and a sharpness, each (rows,)."""
@@ -461,15 +454,14 @@ class _Curves:
         return root
 
 
-@dataclass(frozen=True)
-class _Expected:
+class _Expected(NamedTuple):
     """Expected calls at one strictness and sharpness of every row.
 
     The closed form for a normal Phi^-1(tau): the expected call has the mean Phi(probit). Its
     product with tau has as mean the probability that two normal variables of correlation rho lie
     below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2). The
-    nodes add `extra`, (strata, nodes, rows). Names with `_by_a` and `_by_b` are derivatives by
-    strictness and sharpness.
+    nodes add `extra`, (strata, nodes, rows). `_by_a` and `_by_b` are derivatives by strictness and
+    sharpness.
     """
 
     curves: _Curves
@@ -631,10 +623,7 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
 
 
 # ---- Calls, and their shifts ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Calls:
+class Calls(NamedTuple):
     """Calls `values` (units, raters), NaN for a missing call, with each unit's cluster and subject.
     `unit` (units,) is the unit's row in the label matrix; `subset` is that of results on all calls.
     """
@@ -660,14 +649,14 @@ class Calls:
 
     def oriented(self, sign: Array) -> Calls:
         """Return directed calls with swapped sides where `sign` (units,) is -1; missing where 0."""
-        return replace(self, values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
+        return self._replace(values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
 
     def without_graders_but(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
         pairs = zip(self.raters, self.kinds, strict=True)
         is_kept = [name == grader or kind != "model" for name, kind in pairs]
         raters, kinds = tuple(compress(self.raters, is_kept)), tuple(compress(self.kinds, is_kept))
-        return replace(self, raters=raters, kinds=kinds, values=self.values[:, is_kept])
+        return self._replace(raters=raters, kinds=kinds, values=self.values[:, is_kept])
 
     def part(self, name: str) -> str:
         """Return the `subset` of results on a part of the units."""
@@ -707,8 +696,7 @@ PARTS = 5
 """Number of equal parts into which a property with many values, such as a length, is divided."""
 
 
-@dataclass(frozen=True)
-class Shift:
+class Shift(NamedTuple):
     """Shift of calls: replicates `values` (rows,), the data first, and `counts` (units, clusters).
     `reason` explains an undefined estimate. `if_noisy` (rows,) is the shift if raters' noise
     changes with the property, None if that was not estimated.
@@ -810,8 +798,8 @@ class Shifts:
 
 class _Step(NamedTuple):
     """Humans' calls at or above one step: their `mean` on each unit (units,), their `sums`, the
-    sums of their products with x, the distribution of tau (`scores`), and the `noise` of all raters
-    along x, if that may change.
+    sums of their products with x, the distribution of tau (`scores`), and the `noise` along x, if
+    it may change.
     """
 
     mean: Array
@@ -843,7 +831,7 @@ class PeopleCalls:
         self.steps = []
         for step in shifts.steps:
             products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
-            *totals, products_with_x = self._sums(*vars(products).values(), products.person * x)
+            *totals, products_with_x = self._sums(*products, products.person * x)
             sums = PeopleSums(*totals)
             noise, scores = None, ScoreDistribution.constant(sums)
             if self.has_pairs:

@@ -22,7 +22,7 @@ labels are from each other. One in a hundred hardly changes a kappa, which avera
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
@@ -55,8 +55,7 @@ Distance = Callable[[Codes, Codes], Array]
 """Function that returns distances of labels from two arrays of codes."""
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """Result of the test for selected labels, and the labels that agreement is computed from.
 
     `min_labels` is the least number of labels of a unit. `rule` is "all" where labels were not
@@ -156,8 +155,7 @@ def _is_selected(
 def add_selection_rows(view: RubricView, selection: Selection) -> None:
     """Add `agreement_by_labels` of graders with people where the rule of the selection is
     "unknown", on the units with the least number of labels (`at` this number) and on those with
-    more. Each unit counts once. On an ordered scale agreement is 1 minus the distance, as a share
-    of the scale's length.
+    more. Each unit counts once. On an ordered scale agreement is 1 minus `_distance_of`.
     """
     if selection.has_min_labels is None or selection.has_more_labels is None:
         return
@@ -205,8 +203,7 @@ def add_contested_rows(view: View) -> None:
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
-            is_unanimous, is_majority = largest == n_others, 2.0 * largest > n_others
-            unit_class = np.where(is_unanimous, 0, np.where(is_majority, 1, 2))
+            unit_class = np.select([largest == n_others, 2.0 * largest > n_others], [0, 1], 2)
             cells = unit_class, np.arange(len(units))
             weight = np.where(units, counts[:, code] / np.maximum(n_labels, 1.0), 0.0)
             size[cells] += weight
@@ -378,8 +375,6 @@ def _scores_of_pairs(
 
 
 # ---- Reversed scales -----------------------------------------------------------------------------
-
-
 def best_match(counts: Numbers) -> Codes:
     """Match each category (column) with a class (row), one to one, and return the classes (q,). The
     match maximises the sum of the matched `counts` (q, q).
@@ -463,8 +458,7 @@ MIN_SHARED_WITH_OTHERS = 10
 """Units that an annotator must share with others than the one with whom they share most."""
 
 
-@dataclass(frozen=True)
-class Opposed:
+class Opposed(NamedTuple):
     """An annotator whose labels contradict those of the `others` (names): the rows with the mean
     kappa with them `as_given` and `recoded`. `recoding` is reversed or exchanged. Unless `is_sure`,
     the others are equally many, and may be the ones who reverse the scale.
@@ -640,7 +634,6 @@ def _over_standard_error(values: Array, clusters: Codes, data: Resamples) -> flo
 
 
 # ---- Gross errors --------------------------------------------------------------------------------
-
 GROSS = "gross_errors"
 QUANTILE = 0.99
 """Share of the distances of people's labels of one unit that a gross error exceeds."""

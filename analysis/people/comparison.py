@@ -11,8 +11,7 @@ reference. Ties are left out. The interval is that of every share (`analysis.boo
 
 *Alternative annotator test*: would a grader be as good a choice as one of the humans (Calderon,
 Reichart & Dror 2025, "The alternative annotator test for LLM-as-a-judge")? A pass is not
-non-inferiority, and a constant can pass: no verdict rests on it, and the baselines are reported
-with it.
+non-inferiority, and a constant can pass: no verdict rests on it, and baselines are reported, too.
 """
 
 from __future__ import annotations
@@ -137,8 +136,7 @@ def with_and_among_humans(
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     """Return the baselines' shares of the categories (q,), computed from the humans' labels. The
-    constant baseline gives the humans' most frequent category, of numbers the one nearest to their
-    mean.
+    constant one gives the humans' most frequent category, of numbers that nearest to their mean.
     """
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
@@ -318,7 +316,6 @@ def add_leniency_rows(view: View) -> None:
 
 
 # ---- Rates ---------------------------------------------------------------------------------------
-
 MAJORITY = ("tpr_majority", "tnr_majority")
 REFERENCE = ("tpr_reference", "tnr_reference")
 
@@ -378,7 +375,6 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
 
 
 # ---- Alternative annotator test ------------------------------------------------------------------
-
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
 FALSE_DISCOVERY_RATE = 0.05
@@ -422,8 +418,7 @@ class AltTest:
         return bool(self.winning_rate >= PASSING_RATE)
 
 
-@dataclass(frozen=True)
-class _Comparisons:
+class _Comparisons(NamedTuple):
     """Comparisons of a grader with each of `n_humans` humans on each unit, (comparisons,) each.
 
     `unit` and `human` are positions. Expected over the grader's labels are `grader_wins` (it is at
@@ -443,8 +438,8 @@ def add_alt_test_rows(view: RubricView) -> None:
     """Add `alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
 
     Comparisons with a baseline are expected values, without random labels. The advantage has a
-    bootstrap interval. The winning rate has none: it counts rejections of a test that takes units
-    as independent.
+    bootstrap interval. The winning rate has none: it counts rejections of a test for independent
+    units.
     """
     coded, epsilon = view.coded, view.request.settings.epsilon
     humans = coded.codes[:, list(coded.members("human"))]
@@ -452,11 +447,9 @@ def add_alt_test_rows(view: RubricView) -> None:
         return
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = view.resamples.frequency[coded.clusters].astype(float)
-    by_rater: dict[
-        str, Array
-    ] = {}  # probabilities of labels of each grader and baseline, (units, q)
-    for grader in coded.members("model"):
-        by_rater[coded.raters[grader]] = _one_hot(coded.codes[:, grader], coded.q)
+    graders = coded.members("model")
+    # Probabilities of the labels (units, q), by grader or baseline.
+    by_rater = {coded.raters[k]: _one_hot(coded.codes[:, k], coded.q) for k in graders}
     for baseline, shares in view.once(baselines).items():
         by_rater[baseline] = np.tile(shares, (len(humans), 1))
     for name, probabilities in by_rater.items():
@@ -487,9 +480,7 @@ def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTes
 def _test_of(
     comparisons: _Comparisons, frequency: Array, epsilon: float, min_units: int
 ) -> AltTest:
-    """Test a grader against each human with `min_units` comparisons; `frequency` (units,) weights
-    the units.
-    """
+    """Test a grader against each human with `min_units` comparisons on units with a `frequency`."""
     weight = frequency[comparisons.unit]
     n = np.bincount(comparisons.human, weight, comparisons.n_humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))

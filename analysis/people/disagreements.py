@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,6 @@ def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> No
 
 
 # ---- Disagreements -------------------------------------------------------------------------------
-
 MOST_LISTED = 500
 """Most units listed for each rubric and grader."""
 MOST_COUNTED = 5
@@ -112,8 +111,8 @@ def add_disagreement_rows(
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units with labels of two or more come first. Of equal disagreements,
     those with more humans come first, then those whose probability is further off. `units` are the
-    ids of the labels' rows, which must not be folded. `distance` (q, q) is between categories; by
-    default it is that of the scale.
+    ids of the labels' rows, which must not be folded. `distance` (q, q) is between categories, by
+    default that of the scale.
     """
     labels, rubric = view.labels, view.rows.rubric
     humans = list(labels.humans)
@@ -193,7 +192,6 @@ def add_sorted_rows(view: RubricView) -> None:
 
 
 # ---- Clarity -------------------------------------------------------------------------------------
-
 CLEAR_AGREEMENT = "clear_agreement"
 
 
@@ -235,7 +233,6 @@ def add_clarity_rows(view: RubricView) -> None:
 
 
 # ---- Trial of a wording --------------------------------------------------------------------------
-
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
 FILLED = "rewording_filled"
 MIN_TRIAL = 30
@@ -297,8 +294,7 @@ def add_trial_rows(
 Outcome = Literal["better", "worse", "inconclusive"]
 
 
-@dataclass(frozen=True)
-class TrialOutcome:
+class TrialOutcome(NamedTuple):
     """Outcome of a trial of a wording. `size` is the number of clusters with which a trial would
     show, with a chance of 80%, whether people agree better under the new wording: None where no
     realistic number would, 0 where none is needed. `filled` is the share of labels given.

@@ -17,9 +17,9 @@ tested, which adjusts for the number of columns and of values in each (Westfall 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -162,8 +162,8 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
     unit, else 0, minus the share of the category's units in all groups on which it does so.
 
     All categories count equally, as in balanced accuracy: a group with more units of a harder
-    category, or none of an easier one, does not differ for that reason. Units are permuted only
-    within their category.
+    category, or none of an easier one, does not differ for that reason. Units are permuted within
+    categories.
     """
     coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))
@@ -246,7 +246,6 @@ def add_other_cluster_rows(view: RatedView) -> None:
 
 
 # ---- Publics -------------------------------------------------------------------------------------
-
 SIDE_KAPPA = "side_kappa"
 MIN_GAIN = 0.1
 """Least gain of kappa within sides over that across them that is of practical interest."""
@@ -321,8 +320,7 @@ def add_side_kappa_rows(view: RubricView) -> None:
             view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{column}={at}", note=note)
 
 
-@dataclass(frozen=True)
-class _DistancesAmong:
+class _DistancesAmong(NamedTuple):
     """Distances of people's labels of the same unit, minus the mean distance on the unit: the
     `sums` over pairs of labels of every two people, and the numbers of these `pairs`, sparse
     (people, people). A pair of a unit with m labels has the weight 1 / (m - 1). `mean` is the mean

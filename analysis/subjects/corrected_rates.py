@@ -55,16 +55,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import Note, Remark, join_notes
-from evenhand.analysis.subjects.scores import (
-    MEANS,
-    RATES,
-    LabelSpread,
-    Measure,
-    add_difference_rows,
-    all_differences,
-    people_means,
-    reach_together,
-)
+from evenhand.analysis.subjects import scores as subject_scores
 from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 from evenhand.errors import InputError
@@ -261,9 +252,6 @@ def rate_features(reference: Array, grades: Array) -> Array:
     return np.column_stack([*with_label, rest, rest * f, f * (1.0 - f)])
 
 
-# ---- Rates from arrays ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class RoganGladen(Interval):
     """People's rate from a grader's rate and error rates, with its 95% interval, all within [0, 1].
@@ -425,7 +413,6 @@ def _resampled_interval(
 
 
 # ---- Rows of rates and means by subject ----------------------------------------------------------
-
 PEOPLES_OWN = Remark("peoples_own")
 """People labelled all units that the grader graded: PPI++ is their own rate."""
 FEW_UNITS = 30
@@ -441,7 +428,7 @@ class Scores(NamedTuple):
     every grader by name. `measure` names the statistics of the means over units.
     """
 
-    measure: Measure
+    measure: subject_scores.Measure
     people: Array
     graded: dict[str, Array]
 
@@ -450,13 +437,13 @@ class Scores(NamedTuple):
         """Return the verdicts of a binary view, or else the labels' positions on the scale. People
         are the annotators with the numbers `humans`, by default all.
         """
-        labels, measure = view.labels, RATES
+        labels, measure = view.labels, subject_scores.RATES
         annotators = list(labels.humans if humans is None else humans)
-        people, scores = people_means(labels, annotators), labels.verdict_values
+        people, scores = subject_scores.people_means(labels, annotators), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
             start, span = float(values.min()), float(np.ptp(values)) or 1.0
-            measure = MEANS._replace(onto=(start, span))
+            measure = subject_scores.MEANS._replace(onto=(start, span))
             is_clear = [key not in labels.scale.unclear for key in labels.scale.categories]
             positions = np.where(is_clear, (values - start) / span, np.nan)
             scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
@@ -476,8 +463,7 @@ def add_corrected_rows(out: RubricView) -> None:
     graded; `sensitivity`, `specificity` and `youden_j` are on those of them that people labelled.
     Means of labels are `subject_score` of people and of the grader, and `mean_ppi`. PPI++ is
     stratified if the labelled sample is. Intervals of differences between subjects hold together
-    over all rubrics. Without subjects all units are one group; without people there are only raw
-    figures.
+    over all rubrics. Without subjects all units are one group; without people figures are only raw.
     """
     labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
@@ -490,8 +476,8 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
     """Add rates or means by subject (at) in every part of the sample by these `columns`, by default
     the requested ones: people's own, each grader's, and its PPI++ with its errors in that part.
 
-    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people there are only raw
-    figures.
+    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all figures are
+    raw.
     """
     labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
     columns = labels.columns(view.request.screened) if columns is None else columns
@@ -553,7 +539,7 @@ def _add_side_comparison_rows(
         rates = np.column_stack([side.rates[:, group] for side in by_side])
         rates[0] = clip_rates(rates[0])  # as in the rows of the rates
         labelled = np.array([view.count(side.compared & member)[1] for side in by_side])
-        pairs = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
+        pairs = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
         ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(pairs.first, pairs.second, ends, strict=True):
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
@@ -568,13 +554,13 @@ def _add_side_comparison_rows(
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
 
 
-def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
+def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
     """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
     of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
     are pooled over subjects, or pairs of subjects, and have the scale of the labels.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    count, spreads = len(groups.names), dict[tuple[str, str], LabelSpread]()
+    count, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
     # With several subjects, a mean is over a cluster's units, so that differences are within it.
     rows = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
@@ -587,11 +573,8 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
         differences = means[first] - means[second]
         for quantity, samples in (("mean", means), ("difference", differences)):
             defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-            centred = [
-                sample - sample.mean(axis=1, keepdims=True)
-                for sample in defined
-                if sample.shape[1] > 1
-            ]
+            of_several = [sample for sample in defined if sample.shape[1] > 1]
+            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in of_several]
             freedom = sum(sample.shape[1] - 1 for sample in centred)
             if freedom > 1:
                 squares = sum(sample @ sample.T for sample in centred) / freedom
@@ -599,16 +582,13 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
                 product = people_variance * grader_variance
                 r = covariance / math.sqrt(product) if product > 0 else 0.0
                 sd = math.sqrt(people_variance) * scores.measure.onto[1]
-                spreads[quantity, grader] = LabelSpread(sd, min(max(r, 0.0), 1.0))
+                spreads[quantity, grader] = subject_scores.LabelSpread(sd, min(max(r, 0.0), 1.0))
     return spreads
 
 
 def has_means(scale: Scale) -> bool:
     """Return True for a scale of three or more ordered categories, none of which favours a side."""
     return scale.level != "nominal" and len(scale.categories) > 2 and not scale.favours
-
-
-# ---- Shares of classes ---------------------------------------------------------------------------
 
 
 def add_share_rows(view: RubricView) -> None:
@@ -847,7 +827,7 @@ class _CorrectedRates:
         n_answers = resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         answered = resamples.each_cluster(n_answers) > 0
         subjects = list(defined.values()), rates, labelled, answered
-        add_difference_rows(self.out, self.grader, self.measure, *subjects, rubrics)
+        subject_scores.add_difference_rows(self.out, self.grader, self.measure, *subjects, rubrics)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
@@ -895,9 +875,6 @@ class _CorrectedRates:
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
         interval = corrected_interval(interval, values[1:], counts[0], labelled, reach)
         self._add(statistic, interval, counts, at=name, note=notes)
-
-
-# ---- Differences between the sides of pairs ------------------------------------------------------
 
 
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
@@ -988,6 +965,7 @@ def paired_reach(
     """
     needs_floor = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
     extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2
+    reach_together = subject_scores.reach_together
     reach = reach_together(lambda columns: replicates[:, columns], clusters, [extra], alpha)
     tail = alpha / 2.0 / len(clusters)
     floors = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])

@@ -14,7 +14,7 @@ won against one of the other (Ford 1957).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -124,8 +124,7 @@ def is_comparison(labels: LabelMatrix, facts: UnitFacts) -> bool:
     return labels.scale.unit == "comparison" or ComparedSubjects.of(labels, facts) is not None
 
 
-@dataclass(frozen=True)
-class ComparedSubjects:
+class ComparedSubjects(NamedTuple):
     """Subjects whose answers each unit compares: `a` and `b` (units,) index `subjects`, -1 where
     the units table does not name two.
     """

@@ -15,7 +15,6 @@ subject that is significantly above another cannot rank below it. All sets hold 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, permutations
 from typing import NamedTuple
@@ -102,8 +101,6 @@ def _orders(n: int) -> Labels:
     return np.array(list(permutations(range(n))), dtype=np.int8)
 
 
-# ---- Scores of each rater, and their correlations ------------------------------------------------
-
 MIN_SUBJECTS = 3
 """Fewest subjects for which scores are correlated."""
 
@@ -162,7 +159,6 @@ def _subject_means(
 
 
 # ---- Comparisons of subjects ---------------------------------------------------------------------
-
 MOST_COMPARED = 40
 """Most subjects whose differences are listed: more than 40 have over 780 differences."""
 _BLOCK = 1_000
@@ -207,8 +203,7 @@ MEANS = Measure(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class LabelSpread:
+class LabelSpread(NamedTuple):
     """Standard deviation of annotators' labels of items, or of differences within pairs, and their
     correlation with the grader's labels: the figures that a sample for PPI++ is planned with.
 
@@ -282,8 +277,7 @@ def reach_together(
     together except in a share `alpha` of studies.
 
     `resampled` returns the replicates (rows, figures) of a slice of the figures, `clusters`
-    (figures,) are their numbers of clusters. Each array of `extra` (figures,) is added to the
-    variance.
+    (figures,) are their numbers of clusters. Arrays of `extra` (figures,) add to the variance.
     """
     from scipy.special import ndtr, stdtrit
 

@@ -46,7 +46,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr
@@ -87,8 +87,7 @@ _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 """Decorator of functions that divide by 0 without a warning, which gives NaN."""
 
 
-@dataclass(frozen=True)
-class Graded:
+class Graded(NamedTuple):
     """A grader's probabilities `positive` of units with these `clusters`, and the verdicts of a
     `reference`: 1, 0, or -1 for none, (units,) each. `weight` (units,) is None if all are 1.
     """
@@ -162,8 +161,7 @@ affirmative verdicts. Closed forms, as they are computed millions of times; NaN 
 """
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """An objective by threshold: thresholds (points,) ascending, values (rows, points), row 0 the
     data. `complete` is True if no candidate threshold lies between two points.
     """
@@ -173,8 +171,7 @@ class Curve:
     complete: bool
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """The tuned threshold of every resample and the objective's value there, (rows,) each, and the
     objective's curve. Row 0 is the data.
     """
@@ -184,11 +181,9 @@ class Sweep:
     curve: Curve
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Candidate thresholds, nearest to the default first. The units that the reference affirms and
-    the others have their `clusters`, sorted by probability, and their numbers `below` each
-    threshold.
+class Candidates(NamedTuple):
+    """Candidate thresholds, nearest to the default first. Of the units that the reference affirms,
+    and of the others: `clusters` by ascending probability, and numbers `below` each threshold.
     """
 
     thresholds: Array
@@ -324,8 +319,7 @@ def folds(clusters: Codes) -> Codes:
 
 def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
     """Return a threshold for each unit (units,), by objective, tuned on all folds but the unit's.
-    Units without a reference are not tuned on, but have a threshold, too. Empty with a single
-    cluster.
+    Units without a reference have a threshold, but are not tuned on. Empty with a single cluster.
     """
     fold = folds(graded.clusters)
     if fold.max(initial=0) < 1:
@@ -335,7 +329,7 @@ def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
         training = graded.on((fold != held_out) & (graded.reference >= 0))
         n, weight = len(training.positive), training.weight
         # Without resamples, each unit may be a cluster, so that weights are those of the units.
-        candidates = Candidates.of(replace(training, clusters=np.arange(n)), default)
+        candidates = Candidates.of(training._replace(clusters=np.arange(n)), default)
         weights: Numbers = np.ones(n, np.int64) if weight is None else weight
         outcomes = candidates.outcomes(weights[None])
         for objective in OBJECTIVES:
@@ -360,8 +354,7 @@ TOO_WIDE = 0.5
 AdviceKind = Literal["tuned", "default", "not_identifiable"]
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """Advised threshold, the kind of advice, and the reason."""
 
     kind: AdviceKind
@@ -369,8 +362,7 @@ class Advice:
     reason: Remark
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(NamedTuple):
     """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` its objective on the units that it was
@@ -389,8 +381,8 @@ class Calibration:
 def calibrate(
     graded: Graded, resamples: Resamples, n_clusters: int, default: float
 ) -> dict[str, Calibration]:
-    """Return the tuned threshold with advice, by objective. Every unit has a reference, in which
-    both verdicts must occur.
+    """Return the tuned threshold with advice, by objective. The reference has both verdicts, and
+    one for each unit.
     """
     held_out = held_out_thresholds(graded, default)
 
@@ -525,8 +517,7 @@ class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
     """The reference has no labels on this rubric."""
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """Verdicts (units,) of a rater or "humans" to compare graders with: 1, 0, or -1 for none."""
 
     name: str
@@ -588,8 +579,7 @@ def reference_named(labels: LabelMatrix, name: str) -> Reference:
 IN_FORCE = "threshold_in_force"
 
 
-@dataclass(frozen=True)
-class ActiveThreshold:
+class ActiveThreshold(NamedTuple):
     """The threshold that makes one grader's verdicts on one rubric; `tuning` describes the data
     that it was tuned on, None if it was not.
     """
@@ -743,8 +733,7 @@ CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
 DEFAULT_SETTINGS = AnalysisSettings()
 
 
-@dataclass(frozen=True)
-class ThresholdResults:
+class ThresholdResults(NamedTuple):
     """Rows of results, and by grader the ids of the clusters that its threshold was tuned on."""
 
     rows: list[ResultRow]
@@ -968,8 +957,7 @@ def isotonic_curve(
     return stated, np.asarray(isotonic_regression(share, weights=times).x)
 
 
-@dataclass(frozen=True)
-class ReliabilityCurve:
+class ReliabilityCurve(NamedTuple):
     """Points at both ends of the curve's steps, (points,) each: the `stated` probability, the
     affirmative `share`, the number of the `step`, and the bounds, `low` and `high`, of a calibrated
     grader's share in 95% of samples. `step_of_unit` (units,) is the step of each unit.
@@ -1163,8 +1151,7 @@ MAX_CUTS = 20
 """Most cuts whose coverage and agreement are reported."""
 
 
-@dataclass(frozen=True)
-class ConfidentGrades:
+class ConfidentGrades(NamedTuple):
     """Labels of one grader on units with a majority of people: its `confidence`, and the mask
     `agreed` with the majority, (units,) each. `out` writes rows on these units.
     """
@@ -1306,8 +1293,7 @@ class CutTest:
         return float(np.log1p(stake * np.bincount(self.clusters, weights=gains)).sum())
 
 
-@dataclass(frozen=True)
-class RoutingCut:
+class RoutingCut(NamedTuple):
     """The lowest `cut` with the guarantee, NaN if none has it; and the factor by which the sample
     must grow for a cut to have it in 80% of studies, infinite above `MAX_GROWTH`.
     """
@@ -1362,8 +1348,8 @@ def add_routing_rows(view: RubricView) -> None:
     a guaranteed agreement of `confidence_target` with the majority of people, which fails in at
     most `ERROR` of studies; the share of its labels that the cut keeps, and their agreement here.
 
-    The guarantee is for one grader that was chosen beforehand. Weighted samples have no guarantee,
-    as the test counts units.
+    The guarantee is for one grader that was chosen beforehand. Weighted samples have none, as the
+    test counts units.
     """
     request = view.request
     look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target

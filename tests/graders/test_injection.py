@@ -173,7 +173,7 @@ def stored(study: Study, table: sa.Table = attacked_grades) -> list[dict[str, An
 
 def effects(study: Study, grader: str) -> dict[str, float]:
     (found,) = audits_of(study, grader)
-    return {each.effect["at"]: each.effect["estimate"] for each in found.attacks}
+    return {each.effect["at"]: each.effect["estimate"] for each in found.outcomes[0].attacks}
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def test_the_attack_that_a_grader_obeys_is_found_and_no_rating(bench, provider, 
     assert found.status(DecisionSettings().injection) == (
         "pulled" if units == 8 else "inconclusive"
     )
-    assert found.outcomes[0].worst(0.1).name == "flattery"
+    assert found.outcomes[0].worst(0.1).effect["at"] == "flattery"
     assert found.retest["estimate"] == 0.0
     kept = stored(study)
     assert {row["rater_kind"] for row in kept} == {"model"}
