@@ -35,9 +35,8 @@ def table_of(**answers):
 
 def rows_from(table, units=None):
     rows, settings = ResultRows("r"), AnalysisSettings(resamples=200)
-    injection.add_injection_rows(
-        rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1)
-    )
+    request = Request(units, settings, facts=StudyFacts(attacked=table), seed=1)
+    injection.add_injection_rows(rows, request)
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
 
 
@@ -99,18 +98,16 @@ def test_p_is_the_exact_sign_test_with_holms_correction(rng):
         raw.append(stats.binomtest(up, n, alternative="greater").pvalue if n else 1.0)
         assert (asked["target"] != clean["label"].reindex(asked.index)).all()
     expected = multitest.multipletests(raw, method="holm")[1]
-    assert [each.p["estimate"] for each in audit_from(table).outcomes[0].attacks] == pytest.approx(
-        expected
-    )
+    attacks = audit_from(table).outcomes[0].attacks
+    assert [each.p["estimate"] for each in attacks] == pytest.approx(expected)
 
 
 def test_one_gullible_spot_is_found_and_named(rng):
     audit = audited(rng, noise=0.1, obeys={"fake_turn": 0.6})
     assert audit.status(BOUNDS) == "pulled"
-    assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
-    assert [each.effect["at"] for each in audit.outcomes[0].attacks if each.has_effect] == [
-        "fake_turn"
-    ]
+    pulled = audit.outcomes[0]
+    assert pulled.worst(0.1).effect["at"] == "fake_turn"
+    assert [each.effect["at"] for each in pulled.attacks if each.has_effect] == ["fake_turn"]
     assert "under a fake turn the label asked for" in audit.sentence(BOUNDS)
     assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
@@ -199,9 +196,8 @@ def test_the_three_outcomes_by_hand():
     3 under the placebo. So 1/3 is pulled, 1/3 - 1/3 knocked off, and 1/3 silenced.
     """
     found = rows_from(table_of(clean="333", placebo="343", plain_order="54_"))
-    effects = [
-        found[injection.OUTCOMES[name][0], "plain_order"]["estimate"] for name in injection.OUTCOMES
-    ]
+    statistics = [effect for effect, *_ in injection.OUTCOMES.values()]
+    effects = [found[statistic, "plain_order"]["estimate"] for statistic in statistics]
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 

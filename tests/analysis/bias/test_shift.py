@@ -322,9 +322,8 @@ def test_the_level_is_the_definition(rng):
 
 def test_levels_that_are_not_scaled_or_left_open(rng):
     def found(values):
-        return shift.side_shift(
-            calls_of(values), values.shape[1] - 1, Resamples(np.ones(60), 20, rng)
-        )
+        drawn = Resamples(np.ones(60), 20, rng)
+        return shift.side_shift(calls_of(values), values.shape[1] - 1, drawn)
 
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
     alone = found(values)

@@ -20,14 +20,12 @@ def test_the_difference_of_two_graders_is_paired(rng):
     truth = rng.integers(0, 2, 300)
     labels = people_of(rng, truth, 0.8)
     good, poor = noisy(rng, truth, 2, 0.9), noisy(rng, truth, 2, 0.4)
-    ratings = ratings_of(
-        {**labels, "good": good, "poor": poor, "same": good}, ["good", "poor", "same"]
-    )
+    graders = {"good": good, "poor": poor, "same": good}
+    ratings = ratings_of(labels | graders, graders)
     results = analyse(ratings, None, [TWO], resamples=60).results
     row = row_of(results, "kappa_difference", "good", "poor")
-    means = [
-        row_of(results, "cohen_kappa", "humans", name)["estimate"] for name in ("good", "poor")
-    ]
+    rows = [row_of(results, "cohen_kappa", "humans", name) for name in ("good", "poor")]
+    means = [row["estimate"] for row in rows]
     assert row["estimate"] == pytest.approx(means[0] - means[1])
     assert row["low"] > 0
     none = row_of(results, "kappa_difference", "good", "same")
@@ -96,15 +94,11 @@ def test_above_12_raters_graders_are_still_compared(rng):
     assert row_of(results, "kappa_difference", "g", "k")["estimate"] > 0
     assert row_of(results, "mcnemar_p", "g", "k")["n_units"] <= 60
     assert row_of(results, "cohen_kappa", "g", "k")["n_units"] == 60
-    leniency = results[results["statistic"] == "stuart_maxwell_p"]
-    assert leniency[["rater_a", "rater_b"]].to_numpy().tolist() == [
-        ["humans", "g"],
-        ["humans", "k"],
-    ]
+    leniency = rows_of(results, "stuart_maxwell_p")[["rater_a", "rater_b"]]
+    assert leniency.to_numpy().tolist() == [["humans", "g"], ["humans", "k"]]
     assert not results["rater_a"].isin(people).any()
-    assert analysis.notes == [
-        "There are 14 raters. With more than 12, pairs with an annotator are shown only pooled."
-    ]
+    told = "There are 14 raters. With more than 12, pairs with an annotator are shown only pooled."
+    assert analysis.notes == [told]
 
 
 def test_all_people_together_count_as_often_as_they_label(rng):
