@@ -521,8 +521,7 @@ class Panel(NamedTuple):
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
-        must be at least `required`. Baselines are not simulated: a grader near agreeing humans
-        beats them.
+        must be at least `required`. Baselines, which such a grader beats, are not simulated.
         """
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)

@@ -13,7 +13,7 @@ over those of one grader and rubric. Parts of the sample are screened: Benjamini
 correction is over all parts of a rubric. Each row NAME of a question has a row NAME_p.
 
 If raters' noise may change with the property, a shift is estimated under two assumptions, and a
-bias must show in both: the interval spans both, and p is the larger one (intersection-union test:
+bias must show in both: the interval spans both, and p is the larger (intersection-union test:
 Berger 1982).
 """
 
@@ -211,8 +211,8 @@ class Property(NamedTuple):
     """A property that calls should not depend on: `x` (units,), NaN where unknown.
 
     `statistic`, `subset`, `at` and `note` are those of the row of a grader's shift with the
-    property. `inside` (units,) marks the units that the row counts, None for all. `noisy` is that
-    of `Shifts`.
+    property. `inside` (units,) marks the units it counts, None for all. `noisy` is that of
+    `Shifts`.
     """
 
     statistic: str

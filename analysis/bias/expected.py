@@ -48,8 +48,8 @@ have the grader's mean, and its covariance with humans within strata.
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
 bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
-quality of long texts varies less, and labels cannot tell which. So the shift is estimated under
-either assumption.
+quality of long texts varies less, and labels cannot tell. So the shift is estimated under either
+assumption.
 """
 
 from __future__ import annotations
@@ -459,8 +459,8 @@ class _Expected(NamedTuple):
 
     The closed form for a normal Phi^-1(tau): the expected call has the mean Phi(probit). Its
     product with tau has as mean the probability that two normal variables of correlation rho lie
-    below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2). The
-    nodes add `extra`, (strata, nodes, rows). `_by_a` and `_by_b` are derivatives by strictness and
+    below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2).
+    Nodes add `extra`, (strata, nodes, rows). `_by_a`, `_by_b`: derivatives by strictness and
     sharpness.
     """
 
@@ -799,7 +799,7 @@ class Shifts:
 class _Step(NamedTuple):
     """Humans' calls at or above one step: their `mean` on each unit (units,), their `sums`, the
     sums of their products with x, the distribution of tau (`scores`), and the `noise` along x, if
-    it may change.
+    any.
     """
 
     mean: Array

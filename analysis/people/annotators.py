@@ -144,8 +144,8 @@ def _is_selected(
     with one label against the others, or of units with two labels against those with more.
     """
     n_labels = (codes >= 0).sum(axis=1)
-    one_or_more = np.minimum(n_labels, 2)
-    if 1 in one_or_more and selection_p(coded, codes, one_or_more, resamples, rng) <= LEVEL_SINGLE:
+    one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
+    if 1 in n_labels and selection_p(coded, codes, one_or_more, resamples, rng) <= LEVEL_SINGLE:
         return True
     several = n_labels >= 2
     codes = np.where(several[:, None], codes, -1)

@@ -438,8 +438,7 @@ def add_alt_test_rows(view: RubricView) -> None:
     """Add `alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
 
     Comparisons with a baseline are expected values, without random labels. The advantage has a
-    bootstrap interval. The winning rate has none: it counts rejections of a test for independent
-    units.
+    bootstrap interval; the winning rate has none, as its tests take units as independent.
     """
     coded, epsilon = view.coded, view.request.settings.epsilon
     humans = coded.codes[:, list(coded.members("human"))]

@@ -157,8 +157,7 @@ def _optimal_weight(covariance: Array, variance: Array, rest: Array) -> Array:
 
 
 def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Array]:
-    """Return people's rate by stratified prediction-powered inference, and the weight on the
-    grader.
+    """Return people's rate by stratified PPI++, (rows, ...), and the weight on the grader.
 
     `sums` are (rows, ..., strata), or (rows, ..., classes, strata) with `classes`; row 0 is the
     data. The rate is (rows, ...) or (rows, ..., classes), the weight (rows, ...). Each stratum
@@ -455,8 +454,7 @@ class Scores(NamedTuple):
 
 
 def add_corrected_rows(out: RubricView) -> None:
-    """Add rates or means by subject (at): people's own, and each grader's before and after
-    correction.
+    """Add rates or means by subject (at): people's own, and each grader's raw and corrected ones.
 
     The labels have one row per unit that counts towards a rate. `rate_human` is people's rate on
     their units; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
@@ -476,8 +474,7 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
     """Add rates or means by subject (at) in every part of the sample by these `columns`, by default
     the requested ones: people's own, each grader's, and its PPI++ with its errors in that part.
 
-    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all figures are
-    raw.
+    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all are raw.
     """
     labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
     columns = labels.columns(view.request.screened) if columns is None else columns
@@ -847,7 +844,8 @@ class _CorrectedRates:
             return Remark("no_variation" if self.compared.any() else "no_pairable_units")
         if np.isnan(j.low):
             return j.remarks[0]
-        return None if j.low > 0 else Remark("grader_not_informative")  # divides by J
+        # Rogan & Gladen divide by J, which must not be 0.
+        return None if j.low > 0 else Remark("grader_not_informative")
 
     def _add_corrected(
         self,

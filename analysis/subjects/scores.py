@@ -15,6 +15,7 @@ subject that is significantly above another cannot rank below it. All sets hold 
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, permutations
 from typing import NamedTuple
@@ -79,8 +80,7 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
 
 
 def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
-    """Return the two-sided p-value of no association from all n! orders of x (n <= 9): twice the
-    smaller tail.
+    """Return the two-sided p of no association, twice the smaller tail, by all n! orders (n <= 9).
 
     With four subjects even perfect agreement is not significant: 2 of 24 orders are as extreme.
 
@@ -203,7 +203,8 @@ MEANS = Measure(
 )  # fmt: skip
 
 
-class LabelSpread(NamedTuple):
+@dataclass(frozen=True)
+class LabelSpread:
     """Standard deviation of annotators' labels of items, or of differences within pairs, and their
     correlation with the grader's labels: the figures that a sample for PPI++ is planned with.
 

@@ -2,8 +2,8 @@
 confidence above which they can label without a person.
 
 The file has these three parts, in this order. Each part begins with functions of arrays and ends
-with functions that add rows to the results. Every figure is against a reference: people's majority,
-or another rater.
+with functions that add rows to the results. Figures are against a reference: people's majority, or
+another rater.
 
 **Thresholds.** Verdicts change only at probabilities that occur. So the candidates are all distinct
 probabilities, the default threshold and 1; of equally good ones the nearest to the default is best.
@@ -381,8 +381,8 @@ class Calibration(NamedTuple):
 def calibrate(
     graded: Graded, resamples: Resamples, n_clusters: int, default: float
 ) -> dict[str, Calibration]:
-    """Return the tuned threshold with advice, by objective. The reference has both verdicts, and
-    one for each unit.
+    """Return the tuned threshold with advice, by objective. Every unit has one of both reference
+    verdicts.
     """
     held_out = held_out_thresholds(graded, default)
 
@@ -896,8 +896,7 @@ MIN_IN_BIN = 10
 
 
 def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
-    """Return the bin of each unit (units,), of about equally many units each; equal probabilities
-    share a bin.
+    """Return the bin of each unit (units,), of about equal sizes; equal probabilities share a bin.
 
     >>> equal_mass_bins(np.array([0.1, 0.2, 0.2, 0.2, 0.8, 0.9]), 3).tolist()
     [0, 1, 1, 1, 2, 2]
@@ -1026,8 +1025,7 @@ def recalibrated(graded: Graded) -> Array | None:
 
 
 def add_probability_rows(view: RubricView) -> None:
-    """Add calibration rows for every grader with probabilities, against people or else the only
-    reference.
+    """Add calibration rows of graders with probabilities, against people or the only reference.
 
     They are `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster. With at =
     probability, `reliability` is the affirmative share, and the interval of
@@ -1098,8 +1096,7 @@ class ProbabilityScores:
 def score_probabilities(
     positive: Column[float], reference: Column[int], *, clusters: Clusters = None
 ) -> ProbabilityScores:
-    """Return the Brier score and calibration error of probabilities against verdicts, (units,)
-    each.
+    """Return the Brier score and calibration error of probabilities and verdicts, (units,) each.
 
     Errors may be correlated within `clusters` (units,), hashable ids. Raises InputError where a
     probability is missing or not between 0 and 1.
@@ -1348,8 +1345,8 @@ def add_routing_rows(view: RubricView) -> None:
     a guaranteed agreement of `confidence_target` with the majority of people, which fails in at
     most `ERROR` of studies; the share of its labels that the cut keeps, and their agreement here.
 
-    The guarantee is for one grader that was chosen beforehand. Weighted samples have none, as the
-    test counts units.
+    The guarantee is for one grader, chosen beforehand; not for weighted samples, as tests count
+    units.
     """
     request = view.request
     look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target

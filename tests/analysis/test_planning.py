@@ -119,15 +119,12 @@ def test_no_number_of_pairs_makes_up_for_people():
     assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
 
 
-SCALE = Scale("r", ("no", "yes"))
-
-
 def test_the_bounds_come_back_from_the_variances():
     scenario = plans.Scenario(0.85, 0.5, strictness=0.25)
     drawn = scenario.draw(np.random.default_rng(1), (1, 200), 5, graders=1)[:, 0]
     names = ["h0", "h1", "h2", "h3", "h4", "g"]
     labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
-    found = analyse_labels(labels, SCALE)
+    found = analyse_labels(labels, Scale("r", ("no", "yes")))
     (pilot,) = pilots(found.rows)
     rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
     assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
@@ -152,8 +149,7 @@ def test_published_components_and_correlations():
 
 
 def test_no_negative_variance_and_no_variation():
-    crossed = plans.g_study([[0, 1], [1, 0], [0, 1], [1, 0]])
-    assert crossed.unit == 0
+    assert plans.g_study([[0, 1], [1, 0], [0, 1], [1, 0]]).unit == 0
     flat = plans.g_study(np.ones((5, 3)))
     assert np.isnan(flat.shares).all()
     assert np.isnan(plans.d_study(flat, 2).relative)

@@ -103,8 +103,8 @@ def session(labels, seconds=None):
     return ratings
 
 
-def found(ratings, units=None):
-    results = analyse(ratings, units, [SCALE], resamples=20).results
+def found(ratings):
+    results = analyse(ratings, None, [SCALE], resamples=20).results
     return results.set_index(["statistic", "rater_a", "at"])
 
 

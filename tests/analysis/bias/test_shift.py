@@ -21,16 +21,9 @@ MANY = 60_000
 def calls_of(values):
     """Calls (units, people and a grader), each unit a cluster."""
     n, raters = values.shape
-    return shift.Calls(
-        raters=tuple(f"r{rater}" for rater in range(raters)),
-        kinds=("human",) * (raters - 1) + ("model",),
-        values=values,
-        clusters=np.arange(n),
-        subjects=(),
-        subject=np.full(n, -1),
-        unit=np.arange(n),
-        subset="all|binary",
-    )
+    names = tuple(f"r{rater}" for rater in range(raters))
+    kinds, unit = ("human",) * (raters - 1) + ("model",), np.arange(n)
+    return shift.Calls(names, kinds, values, unit, (), np.full(n, -1), unit, "all|binary")
 
 
 def _shift(people, grader, x, resamples=1, noisy=False):
@@ -192,8 +185,7 @@ def test_length_of_the_sides():
     made.rate("fair", made.see(0.8))
     rows = audited(made)
     wordy, fair = (row_of(rows, "bias_length", rater) for rater in ("wordy", "fair"))
-    assert wordy["low"] < 0.1 * SEES_C < wordy["high"]
-    assert wordy["low"] > 0
+    assert 0 < wordy["low"] < 0.1 * SEES_C < wordy["high"]
     assert fair["low"] < 0 < fair["high"]
 
 
@@ -207,8 +199,7 @@ def test_length_of_a_text_beside_the_response():
     made.rate("fair", made.see(0.8))
     rows = audited(made, RESPONSE)
     lost, fair = (row_of(rows, "bias_length", name, "all|binary") for name in ("lost", "fair"))
-    assert lost["low"] < 0.1 * (0.8 * 0.7 + 0.2 * 0.5) < lost["high"]
-    assert lost["low"] > 0
+    assert 0 < lost["low"] < 0.1 * (0.8 * 0.7 + 0.2 * 0.5) < lost["high"]
     assert fair["low"] < 0 < fair["high"]
     assert (lost["at"], lost["note"]) == ("context_words", "per doubling of the context")
     said = next(each for each in findings(rows.rows.values()) if each.row["at"] == "context_words")

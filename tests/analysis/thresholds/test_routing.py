@@ -207,10 +207,9 @@ def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(rng):
 
 
 def test_equal_confidences_have_one_cut():
-    right = np.zeros(100, dtype=bool)
-    found = guaranteed_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
-    assert found.cut == 0.9
-    assert math.isnan(guaranteed_cut(np.full(100, 0.9), ~right, np.arange(100), 0.95, LEVEL).cut)
+    right, same = np.zeros(100, dtype=bool), np.full(100, 0.9)
+    assert guaranteed_cut(same, right, np.arange(100), 0.95, LEVEL).cut == 0.9
+    assert math.isnan(guaranteed_cut(same, ~right, np.arange(100), 0.95, LEVEL).cut)
 
 
 @pytest.mark.parametrize(("target", "level"), [(1.0, 0.05), (0.95, 0.0)])

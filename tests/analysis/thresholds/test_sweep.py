@@ -131,10 +131,9 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
     ],
 )
 def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, clusters, kind):
-    known = (_interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters)
-    found = tune.advise(*known)
-    assert found.kind == kind
-    assert (found.threshold == 0.5) == (kind != "tuned")
+    kappas = tuned_kappa, default_kappa
+    found = tune.advise(_interval(*threshold), 0.5, _interval(*gain), *kappas, clusters)
+    assert (found.kind, found.threshold == 0.5) == (kind, kind != "tuned")
 
 
 def test_a_share_of_draws_resolves_so_much():
