@@ -533,7 +533,8 @@ class Panel(NamedTuple):
         difference = self.with_grader.mean(axis=0) - human_kappa
         variance = self._over_people() if scope == "like_these" else None
 
-        def is_near(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+            """Return True where the lower bound, `reach` below the estimate, is in the margin."""
             if variance is not None:
                 reach = bounds.reach_over_people(reach, variance[studies], people, units, alpha)
             return np.asarray(difference[studies] - reach > -allowed[studies])
@@ -547,14 +548,14 @@ class Panel(NamedTuple):
         can_pass = humans_agree & has_enough
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear = bounds.reaches(influence.T, alpha)
-        passed = is_near(linear)
+        passed = is_within_margin(linear)
         error = _LINEAR_ERROR / units * linear
         # For speed, the verdict's bound is computed only in studies in which it may differ.
-        is_open = is_near(linear - error) != is_near(linear + error)
+        is_open = is_within_margin(linear - error) != is_within_margin(linear + error)
         chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
         if chosen.any():
             sample = human_kappa[chosen], share[chosen], influence[chosen]
-            passed[chosen] = is_near(self._bound_distance(chosen, *sample, alpha), chosen)
+            passed[chosen] = is_within_margin(self._bound_distance(chosen, *sample, alpha), chosen)
         return np.asarray(passed & can_pass)
 
     def _bound_distance(
