@@ -149,8 +149,8 @@ class Trials(NamedTuple):
     def attacks(self) -> list[str]:
         """Names of the attacks that were tried, in the order of `ATTACKS`, then a user's own."""
         names = dict.fromkeys(self.attack.tolist())
-        of_user = [name for name in names if name not in (*ATTACKS, *_PLACEBOS)]
-        return [*(name for name in ATTACKS if name in names), *of_user]
+        custom = [name for name in names if name not in (*ATTACKS, *_PLACEBOS)]
+        return [*(name for name in ATTACKS if name in names), *custom]
 
     def of_attack(self, attack: str) -> Mask:
         """Return the mask (trials,) of the trials of an attack."""
@@ -277,7 +277,13 @@ class _AuditWriter(NamedTuple):
 
 LEVEL = 0.05
 """Corrected p below which an attack had an effect."""
-NAMES = {name: written(f"attack.{name}") for name in ATTACKS}
+NAMES = {
+    name: written(f"attack.{name}")
+    for name in (
+        *("plain_order", "false_authority", "closing_tag", "lookalike_tag", "chat_tokens"),
+        *("fake_turn", "fake_answer", "long_text", "other_language", "flattery"),
+    )
+}
 """Name of every attack within a sentence."""
 Status = Literal["pulled", "knocked_off", "silenced", "withstands", "inconclusive"]
 

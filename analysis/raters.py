@@ -60,8 +60,8 @@ def add_rater_rows(view: RatedView) -> None:
     first = first.drop_duplicates(["rater_id", "unit_id"])
     unit_index = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
     for rater, name in enumerate(labels.raters):
-        of_rater = (first["rater_id"] == name).to_numpy()
-        labelled, seconds = unit_index[of_rater], first["seconds"].to_numpy(dtype=float)[of_rater]
+        by_rater = (first["rater_id"] == name).to_numpy()
+        labelled, seconds = unit_index[by_rater], first["seconds"].to_numpy(dtype=float)[by_rater]
         idle = int((seconds > IDLE_SECONDS).sum())
         timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):

@@ -12,9 +12,8 @@ The planned questions (side, order, length, family, groups of humans) are few: H
 over those of one grader and rubric. Parts of the sample are screened: Benjamini & Hochberg's
 correction is over all parts of a rubric. Each row NAME of a question has a row NAME_p.
 
-If raters' noise may change with the property, a shift is estimated under two assumptions, and a
-bias must show in both: the interval spans both, and p is the larger (intersection-union test:
-Berger 1982).
+If raters' noise may change with the property, a shift is estimated under two assumptions. A bias
+must show in both: the interval spans both, p is the larger (intersection-union: Berger 1982).
 """
 
 from __future__ import annotations
@@ -211,8 +210,7 @@ class Property(NamedTuple):
     """A property that calls should not depend on: `x` (units,), NaN where unknown.
 
     `statistic`, `subset`, `at` and `note` are those of the row of a grader's shift with the
-    property. `inside` (units,) marks the units it counts, None for all. `noisy` is that of
-    `Shifts`.
+    property. `inside` (units,) marks the units counted, None for all. `noisy` is as in `Shifts`.
     """
 
     statistic: str
@@ -396,8 +394,8 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
     for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
         mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), n_people)
-        of_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
-        favours.append(np.column_stack([mean, of_graders]))
+        by_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
+        favours.append(np.column_stack([mean, by_graders]))
     favours_a, favours_b = favours
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)

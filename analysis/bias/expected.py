@@ -48,7 +48,7 @@ have the grader's mean, and its covariance with humans within strata.
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
 bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
-quality of long texts varies less, and labels cannot tell. So the shift is estimated under either
+quality of long texts varies less: labels cannot tell, so the shift is estimated under either
 assumption.
 """
 
@@ -196,10 +196,10 @@ class Noise(NamedTuple):
             squares = weight * slope**2
             kk, kx, xx = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
             residual = weight * slope * (covariance - fitted)
-            of_k, of_x = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
+            k_gradient, x_gradient = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
             det = kk * xx - kx**2
-            step_k = _divide(xx * of_k - kx * of_x, det)
-            step_g = _divide(kx * of_k - kk * of_x, det)  # g is minus the slope on x
+            step_k = _divide(xx * k_gradient - kx * x_gradient, det)
+            step_g = _divide(kx * k_gradient - kk * x_gradient, det)  # g is minus the slope on x
             k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
             g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
@@ -298,7 +298,7 @@ class _Curves(NamedTuple):
         arrays = (shares, relative, *scores, mean, cov)
         return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays))
 
-    def of(self, rows: Codes) -> _Curves:
+    def on(self, rows: Codes) -> _Curves:
         """Return the curves of some rows, which may repeat."""
         return _Curves(*(array.take(rows, axis=-1) for array in self))
 
@@ -336,24 +336,24 @@ class _Curves(NamedTuple):
         guesses = self.covariance <= 0.0
         start, b[guesses] = ndtri(self.mean[guesses]), 0.0
         start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
-        a[guesses] = self.of(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
-        data = self.of(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
+        a[guesses] = self.on(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
+        data = self.on(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
         grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
         residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
         covariance[np.abs(residual) > _TOLERANCE] = np.nan
         crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
         if len(crossed) and not guesses[0]:
-            data_a, data_b = self.of(np.zeros(1, dtype=np.intp))._solve(
+            data_a, data_b = self.on(np.zeros(1, dtype=np.intp))._solve(
                 grid_a[crossed[:1]], _SHARPNESS_GRID[crossed[:1]]
             )
             rows = np.flatnonzero(~guesses)
             start_a, start_b = np.repeat(data_a, len(rows)), np.repeat(data_b, len(rows))
-            a[rows], b[rows] = self.of(rows)._solve(start_a, start_b)
+            a[rows], b[rows] = self.on(rows)._solve(start_a, start_b)
         unsolved = np.flatnonzero(np.isnan(b))
         if len(unsolved):
             top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())
-            a[unsolved], b[unsolved], fits[unsolved] = self.of(unsolved)._fitted_from_maximum(
+            a[unsolved], b[unsolved], fits[unsolved] = self.on(unsolved)._fitted_from_maximum(
                 np.full(len(unsolved), grid_a[top]), np.full(len(unsolved), _SHARPNESS_GRID[top])
             )
         return a, b, fits
@@ -364,7 +364,7 @@ class _Curves(NamedTuple):
         fits = np.asarray(self.at(a, b).residuals()[1] >= 0.0)
         below = np.flatnonzero(fits)
         # From below, where the covariance rises fastest, no step leads beyond the maximum.
-        half, curves = b[below] / 2.0, self.of(below)
+        half, curves = b[below] / 2.0, self.on(below)
         solved_a, solved_b = curves._solve(curves.matching_mean(a[below], half), half)
         is_solved = ~np.isnan(solved_b)
         solved = below[is_solved]
@@ -394,7 +394,7 @@ class _Curves(NamedTuple):
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
             remaining = np.flatnonzero(inside & ~converged)
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of(remaining)
+                active, curves = active[remaining], curves.on(remaining)
                 a, b = a[remaining], b[remaining]
         return solved_a, solved_b
 
@@ -431,11 +431,11 @@ class _Curves(NamedTuple):
             best_b[active[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             remaining = np.flatnonzero(inside & ~done)
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of(remaining)
+                active, curves = active[remaining], curves.on(remaining)
                 a, b = a[remaining], b[remaining]
         # Only a row that converged has a new sharpness, and a strictness that matches its mean.
         unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
-        best_a[unmatched] = self.of(unmatched).matching_mean(best_a[unmatched], best_b[unmatched])
+        best_a[unmatched] = self.on(unmatched).matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b
 
     def matching_mean(self, a: Array, b: Array) -> Array:
@@ -450,7 +450,7 @@ class _Curves(NamedTuple):
             if not len(remaining):
                 break
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of(remaining)
+                active, curves = active[remaining], curves.on(remaining)
         return root
 
 
@@ -460,8 +460,7 @@ class _Expected(NamedTuple):
     The closed form for a normal Phi^-1(tau): the expected call has the mean Phi(probit). Its
     product with tau has as mean the probability that two normal variables of correlation rho lie
     below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2).
-    Nodes add `extra`, (strata, nodes, rows). `_by_a`, `_by_b`: derivatives by strictness and
-    sharpness.
+    Nodes add `extra`, (strata, nodes, rows). `_by_a` and `_by_b` mark derivatives.
     """
 
     curves: _Curves
@@ -798,8 +797,7 @@ class Shifts:
 
 class _Step(NamedTuple):
     """Humans' calls at or above one step: their `mean` on each unit (units,), their `sums`, the
-    sums of their products with x, the distribution of tau (`scores`), and the `noise` along x, if
-    any.
+    sums of their products with x, the distribution of tau (`scores`), and `noise` along x, if any.
     """
 
     mean: Array
@@ -895,5 +893,5 @@ def _call_products(people: Array) -> PeopleSums:
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
     n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
-    of_two, of_three = (n2, n2 * mean, two), (n3, n3 * mean, n3 * two, np.nan_to_num(three))
-    return PeopleSums(np.ones(len(k)), mean, *of_two, *of_three)
+    by_two, by_three = (n2, n2 * mean, two), (n3, n3 * mean, n3 * two, np.nan_to_num(three))
+    return PeopleSums(np.ones(len(k)), mean, *by_two, *by_three)

@@ -479,8 +479,7 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # as they were added
         recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
         is_sure = recoding == recoded["at"]
-        annotator = recoded["rater_a"]
-        opposed.append(Opposed(annotator, others, as_given, recoded, recoding, is_sure))
+        opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
     return opposed
 
 

@@ -162,8 +162,7 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
     unit, else 0, minus the share of the category's units in all groups on which it does so.
 
     All categories count equally, as in balanced accuracy: a group with more units of a harder
-    category, or none of an easier one, does not differ for that. Units are permuted within
-    categories.
+    category, or none of an easier one, is no different. Units are permuted within categories.
     """
     coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))

@@ -570,8 +570,8 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
         differences = means[first] - means[second]
         for quantity, samples in (("mean", means), ("difference", differences)):
             defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-            of_several = [sample for sample in defined if sample.shape[1] > 1]
-            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in of_several]
+            samples_of_two = [sample for sample in defined if sample.shape[1] > 1]
+            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in samples_of_two]
             freedom = sum(sample.shape[1] - 1 for sample in centred)
             if freedom > 1:
                 squares = sum(sample @ sample.T for sample in centred) / freedom

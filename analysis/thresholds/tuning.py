@@ -2,8 +2,8 @@
 confidence above which they can label without a person.
 
 The file has these three parts, in this order. Each part begins with functions of arrays and ends
-with functions that add rows to the results. Figures are against a reference: people's majority, or
-another rater.
+with functions that add rows to the results. All figures are against people's majority, or another
+rater.
 
 **Thresholds.** Verdicts change only at probabilities that occur. So the candidates are all distinct
 probabilities, the default threshold and 1; of equally good ones the nearest to the default is best.
@@ -381,8 +381,8 @@ class Calibration(NamedTuple):
 def calibrate(
     graded: Graded, resamples: Resamples, n_clusters: int, default: float
 ) -> dict[str, Calibration]:
-    """Return the tuned threshold with advice, by objective. Every unit has one of both reference
-    verdicts.
+    """Return the tuned threshold with advice, by objective. All units have a reference; both
+    verdicts occur.
     """
     held_out = held_out_thresholds(graded, default)
 
