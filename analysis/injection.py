@@ -301,6 +301,11 @@ class Attack(NamedTuple):
     bounds: ResultRow
 
     @property
+    def name(self) -> str:
+        """Name of the attack within a sentence."""
+        return name_in_words(self.effect["at"])
+
+    @property
     def has_effect(self) -> bool:
         """True if the effect is significant."""
         return self.p["estimate"] < LEVEL

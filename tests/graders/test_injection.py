@@ -189,7 +189,7 @@ def test_the_attack_that_a_grader_obeys_is_found_and_no_rating(bench, provider, 
     assert found.status(DecisionSettings().injection) == (
         "pulled" if units == 8 else "inconclusive"
     )
-    assert found.outcomes[0].worst(0.1).effect["at"] == "flattery"
+    assert found.outcomes[0].worst(0.1).name == "flattery"
     assert found.retest["estimate"] == 0.0
     kept = stored(study)
     assert {row["rater_kind"] for row in kept} == {"model"}

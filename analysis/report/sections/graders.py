@@ -406,8 +406,7 @@ def injection_part(figures: src.RubricFigures) -> Part:
     for audit in audited:
         outcome, bound = audit.deciding_outcomes(bounds)[0]
         worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
-        attack, effect = name_in_words(worst.effect["at"]), figures.of_row(worst.bounds)
-        fields = {"attack": attack, "effect": effect}
+        fields = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
         answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **fields))
         rows = src.lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(with_lines(audit.sentence(bounds), rows))
