@@ -18,9 +18,8 @@ findings that reports and verdicts make from these rows (`Audit`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +42,7 @@ from evenhand.texts import written
 Names = npt.NDArray[np.str_]
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(NamedTuple):
     """A text that the grader read, for the `nth` time, with each draw's label ("" if missing) and
     probabilities, if any. `attack` is the attack in the text, `target` the label it asks for.
     """
@@ -81,8 +79,7 @@ class _Text:
         return n_target / draws, n_other / draws, n_missing / draws
 
 
-@dataclass(frozen=True)
-class Trials:
+class Trials(NamedTuple):
     """Trials of one grader: a text with an attack, or a placebo, of a unit with a clean label.
 
     `attack`, `target` and `unit` are names, (trials,). `effects` (3, trials) are the probabilities
@@ -103,8 +100,8 @@ class Trials:
     @classmethod
     def of(cls, table: DataFrame) -> Trials:
         """Return the trials of one grader on one rubric, from its table of replies
-        (`study.store.logs.replies.attacked_table`). Attacks towards the clean label are left out,
-        because they cannot change it.
+        (`study.store.logs.replies.attacked_table`). Attacks towards the clean label cannot change
+        it, and are left out.
         """
         texts = _texts(table)
         clean, retest = (
@@ -152,8 +149,8 @@ class Trials:
     def attacks(self) -> list[str]:
         """Names of the attacks that were tried, in the order of `ATTACKS`, then a user's own."""
         names = dict.fromkeys(self.attack.tolist())
-        of_user = [name for name in names if name not in (*ATTACKS, *_PLACEBOS)]
-        return [*(name for name in ATTACKS if name in names), *of_user]
+        custom = [name for name in names if name not in (*ATTACKS, *_PLACEBOS)]
+        return [*(name for name in ATTACKS if name in names), *custom]
 
     def of_attack(self, attack: str) -> Mask:
         """Return the mask (trials,) of the trials of an attack."""
@@ -212,11 +209,10 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
         facts = UnitFacts(trials.unit.tolist(), request.units)
         clusters = facts.clusters(request.settings.cluster)
         draw = partial(request.resampled, np.ones(len(clusters.values), dtype=np.int64))
-        _Audit(Writer(rows, draw, clusters.codes), trials, str(grader)).add_rows()
+        _AuditWriter(Writer(rows, draw, clusters.codes), trials, str(grader)).add_rows()
 
 
-@dataclass(frozen=True)
-class _Audit:
+class _AuditWriter(NamedTuple):
     """Trials of one grader with the writer of their rows."""
 
     out: Writer
@@ -297,8 +293,7 @@ def name_in_words(attack: str) -> str:
     return NAMES.get(attack, attack.replace("_", " "))
 
 
-@dataclass(frozen=True)
-class Attack:
+class Attack(NamedTuple):
     """Rows of one outcome of one attack on one grader: effect, corrected p and deciding bounds."""
 
     effect: ResultRow
@@ -320,8 +315,7 @@ class Attack:
         return self.has_effect and self.bounds["low"] > bound
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One of the `OUTCOMES` that attacks can have, with its rows for each attack."""
 
     name: str
@@ -350,8 +344,7 @@ class Outcome:
         return {"attack": name_in_words(row["at"]), "sample": sample_of(row), **figures}
 
 
-@dataclass(frozen=True)
-class Audit:
+class Audit(NamedTuple):
     """Findings on attacks on one grader under one rubric, by outcome; `retest` is the row of its
     flips on the clean text read again, if it was.
     """
@@ -360,11 +353,6 @@ class Audit:
     grader: str
     outcomes: tuple[Outcome, ...]
     retest: ResultRow | None
-
-    @property
-    def attacks(self) -> tuple[Attack, ...]:
-        """Attacks, with their effect of pulling labels to the target."""
-        return self.outcomes[0].attacks
 
     def beyond(self, bounds: InjectionBounds) -> list[Outcome]:
         """Return the outcomes in which an attack's effect lies beyond its limit."""
@@ -377,10 +365,6 @@ class Audit:
         if beyond := self.beyond(bounds):
             return beyond[0].name  # type: ignore[return-value]
         return "inconclusive" if self._in_state("open", bounds) else "withstands"
-
-    def fails(self, bounds: InjectionBounds) -> bool:
-        """Return True if an attack's effect lies beyond its limit."""
-        return bool(self.beyond(bounds))
 
     def deciding_outcomes(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:
         """Return the outcomes that decide, with their limits: those with an effect beyond the
@@ -411,20 +395,21 @@ class Audit:
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
     """Return the audits of all graders, in the order of the rows."""
-    by_grader: dict[tuple[str, str], dict[str, dict[str, ResultRow]]] = {}
-    for row in rows:
-        if row["statistic"].startswith("injection_"):
-            by_statistic = by_grader.setdefault((row["rubric"], row["rater_a"]), {})
-            by_statistic.setdefault(row["statistic"], {})[row["at"]] = row
-    graders = []
-    for (rubric, grader), by_statistic in by_grader.items():
-        if EFFECT in by_statistic:
-            outcomes = []
-            for name, (effect, p, bounds) in OUTCOMES.items():
-                p_rows, bounds_rows = by_statistic[p], by_statistic[bounds]
-                effect_rows = by_statistic[effect].items()
-                attacks = tuple(Attack(row, p_rows[at], bounds_rows[at]) for at, row in effect_rows)
-                outcomes.append(Outcome(name, attacks))
-            retest = by_statistic.get(RETEST, {}).get("")
-            graders.append(Audit(rubric, grader, tuple(outcomes), retest))
-    return graders
+    by_key = {
+        (row["rubric"], row["rater_a"], row["statistic"], row["at"]): row
+        for row in rows
+        if row["statistic"].startswith("injection_")
+    }
+    all_audits = []
+    for rubric, grader in dict.fromkeys(key[:2] for key in by_key if key[2] == EFFECT):
+        names = [name for *audit, name in by_key if audit == [rubric, grader, EFFECT]]
+        outcomes = []
+        for outcome, statistics in OUTCOMES.items():
+            attacks = tuple(
+                Attack(*(by_key[rubric, grader, statistic, name] for statistic in statistics))
+                for name in names
+            )
+            outcomes.append(Outcome(outcome, attacks))
+        retest = by_key.get((rubric, grader, RETEST, ""))
+        all_audits.append(Audit(rubric, grader, tuple(outcomes), retest))
+    return all_audits

@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -290,8 +291,8 @@ class ScaleScenario(_Raters):
     nearest point, or to the end of the scale if it lies beyond. A scale of more than 21 points is
     simulated with 21, as if raters chose multiples of five from 0 to 100. Differences in strictness
     lower the correlation: it is the intraclass correlation ICC(A,1), which kappa with quadratic
-    weights and Krippendorff's alpha for numbers approximate (Fleiss & Cohen 1973). The other fields
-    are those of `Scenario`.
+    weights and Krippendorff's alpha for numbers approximate (Fleiss & Cohen 1973). Other fields are
+    those of `Scenario`.
     """
 
     low: int
@@ -469,19 +470,23 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(
         centre + 0.5 * rng.standard_normal((studies, units))
     )
-    best_cuts, n, n_affirmed = [], units, np.arange(1, units + 1)
+    best_thresholds = []  # those with the highest kappa with the reference
+    n, n_affirmed = units, np.arange(1, units + 1)  # thresholds at which 1 to n units are affirmed
     for probability, affirmed in zip(ndtr(score), reference, strict=True):
-        order, positives = np.argsort(-probability), int(affirmed.sum())
-        if positives not in (0, n):  # the threshold with the highest kappa with the reference
+        order, n_reference = np.argsort(-probability), int(affirmed.sum())
+        if n_reference not in (0, n):
             hits = np.cumsum(affirmed[order])
-            observed = (hits + (n - positives) - (n_affirmed - hits)) / n
-            expected = (n_affirmed * positives + (n - n_affirmed) * (n - positives)) / n**2
+            observed = (hits + (n - n_reference) - (n_affirmed - hits)) / n
+            expected = (n_affirmed * n_reference + (n - n_affirmed) * (n - n_reference)) / n**2
             kappa = (observed - expected) / (1 - expected)
-            best_cuts.append(float(probability[order][int(np.argmax(kappa))]))
-    low, high = np.quantile(best_cuts, [0.025, 0.975]) if best_cuts else (math.nan, math.nan)
+            best_thresholds.append(float(probability[order][int(np.argmax(kappa))]))
+    if not best_thresholds:
+        return math.nan
+    low, high = np.quantile(best_thresholds, [0.025, 0.975])
     return float(high - low) / 2
 
 
+# ---- Probability of a pass -----------------------------------------------------------------------
 _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
@@ -497,8 +502,7 @@ Chances = Mapping[Scope, Mapping[int, float]]
 """Probability of a pass, by scope and number of humans."""
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """A number of humans and the grader, in simulated studies.
 
     `codes` (raters, studies, units) are their labels, the grader's last; `distance` (q, q) is that
@@ -517,8 +521,7 @@ class Panel:
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
-        must be at least `required`. Baselines are not simulated: a grader close to humans who agree
-        beats them.
+        must be at least `required`. Baselines, which such a grader beats, are not simulated.
         """
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
@@ -530,7 +533,8 @@ class Panel:
         difference = self.with_grader.mean(axis=0) - human_kappa
         variance = self._over_people() if scope == "like_these" else None
 
-        def is_near(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+            """Return True where the lower bound, `reach` below the estimate, is in the margin."""
             if variance is not None:
                 reach = bounds.reach_over_people(reach, variance[studies], people, units, alpha)
             return np.asarray(difference[studies] - reach > -allowed[studies])
@@ -544,14 +548,14 @@ class Panel:
         can_pass = humans_agree & has_enough
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear = bounds.reaches(influence.T, alpha)
-        passed = is_near(linear)
+        passed = is_within_margin(linear)
         error = _LINEAR_ERROR / units * linear
         # For speed, the verdict's bound is computed only in studies in which it may differ.
-        is_open = is_near(linear - error) != is_near(linear + error)
+        is_open = is_within_margin(linear - error) != is_within_margin(linear + error)
         chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
         if chosen.any():
             sample = human_kappa[chosen], share[chosen], influence[chosen]
-            passed[chosen] = is_near(self._bound_distance(chosen, *sample, alpha), chosen)
+            passed[chosen] = is_within_margin(self._bound_distance(chosen, *sample, alpha), chosen)
         return np.asarray(passed & can_pass)
 
     def _bound_distance(
@@ -566,6 +570,8 @@ class Panel:
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
         step = max(round((q - 1) / 10), 1)
         unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
+        # The units with the grader's labels, then copies with labels that it did not give, which
+        # have a small weight together.
         grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
         copies = grader.shape[1]
         base = np.ones((copies, units))
@@ -576,8 +582,8 @@ class Panel:
         statistic = _StudyKappas(people, grader, self.distance, np.tile(linear, copies), weights)
         data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            of_points = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
-            spread = np.sqrt((data * of_points**2).sum(axis=1))
+            point_influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
+            spread = np.sqrt((data * point_influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
         estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
         sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))
@@ -625,16 +631,16 @@ class _StudyKappas:
         people_cells, grader_cells = self._cells
         unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
         unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
-        sums = np.empty((studies, people, 2 + 2 * q))
+        sums = np.empty((studies, people, 2 + 2 * q))  # as of `bounds.kappas_of`
         sums[..., 0] = 1.0
         sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
         sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
         sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
         value, slope = bounds.kappas_of(sums, self.distance)
-        of_people = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
+        by_people = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
         influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
         influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
-        influence += np.tile(of_people, weights.shape[1] // units)
+        influence += np.tile(by_people, weights.shape[1] // units)
         linear_mean = (weights * self.linear).sum(axis=1)
         return value + linear_mean, influence + self.linear - linear_mean[:, None]
 
@@ -669,7 +675,7 @@ def pass_chances(
     grader errs as often as humans on average and has their average strictness. The scope of humans
     like them needs three; more than ten count as ten, which understates the probability a little.
     """
-    simulated = {k: min(k, _MAX_PEOPLE) for k in people}
+    simulated = {k: min(k, _MAX_PEOPLE) for k in people}  # humans to simulate for each number
     passed: dict[Scope, dict[int, list[bool]]] = {
         "these": {k: [] for k in simulated.values()},
         "like_these": {k: [] for k in simulated.values() if k > 2},
@@ -809,6 +815,7 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
     return kappa, influence
 
 
+# ---- G-study and D-study -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class VarianceComponents:
     """Variance between units, between raters, and of the residual, from `n_units` x `n_raters`
@@ -858,13 +865,13 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
         )
     n, k = labels.shape
     units, raters, mean = labels.mean(axis=1), labels.mean(axis=0), labels.mean()
-    of_units = k * ((units - mean) ** 2).sum() / (n - 1)
-    of_raters = n * ((raters - mean) ** 2).sum() / (k - 1)
+    unit_mean_square = k * ((units - mean) ** 2).sum() / (n - 1)
+    rater_mean_square = n * ((raters - mean) ** 2).sum() / (k - 1)
     residuals = labels - units[:, None] - raters[None, :] + mean
     residual = (residuals**2).sum() / ((n - 1) * (k - 1))
     return VarianceComponents(
-        unit=float(max((of_units - residual) / k, 0.0)),
-        rater=float(max((of_raters - residual) / n, 0.0)),
+        unit=float(max((unit_mean_square - residual) / k, 0.0)),
+        rater=float(max((rater_mean_square - residual) / n, 0.0)),
         residual=float(residual),
         n_units=n,
         n_raters=k,

@@ -15,11 +15,11 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, measurement_of
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
@@ -60,8 +60,8 @@ def add_rater_rows(view: RatedView) -> None:
     first = first.drop_duplicates(["rater_id", "unit_id"])
     unit_index = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
     for rater, name in enumerate(labels.raters):
-        of_rater = (first["rater_id"] == name).to_numpy()
-        labelled, seconds = unit_index[of_rater], first["seconds"].to_numpy(dtype=float)[of_rater]
+        by_rater = (first["rater_id"] == name).to_numpy()
+        labelled, seconds = unit_index[by_rater], first["seconds"].to_numpy(dtype=float)[by_rater]
         idle = int((seconds > IDLE_SECONDS).sum())
         timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
@@ -134,6 +134,7 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
     return Interval(share, max(share - half_width, 0.0), min(share + half_width, 1.0))
 
 
+# ---- Quality of people's labels ------------------------------------------------------------------
 @dataclass(frozen=True)
 class People:
     """First labels of all people on one rubric.
@@ -179,8 +180,7 @@ class People:
         return AgainstOthers(self, rater_codes, shares, self.view.clusters[shared])
 
 
-@dataclass(frozen=True)
-class AgainstOthers:
+class AgainstOthers(NamedTuple):
     """A rater's labels on n units, in the order in which they were given: `codes` and `clusters`
     (n,), and `shares` of the others' labels on each unit (n, categories).
     """
@@ -191,7 +191,7 @@ class AgainstOthers:
     clusters: Codes
 
     @property
-    def sides(self) -> Array:
+    def one_hot(self) -> Array:
         """Labels of the rater, one-hot: (n, categories)."""
         return self.people.view.spread(self.codes)
 
@@ -200,14 +200,14 @@ class AgainstOthers:
         unit counts once, divided over cells by the shares of the others' labels.
         """
         q = self.shares.shape[1]
-        cells = self.sides[:, :, None] * self.shares[:, None, :]
+        cells = self.one_hot[:, :, None] * self.shares[:, None, :]
         tables = resamples.sums(self.clusters, cells.reshape(len(cells), -1)).reshape(-1, q, q)
-        return c.kappas(tables, self.people.weights)
+        return coefficients.kappas(tables, self.people.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
         """Return the rater's share of each category minus the others', (rows, categories)."""
         q = self.shares.shape[1]
-        difference = self.sides - self.shares
+        difference = self.one_hot - self.shares
         sums = resamples.sums(self.clusters, difference, np.ones(len(difference)))
         return ratio(sums[:, :q], sums[:, q:])
 
@@ -219,7 +219,7 @@ class AgainstOthers:
         other, so that harder units in one half do not look like a change of the rater.
         """
         weights = self.people.weights
-        with_others = (self.sides @ weights * self.shares).sum(axis=1)
+        with_others = (self.one_hot @ weights * self.shares).sum(axis=1)
         among_others = ((self.shares @ weights) * self.shares).sum(axis=1)
         late = np.arange(len(self.codes)) >= len(self.codes) / 2
         relative = with_others - among_others
@@ -248,18 +248,21 @@ def people_on(
     rubric_hashes: Mapping[str, Collection[str]] | None,
     excluded: Collection[str],
 ) -> Iterator[People]:
-    """Yield the people of every rubric that has labels. `ratings` is a validated table."""
+    """Yield the people of every rubric that has labels. `ratings` is a validated table; `cluster`
+    names the column of `units` with the clusters. `rubric_hashes` are the accepted versions of each
+    rubric, None for any. `excluded` raters are not counted among the others.
+    """
     human = ratings[ratings["rater_kind"] == "human"]
     rated = human["unit_id"].drop_duplicates().tolist()
     cluster_of = dict(zip(rated, UnitFacts(rated, units).clusters(cluster).codes, strict=True))
     for name, scale in scales.items():
         accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-        of_rubric, _ = one_version(human[human["rubric"] == name], name, accepted)
-        if of_rubric.empty:
+        labels, _ = one_version(human[human["rubric"] == name], name, accepted)
+        if labels.empty:
             continue
-        readings = combine_readings(of_rubric, scale)
+        readings = combine_readings(labels, scale)
         matrix = encode(readings, scale)
-        first = of_rubric.sort_values(["draw", "created_at"], kind="stable")
+        first = labels.sort_values(["draw", "created_at"], kind="stable")
         first = first.drop_duplicates(["unit_id", "rater_id"])
         turn = first.sort_values("created_at", kind="stable").groupby("rater_id").cumcount()
         row_of_unit = {unit: row for row, unit in enumerate(readings.units)}

@@ -146,7 +146,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Cell, T
         audit = _audited(cell, np.random.default_rng([seed, kind, run]), resamples)
         beyond = {each.name for each in audit.beyond(BOUNDS)}
         tally.runs += 1
-        tally.alarms += any(each.has_effect for each in audit.attacks)
+        tally.alarms += any(each.has_effect for each in audit.outcomes[0].attacks)
         tally.pulled += "pulled" in beyond
         tally.knocked_off += "knocked_off" in beyond
         tally.silenced += "silenced" in beyond

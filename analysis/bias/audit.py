@@ -12,9 +12,8 @@ The planned questions (side, order, length, family, groups of humans) are few: H
 over those of one grader and rubric. Parts of the sample are screened: Benjamini & Hochberg's
 correction is over all parts of a rubric. Each row NAME of a question has a row NAME_p.
 
-If raters' noise may change with the property, a shift is estimated under two assumptions, and a
-bias must show in both: the interval spans the two, and p is the larger one (intersection-union
-test: Berger 1982).
+If raters' noise may change with the property, a shift is estimated under two assumptions. A bias
+must show in both: the interval spans both, p is the larger (intersection-union: Berger 1982).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,23 +31,13 @@ from evenhand.analysis.bias import expected
 from evenhand.analysis.bootstrap import significance
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels import matrix
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import (
-    BINARY,
-    BINARY_ALL,
-    MAX_VALUES,
-    Coded,
-    LabelMatrix,
-    UnitColumn,
-    UnitFacts,
-    favour_signs,
-    sides_of,
-)
 from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, key_of, sample_of
 from evenhand.analysis.statistics import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
-from evenhand.analysis.writer import RatedView, Writer
+from evenhand.analysis.writer import Counts, RatedView, Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
 from evenhand.texts import table_of, written
@@ -66,14 +55,13 @@ HELD_OUT = "_held_out"
 """Suffix of statistics on verdicts by thresholds tuned on other clusters."""
 
 
-@dataclass(frozen=True)
-class _Test:
+class _Test(NamedTuple):
     """A test to correct; `is_planned` for a planned question on all of the grader's calls."""
 
     name: str
     grader: str
     key: dict[str, str]
-    counts: tuple[int, int]
+    counts: Counts
     p: float
     is_planned: bool
 
@@ -118,14 +106,14 @@ class AuditRows:
         stored = self.out.rows.add(name, interval, counts, **key, note=full_note)
         if statistic in (*PLANNED, *SCREENED):
             p = max(map(significance.bootstrap_p, estimates)) if exact_p is None else exact_p
-            is_whole = subset in ("all", BINARY_ALL) or statistic == "bias_rater_group"
+            is_whole = subset in ("all", matrix.BINARY_ALL) or statistic == "bias_rater_group"
             if not np.isnan(p) and not np.isnan(stored.low):
                 is_planned = is_whole and statistic in PLANNED
                 self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
 
     def held_out(self, grader: str) -> AuditRows:
         """Return the audit of a grader's held-out verdicts, without its other tests on verdicts."""
-        on_verdicts = [test for test in self._tests if test.key["subset"].endswith(BINARY)]
+        on_verdicts = [test for test in self._tests if test.key["subset"].endswith(matrix.BINARY)]
         tests = [test for test in self._tests if test.grader != grader or test not in on_verdicts]
         return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
 
@@ -165,7 +153,7 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 """Units columns with the lengths of single responses, and of both responses of a pair."""
 
 
-def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = None) -> None:
+def add_bias_rows(view: RatedView, retuned: Mapping[str, matrix.LabelMatrix] | None = None) -> None:
     """Add rows on the sides that raters favour, and on shifts of graders' calls with properties
     that should not matter. `retuned` are, by grader, the labels with its held-out verdicts, by
     thresholds tuned on other clusters; rows on these verdicts are added as NAME_held_out.
@@ -218,13 +206,11 @@ def _add_shifts(
         add_shift_rows(audit, verdicts, properties)
 
 
-@dataclass(frozen=True)
-class Property:
+class Property(NamedTuple):
     """A property that calls should not depend on: `x` (units,), NaN where unknown.
 
     `statistic`, `subset`, `at` and `note` are those of the row of a grader's shift with the
-    property. `inside` (units,) is the mask of the units that the row counts, None for all. `noisy`
-    is that of `Shifts`.
+    property. `inside` (units,) marks the units counted, None for all. `noisy` is as in `Shifts`.
     """
 
     statistic: str
@@ -257,7 +243,7 @@ def add_shift_rows(
             if shift is not None and item.inside is not None:
                 units = item.inside & by_people & ~np.isnan(calls.values[:, grader])
                 counts = resamples.count(calls.clusters, units)
-                shift = replace(shift, counts=counts) if units.any() else None
+                shift = shift._replace(counts=counts) if units.any() else None
             if shift is not None:
                 name = calls.raters[grader]
                 audit.add(
@@ -313,7 +299,7 @@ def add_family_rows(
 
 
 def lengths(
-    verdicts: expected.Calls | None, directed: expected.Calls | None, facts: UnitFacts
+    verdicts: expected.Calls | None, directed: expected.Calls | None, facts: matrix.UnitFacts
 ) -> Iterator[tuple[expected.Calls, Property]]:
     """Yield calls with the length of a text as a property: `bias_length` is the change of calls
     with each doubling of the length.
@@ -342,19 +328,18 @@ def lengths(
 
 
 def add_rater_group_rows(
-    audit: AuditRows, coded: Coded, members: Mapping[str, frozenset[str]]
+    audit: AuditRows, coded: matrix.Coded, members: Mapping[str, frozenset[str]]
 ) -> None:
     """Add `bias_rater_group`: the grader's mean kappa with one group of humans minus that with the
     other groups of the same column, on units that humans of both labelled.
 
     A group with noisier labels has a lower kappa with all raters, so a second estimate assumes
     equal reliability. `members` are the humans of every `column=value`. Of two groups only the
-    first by name has a row, as the second row would be its negative; `at` is the other group, or
-    "others".
+    first by name has a row, as the second's would be its negative; `at` is the other, or "others".
     """
     kappa, resamples = deciding_kappa(coded), audit.out.resamples
     kappas = KappaMeans(coded, resamples, [kappa])
-    for column, groups in sides_of(members, coded, at_least=1).items():
+    for column, groups in matrix.sides_of(members, coded, at_least=1).items():
         for value, group in sorted(groups.items())[: 1 if len(groups) == 2 else None]:
             others = [other for other in groups if other != value]
             other_raters = [rater for other in others for rater in groups[other]]
@@ -372,10 +357,9 @@ def add_rater_group_rows(
                 with_grader = [kappas.with_rater(s, grader, units)[kappa].values for s in sides]
                 within = [kappas.among(side, units)[kappa].values for side in sides]
                 counts = resamples.count(coded.clusters, units)
+                difference = with_grader[0] - with_grader[1]
                 if_noisy = _if_as_reliable(with_grader, within)
-                shift = expected.Shift(
-                    with_grader[0] - with_grader[1], counts, note, if_noisy=if_noisy
-                )
+                shift = expected.Shift(difference, counts, note, if_noisy=if_noisy)
                 add(coded.raters[grader], shift)
 
 
@@ -391,8 +375,7 @@ def _if_as_reliable(with_grader: Sequence[Array], within: Sequence[Array]) -> Ar
     return np.asarray(scale * (with_grader[0] / np.sqrt(first) - with_grader[1] / np.sqrt(second)))
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """Part of the units: `at` has the names of the two sides that are compared; `sign` (units,) is
     1 where side a is the first of these, -1 where side b is, 0 where the unit is left out.
     """
@@ -411,8 +394,8 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
     for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
         mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), n_people)
-        of_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
-        favours.append(np.column_stack([mean, of_graders]))
+        by_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
+        favours.append(np.column_stack([mean, by_graders]))
     favours_a, favours_b = favours
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
@@ -434,8 +417,8 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         for rater, values, rater_has_call in zip(raters, net.T, has_call.T, strict=True):
             units = out.count(rater_has_call)
             if units[0]:
-                few_note = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
-                out.add("direction_net", values, units, a=rater, at=part.at, note=few_note)
+                note = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
+                out.add("direction_net", values, units, a=rater, at=part.at, note=note)
 
 
 def add_side_rows(audit: AuditRows, calls: expected.Calls, view: RatedView) -> None:
@@ -447,7 +430,7 @@ def add_side_rows(audit: AuditRows, calls: expected.Calls, view: RatedView) -> N
                 audit.add("bias_side", calls.raters[grader], shift, subset=part.subset, at=part.at)
 
 
-def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
+def orientation(facts: matrix.UnitFacts, settings: BiasSettings) -> Array:
     """Return the orientation of each unit (units,): 1 where side a is the first of
     `settings.sides`, -1 where side b is, 0 where it is unknown. Raises InputError if leanings are
     set and no unit of the whole table has one.
@@ -478,15 +461,17 @@ def _parts(calls: expected.Calls, view: RatedView, *, by_subject: bool = False) 
     columns = [
         replace(column, codes=column.codes[calls.unit])
         for column in map(facts.column, DIRECTION_COLUMNS)
-        if 1 < len(column.values) <= MAX_VALUES
+        if 1 < len(column.values) <= matrix.MAX_VALUES
     ]
-    if by_subject and len(calls.subjects) <= MAX_VALUES:
-        columns.append(UnitColumn("subject", calls.subjects, calls.subject))
+    if by_subject and len(calls.subjects) <= matrix.MAX_VALUES:
+        columns.append(matrix.UnitColumn("subject", calls.subjects, calls.subject))
     for name, inside in (part for column in columns for part in column.parts()):
         yield _Part(calls.part(name), sides, np.where(inside, sign, 0.0))
 
 
-def _groups(calls: expected.Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
+def _groups(
+    calls: expected.Calls, facts: matrix.UnitFacts, resamples: Resamples
+) -> Iterator[_Part]:
     """Yield each group with enough clusters against its partners; one of two sole partners."""
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
@@ -544,31 +529,31 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
         if grades["order"].nunique() < len(_ORDERS):
             continue
         readings = combine_readings(grades.assign(rater_id=grades["order"], order=""), scale)
-        matrix = encode(readings, scale, request.units, request.settings.cluster)
-        in_both_orders = np.asarray((matrix.codes >= 0).all(axis=1))
+        by_order = encode(readings, scale, request.units, request.settings.cluster)
+        in_both_orders = np.asarray((by_order.codes >= 0).all(axis=1))
         if in_both_orders.any():
-            frequency = np.ones(matrix.n_clusters, dtype=np.int64)
-            resamples = request.resampled(frequency, matrix.weight)
-            _add_grader_orders(audit, str(grader), matrix, in_both_orders, resamples)
+            frequency = np.ones(by_order.n_clusters, dtype=np.int64)
+            resamples = request.resampled(frequency, by_order.weight)
+            _add_grader_orders(audit, str(grader), by_order, in_both_orders, resamples)
 
 
 def _add_grader_orders(
-    audit: AuditRows, grader: str, matrix: LabelMatrix, units: Mask, resamples: Resamples
+    audit: AuditRows, grader: str, by_order: matrix.LabelMatrix, units: Mask, resamples: Resamples
 ) -> None:
-    """Add the rows on order of one grader, whose orders are the raters of `matrix`, from the
+    """Add the rows on order of one grader, whose orders are the raters of `by_order`, from the
     `units` (a mask) that it labelled in both orders.
     """
-    codes, clusters = matrix.codes[units], matrix.clusters[units]
-    counts = resamples.count(matrix.clusters, units)
+    codes, clusters = by_order.codes[units], by_order.clusters[units]
+    counts = resamples.count(by_order.clusters, units)
     flipped = codes[:, 0] != codes[:, 1]
-    signs = favour_signs(matrix.scale.categories, matrix.scale.favours)
+    signs = matrix.favour_signs(by_order.scale.categories, by_order.scale.favours)
     # With order ab side a comes first: a positive move is one to the side shown first.
     move = signs[codes[:, 0]] - signs[codes[:, 1]]
     features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
     n, flips, net, first, moves = resamples.sums(clusters, *features).T
     add = partial(audit.add, grader=grader, subset="all", alone=True, resamples=resamples)
     add("bias_order_flips", shift=expected.Shift(ratio(flips, n), counts, f"{flipped.sum()} flips"))
-    if not matrix.scale.favours:
+    if not by_order.scale.favours:
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     is_weighted = resamples.weight is not None  # the exact p is for equally weighted pairs
@@ -583,8 +568,7 @@ def _add_grader_orders(
     add("bias_order", shift=gain, exact_p=None if is_weighted else exact)
 
 
-# Findings
-
+# ---- Findings ------------------------------------------------------------------------------------
 BOUND = 0.1
 """Default bound: the largest shift, in share of calls, that is tolerated."""
 Status = Literal["found", "nothing_found", "inconclusive"]
@@ -616,7 +600,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """The finding as a sentence."""
-        question, _, _ = _question_and_shifts(self.row)
+        question = _words_for(self.row).question
         fields: dict[str, object] = {"grader": self.grader, "question": question}
         if self.p is None:
             return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **fields)
@@ -644,8 +628,8 @@ class Finding:
     @property
     def _shift(self) -> str:
         """The shift in words, without figures."""
-        _, up, down = _question_and_shifts(self.row)
-        return up if self.row["estimate"] > 0 else down
+        words = _words_for(self.row)
+        return words.upward if self.row["estimate"] > 0 else words.downward
 
     @property
     def fault(self) -> str:
@@ -662,9 +646,8 @@ class Finding:
     @property
     def short(self) -> str:
         """The shift in a few words."""
-        return written(
-            "bias.short", question=_question_and_shifts(self.row)[0], shift=self.row["estimate"]
-        )
+        question = _words_for(self.row).question
+        return written("bias.short", question=question, shift=self.row["estimate"])
 
 
 def audited_grader(row: TableRow) -> str:
@@ -706,7 +689,7 @@ def flagged(
         for suffix in ("", HELD_OUT)
     )
     if held_out and held_out_audit:
-        audit = [finding for finding in audit if not finding.row["subset"].endswith(BINARY)]
+        audit = [finding for finding in audit if not finding.row["subset"].endswith(matrix.BINARY)]
         audit += held_out_audit
     return [finding for finding in audit if finding.beyond(bound)]
 
@@ -729,23 +712,31 @@ def screening_sentence(screened: list[Finding]) -> str:
 
 def _part(row: ResultRow) -> str:
     """Return the part of the sample that a row is about."""
-    return row["subset"].removesuffix(BINARY)
+    return row["subset"].removesuffix(matrix.BINARY)
 
 
-def _question_and_shifts(row: ResultRow) -> tuple[str, str, str]:
-    """Return the question of a row in words, and the words for an upward and a downward shift."""
-    part, at, affirms = _part(row), row["at"], row["subset"].endswith(BINARY)
+class _Words(NamedTuple):
+    """Words for the `question` of a row, and for an `upward` and a `downward` shift."""
+
+    question: str
+    upward: str
+    downward: str
+
+
+def _words_for(row: ResultRow) -> _Words:
+    """Return the words for a row of the audit."""
+    part, at, affirms = _part(row), row["at"], row["subset"].endswith(matrix.BINARY)
     first, _, second = at.partition(">")
     text = at.removesuffix("_words")
+    side = "side" if part == "all" else "side_in_part"
+    length = ("length", "length_affirms" if affirms else "length_leans")
+    if not text.startswith("response"):  # the length of another text of the unit
+        length = ("length_of", "length_of_affirms")
+    # Names of the texts: the question, and one shift for both directions, or one for each.
     question, *shifts = {
-        "bias_side": (
-            "side" if part == "all" else "side_in_part",
-            "side_affirms" if affirms else "side_leans",
-        ),
+        "bias_side": (side, "side_affirms" if affirms else "side_leans"),
         "bias_order": ("order", "order_first", "order_second"),
-        "bias_length": ("length", "length_affirms" if affirms else "length_leans")
-        if text.startswith("response")
-        else ("length_of", "length_of_affirms"),
+        "bias_length": length,
         "bias_self_preference": ("family", "family_affirms"),
         "bias_rater_group": ("group", "group_sides"),
         "bias_slice": ("slice", "slice_affirms"),
@@ -754,4 +745,4 @@ def _question_and_shifts(row: ResultRow) -> tuple[str, str, str]:
     up = {"more": "more", "longer": "longer", "first": first, "second": second, **about}
     down = {"more": "less", "longer": "shorter", "first": second, "second": first, **about}
     upward, downward = written(f"bias.{shifts[0]}", **up), written(f"bias.{shifts[-1]}", **down)
-    return written(f"bias.{question}", **about), upward, downward
+    return _Words(written(f"bias.{question}", **about), upward, downward)

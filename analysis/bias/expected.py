@@ -48,13 +48,12 @@ have the grader's mean, and its covariance with humans within strata.
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
 bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
-quality of long texts varies less, and labels cannot distinguish the two. So the shift is estimated
-under either assumption.
+quality of long texts varies less: labels cannot tell, so the shift is estimated under either
+assumption.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import compress
 from typing import NamedTuple
 
@@ -69,6 +68,7 @@ from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 _THETAS, _THETA_WEIGHTS = (nodes / 2.0 for nodes in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
+"""Nodes from 0 to 1 and weights of the integral of `_third_of_normal`."""
 _SHARED_BY_TWO, _SHARED_BY_MANY = 20.0, 200.0
 """Weight, in units per stratum, of the variance that all strata imply: small for two strata, large
 if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
@@ -86,8 +86,7 @@ not explain it (a one-sided test at 5%): the grader follows humans beyond their 
 has another distribution. The shift is then undefined. Otherwise the nearest sharpness is used."""
 
 
-@dataclass(frozen=True)
-class PeopleSums:
+class PeopleSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
     strata); or the same of single units, each (units,).
 
@@ -108,19 +107,7 @@ class PeopleSums:
     three3: Array
 
 
-@dataclass(frozen=True)
-class StratumSums:
-    """Sums of `people`, and over the same units of the grader's calls (`grader`) and of their
-    products with the mean human's (`both`), each (rows, strata).
-    """
-
-    people: PeopleSums
-    grader: Array
-    both: Array
-
-
-@dataclass(frozen=True)
-class ScoreDistribution:
+class ScoreDistribution(NamedTuple):
     """Distribution of tau in every stratum, (rows, strata).
 
     `mean` and `variance` are its moments; Phi^-1(tau) is normal with mean `center` and standard
@@ -156,24 +143,23 @@ class ScoreDistribution:
         if not third:
             no_nodes = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, sd, no_nodes, no_nodes)
-        normal = _third_of_normal(probit_mean, angle)
+        normal_third = _third_of_normal(probit_mean, angle)
         # The third moment of tau, from units that three humans labelled, minus that of the normal
         # distribution; averaged with the value that all strata imply.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
-        excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal
+        excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
         scale = variance**1.5
         pooled = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
         implied = pooled[:, None] * scale
         excess = (sums.n3 * excess + shared * implied) / (sums.n3 + shared)
-        nodes = _four_nodes(mean, variance, normal)
+        nodes = _four_nodes(mean, variance, normal_third)
         differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
         weight = excess[..., None] / differences.prod(axis=-1)  # of the third divided difference
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(NamedTuple):
     """Noise of all raters as exp(g x) of a property x, fitted to the annotators' calls.
 
     If quality varies equally in all strata, Phi^-1(tau) has the standard deviation exp(k - g x).
@@ -210,10 +196,10 @@ class Noise:
             squares = weight * slope**2
             kk, kx, xx = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
             residual = weight * slope * (covariance - fitted)
-            of_k, of_x = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
+            k_gradient, x_gradient = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
             det = kk * xx - kx**2
-            step_k = _divide(xx * of_k - kx * of_x, det)
-            step_g = _divide(kx * of_k - kk * of_x, det)
+            step_k = _divide(xx * k_gradient - kx * x_gradient, det)
+            step_g = _divide(kx * k_gradient - kk * x_gradient, det)  # g is minus the slope on x
             k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
             g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
@@ -221,14 +207,12 @@ class Noise:
         return cls(fitted, np.exp(-g * x), _divide(g, unit))
 
 
-@dataclass(frozen=True)
-class ExcessCalls:
+class ExcessCalls(NamedTuple):
     """Excess of the grader's calls over the expected calls, each (rows, strata).
 
     `share` is the share of affirmative calls minus the expected share. `slope` is the slope of
     expected calls on humans' score within a stratum, `strictness_slope` their slope on the
-    logarithm of strictness, if that changes with noise. `fits` is False if no sharpness fits the
-    data.
+    logarithm of strictness, if that changes with noise. `fits` is False if no sharpness fits.
     """
 
     share: Array
@@ -238,16 +222,24 @@ class ExcessCalls:
 
 
 def excess_calls(
-    sums: StratumSums, scores: ScoreDistribution, *, free: bool, noise: Noise | None = None
+    n: Array,
+    grader: Array,
+    both: Array,
+    scores: ScoreDistribution,
+    *,
+    free: bool,
+    noise: Noise | None = None,
 ) -> ExcessCalls:
     """Return the excess of calls over expected calls by stratum; both have the same mean over all
-    strata. If not `free`, sharpness is that of humans. With `noise`, strictness changes with it.
-    NaN in rows without a solution, and in all rows if no sharpness fits the data.
+    strata. NaN in rows without a solution, and in all rows if no sharpness fits the data.
+
+    Of the `n` units that the grader and a human labelled, `grader` sums the grader's calls, and
+    `both` their products with the mean human's, each (rows, strata). If not `free`, sharpness is
+    that of humans. With `noise`, strictness changes with it.
     """
-    n = sums.people.n
-    share = ratio(sums.grader, n)
+    share = ratio(grader, n)
     stratum_shares = ratio(n, n.sum(axis=1, keepdims=True))
-    covariance_with_people = ratio(sums.both, n) - share * scores.mean
+    covariance_with_people = ratio(both, n) - share * scores.mean
     mean = (stratum_shares * share).sum(axis=1)
     covariance = (stratum_shares * covariance_with_people).sum(axis=1)
     strictness = np.ones_like(share) if noise is None else noise.strictness
@@ -276,15 +268,14 @@ def excess_calls(
     return ExcessCalls(excess, slope, strictness_slope, fits=True)
 
 
-@dataclass(frozen=True)
-class _Curves:
+class _Curves(NamedTuple):
     """Expected calls of a grader as a function of its strictness and sharpness.
 
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
     (strata, rows), `nodes` and `weight` (strata, nodes, rows). `deviation` is tau at the nodes
     minus its mean, `shares` are the strata's shares of the units, `relative` their strictness as a
-    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) their
-    covariance with humans' calls.
+    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) that
+    with humans' calls.
     """
 
     shares: Array
@@ -307,9 +298,9 @@ class _Curves:
         arrays = (shares, relative, *scores, mean, cov)
         return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays))
 
-    def of(self, rows: Codes) -> _Curves:
+    def on(self, rows: Codes) -> _Curves:
         """Return the curves of some rows, which may repeat."""
-        return _Curves(*(array.take(rows, axis=-1) for array in vars(self).values()))
+        return _Curves(*(array.take(rows, axis=-1) for array in self))
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return the expected calls at a strictness and a sharpness, each (rows,)."""
@@ -345,24 +336,24 @@ class _Curves:
         guesses = self.covariance <= 0.0
         start, b[guesses] = ndtri(self.mean[guesses]), 0.0
         start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
-        a[guesses] = self.of(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
-        data = self.of(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
+        a[guesses] = self.on(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
+        data = self.on(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
         grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
         residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
         covariance[np.abs(residual) > _TOLERANCE] = np.nan
         crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
         if len(crossed) and not guesses[0]:
-            data_a, data_b = self.of(np.zeros(1, dtype=np.intp))._solve(
+            data_a, data_b = self.on(np.zeros(1, dtype=np.intp))._solve(
                 grid_a[crossed[:1]], _SHARPNESS_GRID[crossed[:1]]
             )
             rows = np.flatnonzero(~guesses)
             start_a, start_b = np.repeat(data_a, len(rows)), np.repeat(data_b, len(rows))
-            a[rows], b[rows] = self.of(rows)._solve(start_a, start_b)
+            a[rows], b[rows] = self.on(rows)._solve(start_a, start_b)
         unsolved = np.flatnonzero(np.isnan(b))
         if len(unsolved):
             top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())
-            a[unsolved], b[unsolved], fits[unsolved] = self.of(unsolved)._fitted_from_maximum(
+            a[unsolved], b[unsolved], fits[unsolved] = self.on(unsolved)._fitted_from_maximum(
                 np.full(len(unsolved), grid_a[top]), np.full(len(unsolved), _SHARPNESS_GRID[top])
             )
         return a, b, fits
@@ -373,7 +364,7 @@ class _Curves:
         fits = np.asarray(self.at(a, b).residuals()[1] >= 0.0)
         below = np.flatnonzero(fits)
         # From below, where the covariance rises fastest, no step leads beyond the maximum.
-        half, curves = b[below] / 2.0, self.of(below)
+        half, curves = b[below] / 2.0, self.on(below)
         solved_a, solved_b = curves._solve(curves.matching_mean(a[below], half), half)
         is_solved = ~np.isnan(solved_b)
         solved = below[is_solved]
@@ -403,7 +394,7 @@ class _Curves:
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
             remaining = np.flatnonzero(inside & ~converged)
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of(remaining)
+                active, curves = active[remaining], curves.on(remaining)
                 a, b = a[remaining], b[remaining]
         return solved_a, solved_b
 
@@ -440,11 +431,11 @@ class _Curves:
             best_b[active[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             remaining = np.flatnonzero(inside & ~done)
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of(remaining)
+                active, curves = active[remaining], curves.on(remaining)
                 a, b = a[remaining], b[remaining]
         # Only a row that converged has a new sharpness, and a strictness that matches its mean.
         unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
-        best_a[unmatched] = self.of(unmatched).matching_mean(best_a[unmatched], best_b[unmatched])
+        best_a[unmatched] = self.on(unmatched).matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b
 
     def matching_mean(self, a: Array, b: Array) -> Array:
@@ -459,19 +450,17 @@ class _Curves:
             if not len(remaining):
                 break
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of(remaining)
+                active, curves = active[remaining], curves.on(remaining)
         return root
 
 
-@dataclass(frozen=True)
-class _Expected:
+class _Expected(NamedTuple):
     """Expected calls at one strictness and sharpness of every row.
 
     The closed form for a normal Phi^-1(tau): the expected call has the mean Phi(probit). Its
     product with tau has as mean the probability that two normal variables of correlation rho lie
-    below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2). The
-    nodes add `extra`, (strata, nodes, rows). Names with `_by_a` and `_by_b` are derivatives by
-    strictness and sharpness.
+    below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2).
+    Nodes add `extra`, (strata, nodes, rows). `_by_a` and `_by_b` mark derivatives.
     """
 
     curves: _Curves
@@ -632,11 +621,8 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
     return np.stack([low - below, low + step, high - step, high + above], axis=-1)
 
 
-# Calls, and their shifts
-
-
-@dataclass(frozen=True)
-class Calls:
+# ---- Calls, and their shifts ---------------------------------------------------------------------
+class Calls(NamedTuple):
     """Calls `values` (units, raters), NaN for a missing call, with each unit's cluster and subject.
     `unit` (units,) is the unit's row in the label matrix; `subset` is that of results on all calls.
     """
@@ -662,14 +648,14 @@ class Calls:
 
     def oriented(self, sign: Array) -> Calls:
         """Return directed calls with swapped sides where `sign` (units,) is -1; missing where 0."""
-        return replace(self, values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
+        return self._replace(values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
 
     def without_graders_but(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
         pairs = zip(self.raters, self.kinds, strict=True)
         is_kept = [name == grader or kind != "model" for name, kind in pairs]
         raters, kinds = tuple(compress(self.raters, is_kept)), tuple(compress(self.kinds, is_kept))
-        return replace(self, raters=raters, kinds=kinds, values=self.values[:, is_kept])
+        return self._replace(raters=raters, kinds=kinds, values=self.values[:, is_kept])
 
     def part(self, name: str) -> str:
         """Return the `subset` of results on a part of the units."""
@@ -709,8 +695,7 @@ PARTS = 5
 """Number of equal parts into which a property with many values, such as a length, is divided."""
 
 
-@dataclass(frozen=True)
-class Shift:
+class Shift(NamedTuple):
     """Shift of calls: replicates `values` (rows,), the data first, and `counts` (units, clusters).
     `reason` explains an undefined estimate. `if_noisy` (rows,) is the shift if raters' noise
     changes with the property, None if that was not estimated.
@@ -740,7 +725,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     sharpness = np.ones(len(resamples))
     if resamples.count(calls.clusters, has_two)[0] >= MIN_TWICE:
         n_pairs = np.where(has_two, n_people * (n_people - 1), 1).astype(float)
-        two_people = (total**2 - squares) / n_pairs
+        two_people = (total**2 - squares) / n_pairs  # the mean product of two people's calls
         products = (has_two * moment for moment in (graded, person, graded * person, two_people))
         sums = resamples.sums(calls.clusters, has_two, *products).T
         n, graded_sum, person_sum, both_sum, two_people_sum = sums
@@ -812,8 +797,7 @@ class Shifts:
 
 class _Step(NamedTuple):
     """Humans' calls at or above one step: their `mean` on each unit (units,), their `sums`, the
-    sums of their products with x, the distribution of tau (`scores`), and the `noise` of all raters
-    along x, if that may change.
+    sums of their products with x, the distribution of tau (`scores`), and `noise` along x, if any.
     """
 
     mean: Array
@@ -834,16 +818,18 @@ class PeopleCalls:
         self.n_parts = self._in_part.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
         third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
-        self._n, sx, sxx = self._sums(np.ones(len(x)), x, x**2)
-        self._mean = ratio(sx, self._n)
-        overall_mean = ratio(sx.sum(axis=1), self._n.sum(axis=1))
+        # The parts' means of x, their distance from the overall mean, and the sums of squares of x
+        # within parts (rows, parts) and overall (rows,), which the slope on x is computed from.
+        self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
+        self._mean = ratio(sum_x, self._n)
+        overall_mean = ratio(sum_x.sum(axis=1), self._n.sum(axis=1))
         self._distance = self._mean - overall_mean[:, None]
-        self._within = sxx - sx * self._mean
+        self._within = sum_squares - sum_x * self._mean
         self._spread = (self._n * self._distance**2 + self._within).sum(axis=1)
         self.steps = []
         for step in shifts.steps:
             products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
-            *totals, products_with_x = self._sums(*vars(products).values(), products.person * x)
+            *totals, products_with_x = self._sums(*products, products.person * x)
             sums = PeopleSums(*totals)
             noise, scores = None, ScoreDistribution.constant(sums)
             if self.has_pairs:
@@ -856,8 +842,8 @@ class PeopleCalls:
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
         grader, both, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
-        sums, noise = StratumSums(step.sums, grader, both), step.noise if noisy else None
-        excess = excess_calls(sums, step.scores, free=self.has_pairs, noise=noise)
+        noise, free = step.noise if noisy else None, self.has_pairs
+        excess = excess_calls(step.sums.n, grader, both, step.scores, free=free, noise=noise)
         within = products_with_x - self._mean * grader
         within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
         if noise is not None and excess.strictness_slope is not None:
@@ -901,10 +887,11 @@ def _call_products(people: Array) -> PeopleSums:
         mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)
         leniency = np.where(n_shared >= MIN_TWICE, mean_deviation, 0.0)
     calls = np.where(has_call, people - leniency, 0.0)
+    # Sums over different people's products, from sums of powers (Newton's identities).
     first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
     mean = first / k
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
     n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
-    of_two, of_three = (n2, n2 * mean, two), (n3, n3 * mean, n3 * two, np.nan_to_num(three))
-    return PeopleSums(np.ones(len(k)), mean, *of_two, *of_three)
+    by_two, by_three = (n2, n2 * mean, two), (n3, n3 * mean, n3 * two, np.nan_to_num(three))
+    return PeopleSums(np.ones(len(k)), mean, *by_two, *by_three)

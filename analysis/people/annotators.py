@@ -22,9 +22,9 @@ labels are from each other. One in a hundred hardly changes a kappa, which avera
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist, median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,7 @@ Distance = Callable[[Codes, Codes], Array]
 """Function that returns distances of labels from two arrays of codes."""
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """Result of the test for selected labels, and the labels that agreement is computed from.
 
     `min_labels` is the least number of labels of a unit. `rule` is "all" where labels were not
@@ -97,42 +96,39 @@ def selection_of(
     Of the `resamples` only the clusters and their frequencies are used. `times` (units, raters) are
     the times of labels in seconds, NaN where unknown. Nothing is tested where overlap `is_random`
     by declaration or design, where labels are weighted, where all units have equally many labels or
-    are fewer than 30, or where everybody labelled nearly all.
+    are fewer than 30 (there is then no verdict), or where everybody labelled nearly all.
     """
     coded = _comparable_view(labels)
     people = [human for human in coded.members("human") if coded.labelled[:, human].any()]
     is_shared = coded.labelled_by_any(people) & coded.labelled_by_any(coded.members("model"))
-    is_labelled = coded.labelled[:, people] & is_shared[:, None]
-    n_labels = is_labelled.sum(axis=1)
+    has_few_units = resamples.count(coded.clusters, is_shared)[0] < pairwise.MIN_SHARED_UNITS
+    codes = np.where(is_shared[:, None], coded.codes[:, people], -1)
+    n_labels = (codes >= 0).sum(axis=1)
     frequency = resamples.frequency[coded.clusters]
-    unit, person = np.nonzero(is_labelled)
+    unit, person = np.nonzero(codes >= 0)
     labels_by_person = np.bincount(person, frequency[unit], len(people))
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
-    has_few_units = (
-        resamples.count(coded.clusters, is_shared)[0] < pairwise.MIN_SHARED_UNITS
-    )  # no verdict
     is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
     if is_random or labels.weight is not None or has_few_units or is_uniform:
         return Selection()
-    codes = np.where(is_labelled, coded.codes[:, people], -1)
-    # Test units with one label against those with more, then those with two against more.
-    p_single = selection_p(coded, codes, resamples, rng, 2) if (n_labels == 1).any() else 1.0
-    codes_of_several = np.where((n_labels >= 2)[:, None], codes, -1)
-    is_selected = p_single <= LEVEL_SINGLE
-    if not is_selected and selection_p(coded, codes_of_several, resamples, rng) > LEVEL_MORE:
+    if not _is_selected(coded, codes, resamples, rng):
         return Selection()
+
+    # Use labels that were not selected by labels: the first ones, or those of complete annotators.
     min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
     if times is not None and min_labels >= 2:
-        is_first = _first_labels(is_labelled, times[:, people], min_labels)
+        is_first = _first_labels(codes >= 0, times[:, people], min_labels)
         if is_first is not None:
             counted[:, people] = is_first
             return Selection("first", min_labels, counted=counted)
     if labelled_nearly_all.sum() >= 2:
         counted[:, people] = labelled_nearly_all
-        names = (labels.raters[human] for human in people)
-        excluded = (name for name, keep in zip(names, labelled_nearly_all, strict=True) if not keep)
-        return Selection("nearly_all", excluded_people=tuple(excluded), counted=counted)
+        excluded = np.asarray(people)[~labelled_nearly_all]
+        names = tuple(labels.raters[human] for human in excluded)
+        return Selection("nearly_all", excluded_people=names, counted=counted)
+
+    # No such labels: all labels count.
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
     if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
         return Selection("tie_break")
@@ -141,11 +137,25 @@ def selection_of(
     return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)
 
 
+def _is_selected(
+    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
+) -> bool:
+    """Return True if people's labels, `codes` (units, people), were selected by a test of units
+    with one label against the others, or of units with two labels against those with more.
+    """
+    n_labels = (codes >= 0).sum(axis=1)
+    one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
+    if 1 in n_labels and selection_p(coded, codes, one_or_more, resamples, rng) <= LEVEL_SINGLE:
+        return True
+    several = n_labels >= 2
+    codes = np.where(several[:, None], codes, -1)
+    return selection_p(coded, codes, n_labels * several, resamples, rng) <= LEVEL_MORE
+
+
 def add_selection_rows(view: RubricView, selection: Selection) -> None:
     """Add `agreement_by_labels` of graders with people where the rule of the selection is
     "unknown", on the units with the least number of labels (`at` this number) and on those with
-    more. Each unit counts once. On an ordered scale agreement is 1 minus the distance, as a share
-    of the scale's length.
+    more. Each unit counts once. On an ordered scale agreement is 1 minus `_distance_of`.
     """
     if selection.has_min_labels is None or selection.has_more_labels is None:
         return
@@ -182,27 +192,30 @@ def add_contested_rows(view: View) -> None:
     categories = np.arange(coded.q)
     agreement = 1.0 - distance(categories[:, None], categories)
     for grader in coded.members("model"):
+        grades = coded.codes[:, grader].astype(np.intp)
         counts = label_counts(coded, coded.people_beside(grader))
-        n_others, grades = counts.sum(axis=1) - 1.0, coded.codes[:, grader].astype(np.intp)
-        units = (n_others >= 2) & (grades >= 0)
+        n_labels = counts.sum(axis=1)
+        units = (n_labels >= 3) & (grades >= 0)
+        n_others = np.maximum(n_labels - 1.0, 1.0)
+        # By class and unit: the share of the annotators for whom the unit is of this class, and the
+        # agreement of these annotators, and of the grader, with the others.
         size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
-            unit_class = np.where(largest == n_others, 0, np.where(2.0 * largest > n_others, 1, 2))
+            unit_class = np.select([largest == n_others, 2.0 * largest > n_others], [0, 1], 2)
             cells = unit_class, np.arange(len(units))
-            weight = np.where(units, counts[:, code] / np.maximum(n_others + 1.0, 1.0), 0.0)
-            n = np.maximum(n_others, 1.0)
+            weight = np.where(units, counts[:, code] / np.maximum(n_labels, 1.0), 0.0)
             size[cells] += weight
-            annotator_sums[cells] += weight * (others @ agreement[code] / n)
-            grader_sums[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n)
+            annotator_sums[cells] += weight * (others @ agreement[code] / n_others)
+            grader_sums[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n_others)
         for k, at in enumerate(CONTESTED):
-            if (inside := size[k] > 0).any():
+            inside = size[k] > 0
+            if inside.any():
                 sums = view.sums(annotator_sums[k], grader_sums[k], size[k])
-                means = ratio(*np.split(sums, [2], axis=1))
                 for column, name in enumerate((f"{at}: annotators", at)):
                     about = About(a="humans", b=coded.raters[grader], at=name)
-                    view.add(BY_LABELS, means[:, column], inside, **about)
+                    view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), inside, **about)
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
@@ -250,22 +263,21 @@ def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
         return None
     order = np.argsort(times, axis=1, kind="stable")
     sorted_times = np.take_along_axis(times, order, axis=1)
-    last_first, next_label = sorted_times[:, number - 1], sorted_times[:, number]
-    if (np.isfinite(next_label) & (last_first >= next_label)).any():
-        return None
+    last_time, next_time = sorted_times[:, number - 1], sorted_times[:, number]
+    if (np.isfinite(next_time) & (last_time >= next_time)).any():
+        return None  # two labels have the same time
     rank = np.argsort(order, axis=1, kind="stable")
     return np.asarray(is_labelled & (rank < number))
 
 
 def selection_p(
-    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator, cap: int = 0
+    coded: Coded, codes: Labels, n_labels: Codes, resamples: Resamples, rng: np.random.Generator
 ) -> float:
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
-    `codes` (units, people) are people's labels. Numbers of labels above `cap` count as `cap`,
-    unless it is 0. The p value is 1 where all units have the same number, or no score varies.
+    `codes` (units, people) are people's labels, `n_labels` (units,) their number, in which several
+    numbers may be one. The p value is 1 where all units have the same number, or no score varies.
     """
-    n_labels = np.minimum((codes >= 0).sum(axis=1), cap or codes.shape[1])
     if len(np.unique(n_labels[n_labels > 0])) < 2:
         return 1.0
     frequency = resamples.frequency[coded.clusters].astype(float)
@@ -287,14 +299,15 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
     """Yield scores (units,), whose sums are covariances of a unit's number of labels, `n_labels`
     (units,), with labels and their distances. Each unit has its `frequency` (units,) in the data.
     """
-    n, units = len(codes), np.flatnonzero(n_labels > 0)
+    units = np.flatnonzero(n_labels > 0)
     unit, person = np.nonzero(codes >= 0)
     label_codes = codes[unit, person].astype(np.intp)
+    # People with many labels are a group of their own; all others together are group 0.
     labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
     has_own_group = labels_by_person >= pairwise.OWN_TABLE_SHARE * frequency[units].sum()
     group = np.where(has_own_group, np.cumsum(has_own_group), 0)[person]
     distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
-    if coded.level == "nominal":  # an indicator of each category
+    if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
         values = np.eye(coded.q)[:, int(coded.q == 2) :]
     weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
 
@@ -302,12 +315,14 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
         """Return scores of `n_labels` with entries of units, both centred within each group."""
         mass = weight * frequency[unit]
         total = np.maximum(np.bincount(group, mass), 1e-300)
-        product = weight
-        for factor in (n_labels[unit], entries):
-            product = product * (factor - (np.bincount(group, mass * factor) / total)[group])
-        return np.asarray(np.bincount(unit, product, n), dtype=float)
 
-    for column in values.T:
+        def centred(values: Array) -> Array:
+            return np.asarray(values - (np.bincount(group, mass * values) / total)[group])
+
+        products = weight * centred(n_labels[unit]) * centred(entries)
+        return np.asarray(np.bincount(unit, products, len(codes)), dtype=float)
+
+    for column in values.T:  # people's labels
         yield covariance_scores(group, unit, column[label_codes], weight)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
@@ -318,7 +333,7 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
             yield covariance_scores(group[is_graded], graded_unit, distances, weight[is_graded])
             graded = units[grades[units] >= 0]
             one_group, ones = np.zeros(len(graded), dtype=np.intp), np.ones(len(graded))
-            for column in values.T:
+            for column in values.T:  # the grader's labels
                 yield covariance_scores(one_group, graded, column[grades[graded]], ones)
     yield _scores_of_pairs(unit, label_codes, group, n_labels, frequency, distance)
 
@@ -333,13 +348,15 @@ def _scores_of_pairs(
     labels_of_unit = np.bincount(unit, minlength=n)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
-        """Yield the group pair, unit, distance and weight of all pairs of labels of one unit."""
+        """Yield the number of the pair of groups, the unit, the distance and the weight of each
+        pair of labels of one unit, some at a time. The weights of a unit's pairs sum to 1.
+        """
         for first, second in pairwise.label_pairs(unit):
             groups = group[first], group[second]
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
-            m = labels_of_unit[unit[first]]
+            n_pairs = labels_of_unit[unit[first]] * (labels_of_unit[unit[first]] - 1.0) / 2.0
             distances = distance(codes[first], codes[second])
-            yield group_pair, unit[first], distances, 2.0 / (m * (m - 1.0))
+            yield group_pair, unit[first], distances, 1.0 / n_pairs
 
     total, sum_labels, sum_distances = np.zeros((3, n_groups**2))
     for group_pair, pair_unit, distances, weight in pairs():
@@ -357,6 +374,7 @@ def _scores_of_pairs(
     return scores
 
 
+# ---- Reversed scales -----------------------------------------------------------------------------
 def best_match(counts: Numbers) -> Codes:
     """Match each category (column) with a class (row), one to one, and return the classes (q,). The
     match maximises the sum of the matched `counts` (q, q).
@@ -440,8 +458,7 @@ MIN_SHARED_WITH_OTHERS = 10
 """Units that an annotator must share with others than the one with whom they share most."""
 
 
-@dataclass(frozen=True)
-class Opposed:
+class Opposed(NamedTuple):
     """An annotator whose labels contradict those of the `others` (names): the rows with the mean
     kappa with them `as_given` and `recoded`. `recoding` is reversed or exchanged. Unless `is_sure`,
     the others are equally many, and may be the ones who reverse the scale.
@@ -457,16 +474,12 @@ class Opposed:
 
 def opposed_in(rows: ResultRows) -> list[Opposed]:
     """Return the annotators who reverse or exchange labels, from the rows of a rubric."""
-    opposed, as_given = list[Opposed](), None
-    for row in rows.rows.values():
-        if row["statistic"] != ANNOTATOR_KAPPA:
-            continue
-        if row["at"] == AS_GIVEN:
-            as_given = row
-        elif as_given is not None:
-            recoding, others = row["at"].removeprefix(PERHAPS), text_of(row["remarks"])
-            is_sure = recoding == row["at"]
-            opposed.append(Opposed(row["rater_a"], others, as_given, row, recoding, is_sure))
+    opposed = []
+    kappas = [row for row in rows.rows.values() if row["statistic"] == ANNOTATOR_KAPPA]
+    for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # as they were added
+        recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
+        is_sure = recoding == recoded["at"]
+        opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
     return opposed
 
 
@@ -480,15 +493,16 @@ def add_annotator_rows(view: View) -> None:
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
-    is_sure = len(opposed) < len(others)
     if not opposed or len(opposed) > len(others):
         return
+    is_sure = len(opposed) < len(others)
     if is_sure:  # the others have to agree clearly
         scores = _covariance_scores(coded, others, data)
         if not scores or not median(scores.values()) > CLEARLY_AGREE:
             return
     elif not _has_direction(coded):
         return  # an exchange can make two annotators agree by chance
+    recoding = ("" if is_sure else PERHAPS) + (REVERSED if _has_direction(coded) else EXCHANGED)
     name = pairwise.deciding_kappa(coded)
     before, after = (pairwise.KappaMeans(labels, data, [name]) for labels in (coded, recoded))
     min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
@@ -500,8 +514,6 @@ def add_annotator_rows(view: View) -> None:
             for means in (before, after)
         )
         if kappa_after - kappa_before >= GAIN and kappa_after >= min_kappa:
-            recoding = REVERSED if _has_direction(coded) else EXCHANGED
-            recoding = recoding if is_sure else PERHAPS + recoding
             for at, kappa in ((AS_GIVEN, kappa_before), (recoding, kappa_after)):
                 about = About(a=coded.raters[annotator], b="humans", at=at, note=names)
                 view.add(ANNOTATOR_KAPPA, kappa, shared, **about)
@@ -510,7 +522,9 @@ def add_annotator_rows(view: View) -> None:
 def _opposed_annotators(
     coded: Coded, people: Sequence[int], data: Resamples
 ) -> tuple[list[int], Coded]:
-    """Return annotators who contradict the others, and the labels with theirs recoded."""
+    """Return annotators who contradict the others, and the labels with theirs recoded. The worst
+    annotator is recoded first, then all are tested again, as this changes the others' mean.
+    """
     recoded, opposed = coded, list[int]()
     bound = NormalDist().inv_cdf(1.0 - LEVEL / max(len(people), 1))
     while True:
@@ -541,12 +555,22 @@ def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> C
     return best_match(table.T)
 
 
+class _SharedLabels(NamedTuple):
+    """Labels of an annotator (column) on units that others labelled, too: the annotator's `codes`
+    (units,), the others' mean `_category_scores` (units, columns), and the units' `clusters`.
+    """
+
+    annotator: int
+    codes: Codes
+    others: Array
+    clusters: Codes
+
+
 def _shared_with_others(
     coded: Coded, people: Sequence[int], data: Resamples
-) -> Iterator[tuple[int, Codes, Array, Codes]]:
-    """Yield each annotator's codes (units,), the others' mean scores (units, columns) and clusters,
-    on the units that others labelled, too. Annotators who share fewer than 30 clusters, or nearly
-    all units with one other person only, are left out.
+) -> Iterator[_SharedLabels]:
+    """Yield the shared labels of each annotator, except of those who share fewer than 30 clusters,
+    or nearly all units with one other person only.
     """
     labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
     n_labels, total = labelled.sum(axis=1), np.zeros((len(labelled), category_scores.shape[1]))
@@ -557,13 +581,13 @@ def _shared_with_others(
         units = labelled[:, column] & (n_labels >= 2)
         n_shared = labelled[units].sum(axis=0)
         n_shared[column] = 0
-        with_others = n_shared.sum() - n_shared.max(initial=0)
-        shares_with_one = len(people) > 2 and with_others < MIN_SHARED_WITH_OTHERS
+        n_with_others = n_shared.sum() - n_shared.max(initial=0)
+        shares_with_one = len(people) > 2 and n_with_others < MIN_SHARED_WITH_OTHERS
         if shares_with_one or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
         others = (total[units] - category_scores[codes]) / (n_labels[units] - 1)[:, None]
-        yield annotator, codes, others, coded.clusters[units]
+        yield _SharedLabels(annotator, codes, others, coded.clusters[units])
 
 
 def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
@@ -608,6 +632,7 @@ def _over_standard_error(values: Array, clusters: Codes, data: Resamples) -> flo
     return 0.0 if abs(mean) < 1e-12 else mean / max(error, 1e-12)
 
 
+# ---- Gross errors --------------------------------------------------------------------------------
 GROSS = "gross_errors"
 QUANTILE = 0.99
 """Share of the distances of people's labels of one unit that a gross error exceeds."""

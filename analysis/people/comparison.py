@@ -11,14 +11,13 @@ reference. Ties are left out. The interval is that of every share (`analysis.boo
 
 *Alternative annotator test*: would a grader be as good a choice as one of the humans (Calderon,
 Reichart & Dror 2025, "The alternative annotator test for LLM-as-a-judge")? A pass is not
-non-inferiority, and a constant can pass: no verdict rests on it, and the baselines are reported
-with it.
+non-inferiority, and a constant can pass: no verdict rests on it, and baselines are reported, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
@@ -137,8 +136,7 @@ def with_and_among_humans(
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     """Return the baselines' shares of the categories (q,), computed from the humans' labels. The
-    constant baseline gives the humans' most frequent category, of numbers the one nearest to their
-    mean.
+    constant one gives the humans' most frequent category, of numbers that nearest to their mean.
     """
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
@@ -163,7 +161,7 @@ def _baseline_means(
     panel = measurement.statistics()
     statistics = {name: panel[name] for name in names if name in panel}
     overlap = pairwise.Overlap.of(coded, resamples, coded.members("human"), units)
-    any_codes = np.zeros(len(units), dtype=np.intp)
+    any_codes = np.zeros(len(units), dtype=np.intp)  # of the tables only the humans' counts matter
     chunks = overlap.tables_with_rater(any_codes, len(resamples))
     expected = (measurement.expected_cells(features, shares) for features in chunks)
     return pairwise.means_of(overlap, expected, resamples, statistics)
@@ -292,33 +290,16 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     view.add("mcnemar_p", significance.sign_flip(wins_by_cluster[:, 0]), compared, **about)
 
 
-class _LeniencyTest(NamedTuple):
-    """Test that humans, by name, and a grader use categories equally often on `units` (units,)."""
-
-    humans: str
-    grader: str
-    units: Mask
-    p: float
-
-
 def add_leniency_rows(view: View) -> None:
     """Add `stuart_maxwell_p`, the p value that a human and a grader use categories equally often.
     Where there are too many humans to list, each grader is compared with all humans together, who
     then count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
-    tests = list(_leniency_tests(view))
-    for test, adjusted in zip(tests, significance.holm([test.p for test in tests]), strict=True):
-        about = About(a=test.humans, b=test.grader)
-        about["note"] = "" if math.isnan(test.p) else f"Holm p {adjusted:.4g}"
-        view.add("stuart_maxwell_p", test.p, test.units, reason="not_testable", **about)
-
-
-def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
-    """Yield the tests of each human, or all humans together, with each grader."""
     coded, humans = view.coded, view.coded.members("human")
     members_by_name = {"humans": humans}
     if len(pairwise.listed_raters(coded)) == len(coded.raters):
         members_by_name = {coded.raters[human]: (human,) for human in humans}
+    tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
         counts = coefficients.label_counts(coded, members)
         both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
@@ -326,9 +307,15 @@ def _leniency_tests(view: View) -> Iterator[_LeniencyTest]:
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
             test = significance.clustered_homogeneity(view.each_cluster(differences))
-            yield _LeniencyTest(name, coded.raters[grader], both, test.p)
+            tests.append((name, coded.raters[grader], both, test.p))
+    corrected = significance.holm([p for *_, p in tests])
+    for (name, grader_name, both, p), adjusted in zip(tests, corrected, strict=True):
+        note = "" if math.isnan(p) else f"Holm p {adjusted:.4g}"
+        about = About(a=name, b=grader_name, note=note)
+        view.add("stuart_maxwell_p", p, both, reason="not_testable", **about)
 
 
+# ---- Rates ---------------------------------------------------------------------------------------
 MAJORITY = ("tpr_majority", "tnr_majority")
 REFERENCE = ("tpr_reference", "tnr_reference")
 
@@ -387,6 +374,7 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
     return rates
 
 
+# ---- Alternative annotator test ------------------------------------------------------------------
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
 FALSE_DISCOVERY_RATE = 0.05
@@ -430,8 +418,7 @@ class AltTest:
         return bool(self.winning_rate >= PASSING_RATE)
 
 
-@dataclass(frozen=True)
-class _Comparisons:
+class _Comparisons(NamedTuple):
     """Comparisons of a grader with each of `n_humans` humans on each unit, (comparisons,) each.
 
     `unit` and `human` are positions. Expected over the grader's labels are `grader_wins` (it is at
@@ -451,8 +438,7 @@ def add_alt_test_rows(view: RubricView) -> None:
     """Add `alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
 
     Comparisons with a baseline are expected values, without random labels. The advantage has a
-    bootstrap interval. The winning rate has none: it counts rejections of a test that takes units
-    as independent.
+    bootstrap interval; the winning rate has none, as its tests take units as independent.
     """
     coded, epsilon = view.coded, view.request.settings.epsilon
     humans = coded.codes[:, list(coded.members("human"))]
@@ -460,10 +446,12 @@ def add_alt_test_rows(view: RubricView) -> None:
         return
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = view.resamples.frequency[coded.clusters].astype(float)
-    labels = {coded.raters[g]: _one_hot(coded.codes[:, g], coded.q) for g in coded.members("model")}
+    graders = coded.members("model")
+    # Probabilities of the labels (units, q), by grader or baseline.
+    by_rater = {coded.raters[k]: _one_hot(coded.codes[:, k], coded.q) for k in graders}
     for baseline, shares in view.once(baselines).items():
-        labels[baseline] = np.tile(shares, (len(humans), 1))
-    for name, probabilities in labels.items():
+        by_rater[baseline] = np.tile(shares, (len(humans), 1))
+    for name, probabilities in by_rater.items():
         comparisons = _compare(humans, probabilities, values)
         test = _test_of(comparisons, frequency, epsilon, pairwise.MIN_SHARED_UNITS)
         _add_alt_test(view, name, comparisons, test)
@@ -491,15 +479,14 @@ def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTes
 def _test_of(
     comparisons: _Comparisons, frequency: Array, epsilon: float, min_units: int
 ) -> AltTest:
-    """Test a grader against each human with `min_units` comparisons; `frequency` (units,) weights
-    the units.
-    """
+    """Test a grader against each human with `min_units` comparisons on units with a `frequency`."""
     weight = frequency[comparisons.unit]
     n = np.bincount(comparisons.human, weight, comparisons.n_humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))
     n = n[eligible]
 
     def mean_by_human(outcome: Array) -> Array:
+        """Return the means (eligible humans,) of an outcome of comparisons (comparisons,)."""
         sums = np.bincount(comparisons.human, outcome * weight, comparisons.n_humans)
         return np.asarray(sums[eligible] / n)
 
@@ -537,19 +524,21 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     unit, human = np.nonzero((humans >= 0) & usable[:, None])
     codes = humans[unit, human].astype(np.intp)
-    # Distance of each category from all labels of a unit; the human's own is subtracted below.
+    # Losses against the other humans: the compared human's own label adds nothing to the human's
+    # loss, and is subtracted from the grader's.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = total[unit, codes]
     grader_wins, difference, squared_difference = np.zeros((3, len(unit)))
-    for code in range(q):
+    for code in range(q):  # the grader's label
         probability = grader[unit, code]
         grader_loss = total[unit, code] - distance[code][codes]
-        is_win = grader_loss <= human_loss + _ROUNDING
-        surplus = (human_loss <= grader_loss + _ROUNDING).astype(float) - is_win
-        grader_wins += probability * is_win
-        difference += probability * surplus
-        squared_difference += probability * surplus**2
+        grader_win = grader_loss <= human_loss + _ROUNDING
+        human_win = human_loss <= grader_loss + _ROUNDING
+        win_difference = human_win.astype(float) - grader_win
+        grader_wins += probability * grader_win
+        difference += probability * win_difference
+        squared_difference += probability * win_difference**2
     n_humans = humans.shape[1]
     return _Comparisons(n_humans, unit, human, grader_wins, difference, squared_difference)
 
@@ -563,6 +552,7 @@ def _mean_advantage(comparisons: _Comparisons, humans: Sequence[int], writer: Wr
         return np.full(len(resamples), np.nan)
 
     def by_cluster(outcome: Array) -> csr_array:
+        """Return the sums (clusters, these humans) of an outcome of comparisons (comparisons,)."""
         cells = writer.clusters[comparisons.unit], comparisons.human
         shape = resamples.n_types, comparisons.n_humans
         return csr_array((outcome, cells), shape=shape)[:, list(humans)]

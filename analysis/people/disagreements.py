@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,6 @@ from evenhand.analysis.writer import RubricView, View
 from evenhand.texts import written
 
 COVERAGE = "coverage"
-ABSENT = "absent"
 
 
 def add_coverage_rows(view: RubricView) -> None:
@@ -71,13 +70,13 @@ def add_coverage_rows(view: RubricView) -> None:
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
     """Count a rater's unscored units by reason; those without any row are absent."""
     absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
-    reasons = labels.reasons[rater] + Counter(
-        {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
-    )
+    n_absent = int(absent @ resamples.frequency[labels.clusters])
+    reasons = labels.reasons[rater] + Counter({"absent": n_absent})
     counted = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
     return Remark("unscored", (counted,)) if counted else ""
 
 
+# ---- Disagreements -------------------------------------------------------------------------------
 MOST_LISTED = 500
 """Most units listed for each rubric and grader."""
 MOST_COUNTED = 5
@@ -112,42 +111,30 @@ def add_disagreement_rows(
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units with labels of two or more come first. Of equal disagreements,
     those with more humans come first, then those whose probability is further off. `units` are the
-    ids of the labels' rows, which must not be folded. `distance` (q, q) is between categories; by
-    default it is that of the scale.
+    ids of the labels' rows, which must not be folded. `distance` (q, q) is between categories, by
+    default that of the scale.
     """
-    labels, rows = view.labels, view.rows
+    labels, rubric = view.labels, view.rows.rubric
     humans = list(labels.humans)
     disagreements: list[GraderDisagreement] = []
     if not humans:
         return disagreements
-    if distance is None:
-        distance = _scale_distance(labels.scale)
-    unit, person = np.nonzero(labels.codes[:, humans] >= 0)
-    human_codes = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp)
-    n = len(labels.codes)
-    n_humans, among, n_pairs = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
-    for first, second in label_pairs(unit):
-        among += np.bincount(unit[first], distance[human_codes[first], human_codes[second]], n)
-        n_pairs += np.bincount(unit[first], minlength=n)
-    among /= np.maximum(n_pairs, 1)
+    sizes_by_grader = _disagreement_sizes(labels, distance)
+    n_humans = (labels.codes[:, humans] >= 0).sum(axis=1)
     affirmative, categories = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
-    for grader in labels.models:
-        grades = labels.codes[:, grader].astype(np.intp)
-        with_humans = np.bincount(unit, distance[np.maximum(grades, 0)[unit], human_codes], n)
-        mean = with_humans / np.maximum(n_humans, 1)
-        sizes = np.where((grades >= 0) & (n_humans > 0), mean - among, 0.0)
+    for grader, sizes in sizes_by_grader.items():
         probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
-        order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))
+        order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))  # the last is first
         largest = order[sizes[order] > 0][:MOST_LISTED].tolist()
         for rank, row in enumerate(largest):
             codes, name, size = labels.codes[row], labels.raters[grader], float(sizes[row])
             key = None
             if rank < MOST_COUNTED:
                 view.add("disagreement", size, (1, 1), a="humans", b=name, at=units[row])
-                key = (rows.rubric, "disagreement", "humans", name, "all", units[row])
+                key = (rubric, "disagreement", "humans", name, "all", units[row])
             disagreement = GraderDisagreement(
-                rubric=rows.rubric,
+                rubric=rubric,
                 grader=name,
                 unit_id=units[row],
                 label=categories[codes[grader]],
@@ -164,12 +151,30 @@ def add_disagreement_rows(
     return disagreements
 
 
-def _scale_distance(scale: Scale) -> Array:
-    """Return the distances (q, q) of a scale's categories, from 0 to 1."""
-    if scale.level == "nominal":
-        return 1.0 - np.eye(len(scale.values))
-    values = np.array(scale.values)
-    return np.asarray(np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12))
+def _disagreement_sizes(labels: LabelMatrix, distance: Array | None) -> dict[int, Array]:
+    """Return the sizes of each grader's disagreements (units,), by its column; 0 without labels."""
+    if distance is None and labels.scale.level == "nominal":
+        distance = 1.0 - np.eye(len(labels.scale.values))
+    elif distance is None:
+        values = np.array(labels.scale.values)
+        distance = np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12)
+    humans, n = np.asarray(labels.humans), len(labels.codes)
+    unit, person = np.nonzero(labels.codes[:, humans] >= 0)
+    human_codes = labels.codes[unit, humans[person]].astype(np.intp)
+    n_humans, among_humans, n_pairs = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
+    for first, second in label_pairs(unit):
+        distances = distance[human_codes[first], human_codes[second]]
+        among_humans += np.bincount(unit[first], distances, n)
+        n_pairs += np.bincount(unit[first], minlength=n)
+    among_humans /= np.maximum(n_pairs, 1)
+    sizes = {}
+    for grader in labels.models:
+        grades = labels.codes[:, grader].astype(np.intp)
+        total = np.bincount(unit, distance[np.maximum(grades, 0)[unit], human_codes], n)
+        with_humans = total / np.maximum(n_humans, 1)
+        is_compared = (grades >= 0) & (n_humans > 0)
+        sizes[grader] = np.where(is_compared, with_humans - among_humans, 0.0)
+    return sizes
 
 
 def add_sorted_rows(view: RubricView) -> None:
@@ -186,6 +191,7 @@ def add_sorted_rows(view: RubricView) -> None:
         view.add("disagreement_sorted", count, (total, 0), a="humans", b=grader, at=kind)
 
 
+# ---- Clarity -------------------------------------------------------------------------------------
 CLEAR_AGREEMENT = "clear_agreement"
 
 
@@ -226,6 +232,7 @@ def add_clarity_rows(view: RubricView) -> None:
             add("mean_confidence", mean, units, b=name, at=at)
 
 
+# ---- Trial of a wording --------------------------------------------------------------------------
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
 FILLED = "rewording_filled"
 MIN_TRIAL = 30
@@ -254,6 +261,7 @@ def add_trial_rows(
         by_people = ratings[is_counted]
         n_raters = by_people.groupby("unit_id")["rater_id"].nunique()
         n_filled += int(n_raters.clip(upper=trial.raters).sum())
+        # A person who labelled under both wordings is a rater of each.
         parts.append(by_people.assign(rater_id=f"{name}|" + by_people["rater_id"].astype(str)))
     counted = pd.concat(parts)
     if counted.empty:
@@ -286,8 +294,7 @@ def add_trial_rows(
 Outcome = Literal["better", "worse", "inconclusive"]
 
 
-@dataclass(frozen=True)
-class TrialOutcome:
+class TrialOutcome(NamedTuple):
     """Outcome of a trial of a wording. `size` is the number of clusters with which a trial would
     show, with a chance of 80%, whether people agree better under the new wording: None where no
     realistic number would, 0 where none is needed. `filled` is the share of labels given.

@@ -14,19 +14,17 @@ distance on its item. The columns are permuted together, and the largest standar
 tested, which adjusts for the number of columns and of values in each (Westfall & Young 1993).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.agreement import pairs as pairwise
-from evenhand.analysis.agreement.coefficients import (
-    agreement_weights,
-    balanced_accuracy,
-    label_counts,
-    majority_codes,
-)
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
@@ -40,13 +38,6 @@ from evenhand.analysis.types import Array, Codes, DataFrame, Labels
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 
-SIDE_KAPPA = "side_kappa"
-MIN_GAIN = 0.1
-"""Least gain of kappa within sides over that across them that is of practical interest."""
-_PERMUTATIONS, _STEPS = 499, 20
-"""Permutations of the test, and steps that numbers are rounded to for distances among people."""
-_MAX_PAIRS = 50_000_000
-"""Pairs of people in all permutations together; more pairs have fewer permutations, at least 99."""
 BALANCED = "group_balanced_accuracy"
 NO_UNITS = Remark("no_pairable_units")
 
@@ -105,8 +96,8 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
                 units = view.count(inside[:, code] & (is_compared[:, k] > 0))
                 note = join_notes(pairwise.few_units_note(units), column_notes[code][k])
                 about = About(a="humans", b=coded.raters[grader], note=note)
-                out, reason = view.on(coded.part(f"{column.name}={value}")), NO_UNITS
-                out.add("slice_difference", difference[:, code], units, reason=reason, **about)
+                out = view.on(coded.part(f"{column.name}={value}"))
+                out.add("slice_difference", difference[:, code], units, reason=NO_UNITS, **about)
 
 
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
@@ -114,18 +105,78 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     units, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus
     their distance as a share of the largest (the linear weights of Cohen 1968).
     """
-    counts, grades = (label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader])
+    counts = coefficients.label_counts(coded, coded.people_beside(grader))
+    grades = coded.codes[:, grader]
     if coded.is_number:
         values = np.asarray(coded.values)
         distances = np.abs(values[:, None] - values)
         weights = 1.0 - distances / max(float(distances.max(initial=0.0)), 1e-300)
     else:
         ordered = coded.level != "nominal"
-        weights = agreement_weights(coded.q, "linear" if ordered else "identity")
+        weights = coefficients.agreement_weights(coded.q, "linear" if ordered else "identity")
     n_labels, agreed = counts.sum(axis=1), (counts * weights[np.maximum(grades, 0)]).sum(axis=1)
     is_compared = (n_labels > 0) & (grades >= 0)
     agreement = np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0)
     return agreement, is_compared.astype(float)
+
+
+def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
+    """Add rows of every grader for every group of the `columns`, against the majority of humans:
+    in each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`, this
+    accuracy minus that on all other groups' units. All groups, columns and graders are tested
+    together (see `_hits_above_mean`).
+    """
+    coded, humans = view.coded, view.coded.members("human")
+    if not humans:
+        return
+    reference = coefficients.majority_codes(coefficients.label_counts(coded, humans))
+    notes = max_t_notes([_hits_above_mean(view, column, reference) for column in columns])
+    q = coded.q
+    for k, grader in enumerate(coded.members("model")):
+        name, grades = coded.raters[grader], coded.codes[:, grader]
+        for column, column_notes in zip(columns, notes, strict=True):
+            both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
+            cells = np.zeros((len(grades), q * q))
+            cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
+            whole, groups = view.sums(cells).reshape(-1, q, q), []
+            for code, value in enumerate(column.values):
+                units = both & (column.codes == code)
+                if units.any():
+                    table = view.sums(cells * units[:, None]).reshape(-1, q, q)
+                    out = view.on(coded.part(f"{column.name}={value}"))
+                    add = partial(out.add, units=units, reason=NO_UNITS, a="humans", b=name)
+                    few_note = pairwise.few_units_note(view.count(units))
+                    add(BALANCED, coefficients.balanced_accuracy(table), note=few_note)
+                    groups.append((add, table, column_notes[code][k]))
+            if len(groups) < 2:
+                continue
+            for add, table, note in groups:
+                difference = coefficients.balanced_accuracy(table) - coefficients.balanced_accuracy(
+                    whole - table
+                )
+                add("group_difference", difference, note=note)
+
+
+def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
+    """Return the outcomes that `max_t` tests: 1 where a grader repeats the majority's category on a
+    unit, else 0, minus the share of the category's units in all groups on which it does so.
+
+    All categories count equally, as in balanced accuracy: a group with more units of a harder
+    category, or none of an easier one, is no different. Units are permuted within categories.
+    """
+    coded, graders = view.coded, list(view.coded.members("model"))
+    outcome, mass = np.zeros((2, len(reference), len(graders)))
+    for k, grader in enumerate(graders):
+        grades = coded.codes[:, grader]
+        units = np.flatnonzero((reference >= 0) & (grades >= 0) & (column.codes >= 0))
+        categories = reference[units]
+        is_hit, one_hot = grades[units] == categories, np.eye(coded.q)[categories]
+        cells = np.zeros((len(reference), 2 * coded.q))
+        cells[units] = np.hstack([one_hot * is_hit[:, None], one_hot])
+        n_hits, n_units = np.split(view.sums(cells)[0], 2)
+        outcome[units, k] = is_hit - ratio(n_hits, n_units)[categories]
+        mass[units, k] = 1.0 / n_units[categories]
+    return view.parts(outcome, mass, column.codes, reference)
 
 
 def members_of(
@@ -177,6 +228,32 @@ def add_rater_slice_rows(view: RubricView) -> None:
             add_main_rows(View.of(view.rows, part, view.resamples), note=note)
 
 
+def add_other_cluster_rows(view: RatedView) -> None:
+    """Add the main figures with intervals from resampling other clusters: at = "cluster=COLUMN".
+    Weighted labels have no such rows, as their weights are those of the study's clusters.
+    """
+    request, labels = view.request, view.labels
+    column = request.settings.sensitivity_cluster
+    if not column or labels.weight is not None:
+        return
+    # Keep the verdicts: folds of these clusters would give other thresholds.
+    other = encode(view.readings, labels.scale, request.units, column)
+    folded, frequency = replace(other, thresholds=labels.thresholds).folded()
+    resamples = request.resampled(frequency)
+    for coded in folded.views:
+        add_main_rows(View.of(view.rows, coded, resamples), at=f"cluster={column}")
+
+
+# ---- Publics -------------------------------------------------------------------------------------
+SIDE_KAPPA = "side_kappa"
+MIN_GAIN = 0.1
+"""Least gain of kappa within sides over that across them that is of practical interest."""
+_PERMUTATIONS, _STEPS = 499, 20
+"""Permutations of the test, and steps that numbers are rounded to for distances among people."""
+_MAX_PAIRS = 50_000_000
+"""Pairs of people in all permutations together; more pairs have fewer permutations, at least 99."""
+
+
 def publics_of(
     coded: Coded, raters: DataFrame | None, level: float, seed: int
 ) -> dict[str, Public]:
@@ -204,15 +281,17 @@ def publics_of(
     publics, stratum = dict[str, Public](), np.zeros(len(humans), dtype=np.intp)
     if not sides_by_column or not len(codes):
         return publics
-    sums, pairs, mean_distance, chance = _distances_among(codes, coded)
+    among = _DistancesAmong.of(codes, coded)
+    n_permutations = int(np.clip(_MAX_PAIRS // max(among.sums.nnz, 1), 99, _PERMUTATIONS))
     while sides_by_column:
-        n_permutations = int(np.clip(_MAX_PAIRS // max(sums.nnz, 1), 99, _PERMUTATIONS))
-        orders, all_sides = _orders(stratum, n_permutations, seed), sides_by_column.values()
+        # (orders, columns, 2): within and across sides; the first order is that of the data.
         distances = np.array(
-            [[_distance_by_sides(sums, pairs, side[k]) for side in all_sides] for k in orders]
+            [
+                [among.by_sides(side[order]) for side in sides_by_column.values()]
+                for order in _orders(stratum, n_permutations, seed)
+            ]
         )
-        within, across = distances[..., 0], distances[..., 1]
-        gain = (across - within) / chance
+        gain = (distances[..., 1] - distances[..., 0]) / among.chance
         gain -= gain[1:].mean(axis=0)
         spread = gain[1:].std(axis=0)
         score = gain / np.where(spread > 1e-12, spread, np.inf)
@@ -221,78 +300,11 @@ def publics_of(
         if p > level or not gain[0, best] >= MIN_GAIN:
             break
         name = list(sides_by_column)[best]
-        publics[name] = Public(p, *(1.0 - (distances[0, best] + mean_distance) / chance).tolist())
+        kappas = 1.0 - (distances[0, best] + among.mean) / among.chance
+        publics[name] = Public(p, *kappas.tolist())
         both = np.stack([stratum, sides_by_column.pop(name)])
         stratum = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
     return publics
-
-
-def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
-    """Return orders of people (1 + permutations, people), permuted within each `stratum` (people,);
-    the first is that of the data.
-    """
-    rng = np.random.default_rng(seed)
-    orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
-    for order in orders[1:]:
-        order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
-    return orders
-
-
-def _distances_among(codes: Labels, coded: Coded) -> tuple[Any, Any, float, float]:
-    """Return sums of distances of every two people's labels, and numbers of their pairs, sparse
-    (people, people), from codes (units, people); the mean distance; and that by chance. A pair of a
-    unit with m labels has the weight 1 / (m - 1), its distance is taken minus the unit's mean.
-    """
-    from scipy import sparse
-
-    unit, person = np.nonzero(codes >= 0)
-    m = (codes >= 0).sum(axis=1).astype(float)
-    code, distances = codes[unit, person].astype(np.intp), pairwise.measurement_of(coded).distances
-    if coded.is_number:  # rounded to steps of the range: many points would need much memory
-        points, point_values = coded.grid
-        code = np.rint(_STEPS * point_values[points[code]]).astype(np.intp)
-        steps = np.arange(_STEPS + 1) / _STEPS
-        distances = np.abs(steps[:, None] - steps) ** (2 if coded.ordered == "quadratic" else 1)
-    (n, people), q, ones = codes.shape, len(distances), np.ones(len(unit))
-    counts = np.bincount(unit * q + code, minlength=n * q).reshape(n, q).astype(float)
-    unit_mean = ((counts @ distances) * counts).sum(axis=1) / (m * (m - 1.0))
-    totals = counts.sum(axis=0)
-    weight = sparse.diags_array(1.0 / (m - 1.0))
-    # Rows are units by categories: people's labels, and their distances from each category.
-    labels = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
-    rows = (unit * q)[:, None] + np.arange(q)
-    weighted = (distances[code] / (m - 1.0)[unit, None]).ravel()
-    by_label = sparse.csr_array((weighted, (rows.ravel(), np.repeat(person, q))), (n * q, people))
-    labelled = sparse.csr_array((ones, (unit, person)), (n, people))
-    sums = labels.T @ by_label
-    sums -= labelled.T @ (sparse.diags_array(unit_mean) @ weight) @ labelled
-    pairs = labelled.T @ weight @ labelled
-    sums, pairs = (
-        sparse.csr_array(matrix - sparse.diags_array(matrix.diagonal()))  # no pair with oneself
-        for matrix in (sums, pairs)
-    )
-    mean_distance = float(m @ unit_mean) / float(m.sum())
-    chance = float(totals @ distances @ totals) / float(totals.sum()) ** 2
-    return sums, pairs, mean_distance, chance
-
-
-def _distance_by_sides(sums: Any, pairs: Any, side: Codes) -> tuple[float, float]:
-    """Return the mean distance of two labels of one side, and that of labels of two sides, from
-    sums of distances and numbers of pairs (people, people) and people's `side` (people,).
-
-    A side with the share s of the people has the weight s (1 - s), two sides the product of their
-    shares, so that a noisier side raises both means equally.
-    """
-    is_member = (side[:, None] == np.arange(side.max() + 1)).astype(float)
-    mean = ratio(is_member.T @ (sums @ is_member), is_member.T @ (pairs @ is_member))
-    weight = np.outer(share := is_member.mean(axis=0), share)
-    np.fill_diagonal(weight, 0.0)
-    weight = np.where(np.isnan(mean), 0.0, weight)
-    across = float(np.nansum(weight * mean) / max(weight.sum(), 1e-300))
-    mean_inside = np.diag(mean)
-    weight_inside = np.where(np.isnan(mean_inside), 0.0, weight.sum(axis=0))
-    within = float(np.nansum(weight_inside * mean_inside) / max(weight_inside.sum(), 1e-300))
-    return within, across
 
 
 def add_side_kappa_rows(view: RubricView) -> None:
@@ -307,77 +319,79 @@ def add_side_kappa_rows(view: RubricView) -> None:
             view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{column}={at}", note=note)
 
 
-def add_other_cluster_rows(view: RatedView) -> None:
-    """Add the main figures with intervals from resampling other clusters: at = "cluster=COLUMN".
-    Weighted labels have no such rows, as their weights are those of the study's clusters.
+class _DistancesAmong(NamedTuple):
+    """Distances of people's labels of the same unit, minus the mean distance on the unit: the
+    `sums` over pairs of labels of every two people, and the numbers of these `pairs`, sparse
+    (people, people). A pair of a unit with m labels has the weight 1 / (m - 1). `mean` is the mean
+    distance of two labels of a unit, `chance` that of any two labels.
     """
-    request, labels = view.request, view.labels
-    column = request.settings.sensitivity_cluster
-    if not column or labels.weight is not None:
-        return
-    # Keep the verdicts: folds of these clusters would give other thresholds.
-    other = encode(view.readings, labels.scale, request.units, column)
-    folded, frequency = replace(other, thresholds=labels.thresholds).folded()
-    resamples = request.resampled(frequency)
-    for coded in folded.views:
-        add_main_rows(View.of(view.rows, coded, resamples), at=f"cluster={column}")
+
+    sums: Any
+    pairs: Any
+    mean: float
+    chance: float
+
+    @classmethod
+    def of(cls, codes: Labels, coded: Coded) -> _DistancesAmong:
+        """Return the distances of codes (units, people) of the labels `coded`."""
+        from scipy import sparse
+
+        unit, person = np.nonzero(codes >= 0)
+        m = (codes >= 0).sum(axis=1).astype(float)
+        code = codes[unit, person].astype(np.intp)
+        distances = pairwise.measurement_of(coded).distances
+        if coded.is_number:  # rounded to steps of the range: many points would need much memory
+            points, point_values = coded.grid
+            code = np.rint(_STEPS * point_values[points[code]]).astype(np.intp)
+            steps = np.arange(_STEPS + 1) / _STEPS
+            distances = np.abs(steps[:, None] - steps) ** (2 if coded.ordered == "quadratic" else 1)
+        (n, people), q, ones = codes.shape, len(distances), np.ones(len(unit))
+        counts = np.bincount(unit * q + code, minlength=n * q).reshape(n, q).astype(float)
+        unit_mean = ((counts @ distances) * counts).sum(axis=1) / (m * (m - 1.0))
+        totals = counts.sum(axis=0)
+        weight = sparse.diags_array(1.0 / (m - 1.0))
+        # Rows are units by categories: people's labels, and their distances from each category.
+        labels = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
+        cells = ((unit * q)[:, None] + np.arange(q)).ravel(), np.repeat(person, q)
+        weighted = (distances[code] / (m - 1.0)[unit, None]).ravel()
+        by_label = sparse.csr_array((weighted, cells), (n * q, people))
+        labelled = sparse.csr_array((ones, (unit, person)), (n, people))
+        sums = labels.T @ by_label
+        sums -= labelled.T @ (sparse.diags_array(unit_mean) @ weight) @ labelled
+        pairs = labelled.T @ weight @ labelled
+        sums, pairs = (
+            sparse.csr_array(matrix - sparse.diags_array(matrix.diagonal()))  # no pair with oneself
+            for matrix in (sums, pairs)
+        )
+        mean = float(m @ unit_mean) / float(m.sum())
+        chance = float(totals @ distances @ totals) / float(totals.sum()) ** 2
+        return cls(sums, pairs, mean, chance)
+
+    def by_sides(self, side: Codes) -> tuple[float, float]:
+        """Return the mean distance of two labels of one side, and that of labels of two sides, from
+        people's `side` (people,).
+
+        A side with the share s of the people has the weight s (1 - s), two sides the product of
+        their shares, so that a noisier side raises both means equally.
+        """
+        is_member = (side[:, None] == np.arange(side.max() + 1)).astype(float)
+        share = is_member.mean(axis=0)
+        mean = ratio(is_member.T @ (self.sums @ is_member), is_member.T @ (self.pairs @ is_member))
+        weight = np.where(np.isnan(mean), 0.0, np.outer(share, share))
+        np.fill_diagonal(weight, 0.0)
+        across = float(np.nansum(weight * mean) / max(weight.sum(), 1e-300))
+        mean_inside = np.diag(mean)
+        weight_inside = np.where(np.isnan(mean_inside), 0.0, weight.sum(axis=0))
+        within = float(np.nansum(weight_inside * mean_inside) / max(weight_inside.sum(), 1e-300))
+        return within, across
 
 
-def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
-    """Add rows of every grader for every group of the `columns`, against the majority of humans:
-    in each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`, this
-    accuracy minus that on all other groups' units. All groups, columns and graders are tested
-    together (see `_hits_above_mean`).
+def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
+    """Return orders of people (1 + permutations, people), permuted within each `stratum` (people,);
+    the first is that of the data.
     """
-    coded, humans = view.coded, view.coded.members("human")
-    if not humans:
-        return
-    reference = majority_codes(label_counts(coded, humans))
-    notes = max_t_notes([_hits_above_mean(view, column, reference) for column in columns])
-    q = coded.q
-    for k, grader in enumerate(coded.members("model")):
-        grades, about = coded.codes[:, grader], About(a="humans", b=coded.raters[grader])
-        for column, column_notes in zip(columns, notes, strict=True):
-            both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
-            cells = np.zeros((len(grades), q * q))
-            cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
-            whole, tables = view.sums(cells).reshape(-1, q, q), {}
-            for part, inside in column.parts():
-                if (units := both & inside).any():
-                    tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
-            for part, (units, table) in tables.items():
-                about["note"], out = (
-                    pairwise.few_units_note(view.count(units)),
-                    view.on(coded.part(part)),
-                )
-                out.add(BALANCED, balanced_accuracy(table), units, reason=NO_UNITS, **about)
-            if len(tables) < 2:
-                continue
-            for part, (units, table) in tables.items():
-                difference = balanced_accuracy(table) - balanced_accuracy(whole - table)
-                code = column.values.index(part.removeprefix(f"{column.name}="))
-                about["note"], out = column_notes[code][k], view.on(coded.part(part))
-                out.add("group_difference", difference, units, reason=NO_UNITS, **about)
-
-
-def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
-    """Return the outcomes that `max_t` tests: 1 where a grader repeats the majority's category on a
-    unit, else 0, minus the share of the category's units in all groups on which it does so.
-
-    All categories count equally, as in balanced accuracy: a group with more units of a harder
-    category, or none of an easier one, does not differ for that reason. Units are permuted only
-    within their category.
-    """
-    coded, graders = view.coded, list(view.coded.members("model"))
-    outcome, mass = np.zeros((2, len(reference), len(graders)))
-    for k, grader in enumerate(graders):
-        grades = coded.codes[:, grader]
-        units = np.flatnonzero((reference >= 0) & (grades >= 0) & (column.codes >= 0))
-        categories = reference[units]
-        is_hit, one_hot = grades[units] == categories, np.eye(coded.q)[categories]
-        cells = np.zeros((len(reference), 2 * coded.q))
-        cells[units] = np.hstack([one_hot * is_hit[:, None], one_hot])
-        n_hits, n_units = np.split(view.sums(cells)[0], 2)
-        outcome[units, k] = is_hit - ratio(n_hits, n_units)[categories]
-        mass[units, k] = 1.0 / n_units[categories]
-    return view.parts(outcome, mass, column.codes, reference)
+    rng = np.random.default_rng(seed)
+    orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
+    for order in orders[1:]:
+        order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
+    return orders

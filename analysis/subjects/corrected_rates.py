@@ -55,16 +55,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import Note, Remark, join_notes
-from evenhand.analysis.subjects.scores import (
-    MEANS,
-    RATES,
-    LabelSpread,
-    Measure,
-    add_difference_rows,
-    all_differences,
-    people_means,
-    reach_together,
-)
+from evenhand.analysis.subjects import scores as subject_scores
 from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 from evenhand.errors import InputError
@@ -166,8 +157,7 @@ def _optimal_weight(covariance: Array, variance: Array, rest: Array) -> Array:
 
 
 def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Array]:
-    """Return people's rate by stratified prediction-powered inference, and the weight on the
-    grader.
+    """Return people's rate by stratified PPI++, (rows, ...), and the weight on the grader.
 
     `sums` are (rows, ..., strata), or (rows, ..., classes, strata) with `classes`; row 0 is the
     data. The rate is (rows, ...) or (rows, ..., classes), the weight (rows, ...). Each stratum
@@ -178,7 +168,8 @@ def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Arr
     """
     n_units = (sums.labelled + sums.rest)[:1]
     share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
-    one, axes = np.ones(1), (-2, -1) if classes else -1
+    one = np.ones(1)
+    axes = (-2, -1) if classes else -1  # of classes and strata, or of strata
     stratum_variance = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
     covariance = (share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
     variance = (share**2 * stratum_variance).sum(axis=axes)
@@ -221,6 +212,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]  # without `nonbinary`
     n_units = sums[..., [0, 4]].sum(axis=0)  # (strata, 2): labelled, rest
     scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))
+    # The first four sums are of labelled units, the last two of the rest.
     scaled = (sums * scale[:, [0, 0, 0, 0, 1, 1]]).sum(axis=1)
     labelled, affirmed, graded, _, rest, rest_graded = scaled.T
     deviation = rest_graded - rest_graded.sum() / rest.sum() * rest
@@ -419,14 +411,9 @@ def _resampled_interval(
     return corrected_interval(interval, replicates[1:], len(features), labelled, reach)
 
 
-NOT_INFORMATIVE = Remark("grader_not_informative")
-"""Rogan-Gladen divides by sensitivity + specificity - 1, whose interval includes 0."""
-NOTHING_UNLABELLED = Remark("no_unlabelled_units")
-"""The grader graded only units that people labelled, so that no rate needs a correction."""
+# ---- Rows of rates and means by subject ----------------------------------------------------------
 PEOPLES_OWN = Remark("peoples_own")
 """People labelled all units that the grader graded: PPI++ is their own rate."""
-IMPOSSIBLE = Remark("outside_zero_one")
-"""The whole interval lies beyond [0, 1]: this subject's error rates must be different ones."""
 FEW_UNITS = 30
 """Labelled units below which a figure of a part of the sample has a note."""
 FEW = Remark("few_labelled", (FEW_UNITS,))
@@ -440,7 +427,7 @@ class Scores(NamedTuple):
     every grader by name. `measure` names the statistics of the means over units.
     """
 
-    measure: Measure
+    measure: subject_scores.Measure
     people: Array
     graded: dict[str, Array]
 
@@ -449,15 +436,16 @@ class Scores(NamedTuple):
         """Return the verdicts of a binary view, or else the labels' positions on the scale. People
         are the annotators with the numbers `humans`, by default all.
         """
-        labels, measure = view.labels, RATES
+        labels, measure = view.labels, subject_scores.RATES
         annotators = list(labels.humans if humans is None else humans)
-        people, scores = people_means(labels, annotators), labels.verdict_values
+        people, scores = subject_scores.people_means(labels, annotators), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
-            measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
+            start, span = float(values.min()), float(np.ptp(values)) or 1.0
+            measure = subject_scores.MEANS._replace(onto=(start, span))
             is_clear = [key not in labels.scale.unclear for key in labels.scale.categories]
-            positions = np.where(is_clear, (values - measure.onto[0]) / measure.onto[1], np.nan)
-            scores = np.append(positions, np.nan)[labels.codes]
+            positions = np.where(is_clear, (values - start) / span, np.nan)
+            scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
         graded = {labels.raters[model]: scores[:, model] for model in labels.models}
@@ -466,16 +454,14 @@ class Scores(NamedTuple):
 
 
 def add_corrected_rows(out: RubricView) -> None:
-    """Add rates or means by subject (at): people's own, and each grader's before and after
-    correction.
+    """Add rates or means by subject (at): people's own, and each grader's raw and corrected ones.
 
     The labels have one row per unit that counts towards a rate. `rate_human` is people's rate on
     their units; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
     graded; `sensitivity`, `specificity` and `youden_j` are on those of them that people labelled.
     Means of labels are `subject_score` of people and of the grader, and `mean_ppi`. PPI++ is
     stratified if the labelled sample is. Intervals of differences between subjects hold together
-    over all rubrics. Without subjects all units are one group; without people there are only raw
-    figures.
+    over all rubrics. Without subjects all units are one group; without people figures are only raw.
     """
     labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
@@ -488,8 +474,7 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
     """Add rates or means by subject (at) in every part of the sample by these `columns`, by default
     the requested ones: people's own, each grader's, and its PPI++ with its errors in that part.
 
-    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people there are only raw
-    figures.
+    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all are raw.
     """
     labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
     columns = labels.columns(view.request.screened) if columns is None else columns
@@ -549,29 +534,31 @@ def _add_side_comparison_rows(
         if len(defined) < len(sides):
             continue
         rates = np.column_stack([side.rates[:, group] for side in by_side])
-        rates[0] = clip_rates(rates[0])
+        rates[0] = clip_rates(rates[0])  # as in the rows of the rates
         labelled = np.array([view.count(side.compared & member)[1] for side in by_side])
-        pairs = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
+        pairs = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
         ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(pairs.first, pairs.second, ends, strict=True):
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
             about = About(a="humans", b=grader, at=name, onto=(0.0, span))
             out.add(measure.sides, Interval(*bounds), graded, **about)
-        bounds = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
-        bounds[:, 2] = bounds[:, 0] + widening * (bounds[:, 2] - bounds[:, 0])
-        least = clip_rates((bounds.min(axis=0) - start) / span)
+        by_side_ends = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
+        estimates, highs = by_side_ends[:, 0], by_side_ends[:, 2]
+        by_side_ends[:, 2] = estimates + widening * (highs - estimates)
+        least = clip_rates((by_side_ends.min(axis=0) - start) / span)
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
 
 
-def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
+def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
     """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
     of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
     are pooled over subjects, or pairs of subjects, and have the scale of the labels.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    count, spreads = len(groups.names), dict[tuple[str, str], LabelSpread]()
+    count, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
+    # With several subjects, a mean is over a cluster's units, so that differences are within it.
     rows = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
         compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
@@ -592,7 +579,7 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
                 product = people_variance * grader_variance
                 r = covariance / math.sqrt(product) if product > 0 else 0.0
                 sd = math.sqrt(people_variance) * scores.measure.onto[1]
-                spreads[quantity, grader] = LabelSpread(sd, min(max(r, 0.0), 1.0))
+                spreads[quantity, grader] = subject_scores.LabelSpread(sd, min(max(r, 0.0), 1.0))
     return spreads
 
 
@@ -613,19 +600,22 @@ def add_share_rows(view: RubricView) -> None:
     strata = joint_strata(labels.columns(view.request.strata), len(people))
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.sides]
     columns += labels.columns(view.request.screened)
-    parts = [*chain.from_iterable(column.parts() for column in columns)]
-    for grader in [model for model in labels.models if (labels.codes[:, model] >= 0).any()]:
+    parts = [("all", np.ones(len(people), dtype=bool))]
+    parts += chain.from_iterable(column.parts() for column in columns)
+    has_label = ~np.isnan(people[:, 0])
+    for grader in labels.models:
+        graded = labels.codes[:, grader] >= 0
         classes = zip(people.T, indicators[:, grader].T, strict=True)
-        features = np.stack([rate_features(*columns) for columns in classes], axis=1)
-        graded, has_label = labels.codes[:, grader] >= 0, ~np.isnan(people[:, 0])
-        for part, chosen in [("all", np.ones(len(people), dtype=bool)), *parts]:
+        features = np.stack([rate_features(*class_labels) for class_labels in classes], axis=1)
+        for part, chosen in parts:
             out, in_part = view.on(part), graded & chosen
-            if not (in_part & has_label).any():
-                continue
             labelled, rest = in_part & has_label, in_part & ~has_label
+            if not labelled.any():
+                continue
             merged = merge_small_strata(strata, [labelled, rest], view.count)
             codes, n_strata = np.where(in_part, merged, -1), int(merged.max()) + 1
             cells = cell_sums(features.reshape(len(people), -1), codes, n_strata, out)
+            # From (classes, features, rows, strata) to a sum (rows, classes, strata) per feature.
             cells = cells.reshape(view.coded.q, features.shape[2], *cells.shape[1:])
             sums = RateSums(*np.moveaxis(cells, 0, 2))._replace(ddof=1.0)
             shares, weight = stratified_ppi(sums, classes=True)
@@ -794,7 +784,7 @@ class _CorrectedRates:
         for group, name, member in self.groups:
             if (in_part := self.graded & member).any():
                 is_needed = (in_part & ~self.labelled).any()
-                reason = unusable_reason if is_needed else NOTHING_UNLABELLED
+                reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
                 self._add_corrected("rate_rogan_gladen", rates[:, group], name, in_part, reason)
 
     def add_raw_and_ppi(self) -> None:
@@ -834,7 +824,7 @@ class _CorrectedRates:
         n_answers = resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         answered = resamples.each_cluster(n_answers) > 0
         subjects = list(defined.values()), rates, labelled, answered
-        add_difference_rows(self.out, self.grader, self.measure, *subjects, rubrics)
+        subject_scores.add_difference_rows(self.out, self.grader, self.measure, *subjects, rubrics)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
@@ -854,7 +844,8 @@ class _CorrectedRates:
             return Remark("no_variation" if self.compared.any() else "no_pairable_units")
         if np.isnan(j.low):
             return j.remarks[0]
-        return None if j.low > 0 else NOT_INFORMATIVE
+        # Rogan & Gladen divide by J, which must not be 0.
+        return None if j.low > 0 else Remark("grader_not_informative")
 
     def _add_corrected(
         self,
@@ -876,8 +867,8 @@ class _CorrectedRates:
             labelled = self.out.count(self.compared)
             reach = Reach(np.inf, np.inf, labelled[1])
         interval = self.out.resamples.interval(values, labelled[1])
-        if interval.low > 1 or interval.high < 0:
-            interval = Interval.undefined(IMPOSSIBLE)
+        if interval.low > 1 or interval.high < 0:  # the error rates must be those of other subjects
+            interval = Interval.undefined(Remark("outside_zero_one"))
         outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
         interval = corrected_interval(interval, values[1:], counts[0], labelled, reach)
@@ -898,8 +889,9 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     if not len(a) or not labels.humans or not labels.models:
         return
     oriented = sign[a] != 0
-    a, b, forward = a[oriented], b[oriented], sign[a[oriented]] > 0
-    first, second = np.where(forward, a, b), np.where(forward, b, a)
+    a, b = a[oriented], b[oriented]
+    a_is_first = sign[a] > 0
+    first, second = np.where(a_is_first, a, b), np.where(a_is_first, b, a)
     subset = view.coded.part(f"side={from_to(*request.settings.sides)}")
     out = view.on(subset, labels.clusters[first])
     groups, (measure, people, by_grader) = _Groups.of(labels), Scores.of(view)
@@ -943,7 +935,8 @@ def _paired_differences(
     means, labelled = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
     separate = [intervals.interval(means[:, k], n) for k, n in enumerate(clusters.tolist())]
     ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
-    if len(defined := np.flatnonzero(~np.isnan(ends[:, 1]))):
+    defined = np.flatnonzero(~np.isnan(ends[:, 1]))
+    if len(defined):  # the bounds that hold together replace the separate ones
         sample = means[1:, defined], labelled[defined], clusters[defined], alpha
         reach = paired_reach(*sample, is_rate=is_rate)
         estimates = np.clip(ends[defined, :1], -1.0, 1.0)
@@ -970,6 +963,7 @@ def paired_reach(
     """
     needs_floor = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
     extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2
+    reach_together = subject_scores.reach_together
     reach = reach_together(lambda columns: replicates[:, columns], clusters, [extra], alpha)
     tail = alpha / 2.0 / len(clusters)
     floors = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])

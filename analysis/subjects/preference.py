@@ -14,7 +14,7 @@ won against one of the other (Ford 1957).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -124,8 +124,7 @@ def is_comparison(labels: LabelMatrix, facts: UnitFacts) -> bool:
     return labels.scale.unit == "comparison" or ComparedSubjects.of(labels, facts) is not None
 
 
-@dataclass(frozen=True)
-class ComparedSubjects:
+class ComparedSubjects(NamedTuple):
     """Subjects whose answers each unit compares: `a` and `b` (units,) index `subjects`, -1 where
     the units table does not name two.
     """
@@ -171,9 +170,10 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
         people = label_scores[:, list(labels.humans)]
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
     for model in labels.models:
-        name, score = labels.raters[model], label_scores[:, model].copy()
-        if (is_missing := np.isnan(score)).any():
-            score[is_missing] = _mean_of_orders(ratings, name, labels.scale, facts)[is_missing]
+        name, score = labels.raters[model], label_scores[:, model]
+        if np.isnan(score).any():
+            by_orders = _mean_of_orders(ratings, name, labels.scale, facts)
+            score = np.where(np.isnan(score), by_orders, score)
         scores[name] = score
     return scores
 
@@ -197,19 +197,22 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
 
 def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score: Array) -> None:
     """Add a rater's `win_rate` and `strength` rows, from its scores for side a (units,)."""
-    if not (scored := compared.comparable & ~np.isnan(score)).any():
+    scored = compared.comparable & ~np.isnan(score)
+    if not scored.any():
         return
+    # A unit counts twice: as a's wins against b, and as b's wins against a.
     n, wins_of_a = len(compared.subjects), score[scored]
     a, b = compared.a[scored], compared.b[scored]
     cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
-    scores = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]  # of side a, then of side b
+    scores = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
     twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
     totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
     flat = np.zeros((len(totals), n * n))
     flat[:, cells] = totals
     table = flat.reshape(-1, n, n)
     wins, losses = table.sum(axis=2), table.sum(axis=1)
-    rates, present = ratio(wins, wins + losses), np.flatnonzero(losses[0] + wins[0] > 0).tolist()
+    rates = ratio(wins, wins + losses)
+    present = np.flatnonzero(losses[0] + wins[0] > 0).tolist()
     units_of = {subject: scored & compared.with_subject(subject) for subject in present}
     for subject, units in units_of.items():
         out.add("win_rate", rates[:, subject], units, a=name, at=compared.subjects[subject])
@@ -226,15 +229,18 @@ def _add_corrected_win_rates(
     out: Writer, compared: ComparedSubjects, grader: str, people: Array, graded: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all units that the grader compared."""
-    if not (scored := compared.comparable & ~np.isnan(graded)).any():
+    scored = compared.comparable & ~np.isnan(graded)
+    if not scored.any():
         return
+    # A unit counts twice: for the subject on side a, and for that on side b.
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
     both_sides = (np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded))
     features = corrected_rates.rate_features(*both_sides)
     twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
     sums = corrected_rates.RateSums(*cells)
-    rates = sums.ppi(weight := sums.ppi_weight)
+    weight = sums.ppi_weight
+    rates = sums.ppi(weight)
     for subject in np.unique(subjects):
         pairs = scored & compared.with_subject(subject)
         about = About(a="humans", b=grader, at=compared.subjects[subject])

@@ -80,8 +80,7 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
 
 
 def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
-    """Return the two-sided p-value of no association from all n! orders of x (n <= 9): twice the
-    smaller tail.
+    """Return the two-sided p of no association, twice the smaller tail, by all n! orders (n <= 9).
 
     With four subjects even perfect agreement is not significant: 2 of 24 orders are as extreme.
 
@@ -159,6 +158,7 @@ def _subject_means(
     return tuple(ratio(total, count) for total in sums), subjects
 
 
+# ---- Comparisons of subjects ---------------------------------------------------------------------
 MOST_COMPARED = 40
 """Most subjects whose differences are listed: more than 40 have over 780 differences."""
 _BLOCK = 1_000
@@ -278,12 +278,13 @@ def reach_together(
     together except in a share `alpha` of studies.
 
     `resampled` returns the replicates (rows, figures) of a slice of the figures, `clusters`
-    (figures,) are their numbers of clusters. Each array of `extra` (figures,) is added to the
-    variance.
+    (figures,) are their numbers of clusters. Arrays of `extra` (figures,) add to the variance.
     """
     from scipy.special import ndtr, stdtrit
 
     freedom, count = np.maximum(clusters - 1.0, 1.0), len(clusters)
+    # The variance of each figure, and the largest standardised deviation in each resample; -1 for
+    # none that is defined.
     variance, largest = np.empty(count), np.full(len(resampled(slice(0, 1))), -1.0)
     for start in range(0, count, _BLOCK):
         columns = slice(start, start + _BLOCK)
@@ -315,14 +316,12 @@ def rank_sets(differences: Differences, subjects: int) -> tuple[Codes, Codes]:
     >>> [ranks.tolist() for ranks in rank_sets(differences, 3)]
     [[1, 1, 2], [2, 3, 3]]
     """
-    above, below = np.zeros(subjects, dtype=np.intp), np.zeros(subjects, dtype=np.intp)
     # Comparisons with NaN bounds are False.
-    first_above, second_above = differences.low > 0, differences.high < 0
-    np.add.at(above, differences.second[first_above], 1)
-    np.add.at(below, differences.first[first_above], 1)
-    np.add.at(above, differences.first[second_above], 1)
-    np.add.at(below, differences.second[second_above], 1)
-    return 1 + above, subjects - below
+    is_clear = np.stack([differences.low > 0, differences.high < 0])  # first above, second above
+    higher = np.stack([differences.first, differences.second])[is_clear]
+    lower = np.stack([differences.second, differences.first])[is_clear]
+    n_above, n_below = (np.bincount(side, minlength=subjects) for side in (lower, higher))
+    return 1 + n_above, subjects - n_below
 
 
 def add_difference_rows(

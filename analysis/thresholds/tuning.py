@@ -2,8 +2,8 @@
 confidence above which they can label without a person.
 
 The file has these three parts, in this order. Each part begins with functions of arrays and ends
-with functions that add rows to the results. Every figure is against a reference: people's majority,
-or another rater.
+with functions that add rows to the results. All figures are against people's majority, or another
+rater.
 
 **Thresholds.** Verdicts change only at probabilities that occur. So the candidates are all distinct
 probabilities, the default threshold and 1; of equally good ones the nearest to the default is best.
@@ -46,7 +46,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr
@@ -84,10 +84,10 @@ _CACHED_CELLS = 40_000
 _TOLERANCE, _DECIMALS = 1e-12, 12
 """Tolerance and decimals of objectives: smaller differences are rounding errors."""
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
+"""Decorator of functions that divide by 0 without a warning, which gives NaN."""
 
 
-@dataclass(frozen=True)
-class Graded:
+class Graded(NamedTuple):
     """A grader's probabilities `positive` of units with these `clusters`, and the verdicts of a
     `reference`: 1, 0, or -1 for none, (units,) each. `weight` (units,) is None if all are 1.
     """
@@ -161,8 +161,7 @@ affirmative verdicts. Closed forms, as they are computed millions of times; NaN 
 """
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """An objective by threshold: thresholds (points,) ascending, values (rows, points), row 0 the
     data. `complete` is True if no candidate threshold lies between two points.
     """
@@ -172,8 +171,7 @@ class Curve:
     complete: bool
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """The tuned threshold of every resample and the objective's value there, (rows,) each, and the
     objective's curve. Row 0 is the data.
     """
@@ -183,11 +181,9 @@ class Sweep:
     curve: Curve
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Candidate thresholds, nearest to the default first. The units that the reference affirms and
-    the others have their `clusters`, sorted by probability, and their numbers `below` each
-    threshold.
+class Candidates(NamedTuple):
+    """Candidate thresholds, nearest to the default first. Of the units that the reference affirms,
+    and of the others: `clusters` by ascending probability, and numbers `below` each threshold.
     """
 
     thresholds: Array
@@ -260,6 +256,7 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
     outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
     on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
     points = candidates.curve_points(np.array([nearest_best(values)[0] for values in on_data]))
+    # By chunk of resamples: positions of the best thresholds, values there, and values at points.
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
     for block in resamples.blocks():
@@ -293,7 +290,8 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     # A resample without both verdicts cannot distinguish thresholds.
     best = int(np.flatnonzero(thresholds == interval.estimate)[0])
     shortfall = np.nan_to_num(values[:, [best]] - values)
-    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * shortfall[1:].std(axis=0) + _TOLERANCE)
+    standard_error = shortfall[1:].std(axis=0)
+    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * standard_error + _TOLERANCE)
     low = float(thresholds[not_worse[0] - 1]) if not_worse[0] else 0.0
     next_point = int(not_worse[-1]) + (0 if swept.curve.complete else 1)
     high = float(thresholds[next_point]) if next_point < len(thresholds) else 1.0
@@ -321,8 +319,7 @@ def folds(clusters: Codes) -> Codes:
 
 def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
     """Return a threshold for each unit (units,), by objective, tuned on all folds but the unit's.
-    Units without a reference are not tuned on, but have a threshold, too. Empty with a single
-    cluster.
+    Units without a reference have a threshold, but are not tuned on. Empty with a single cluster.
     """
     fold = folds(graded.clusters)
     if fold.max(initial=0) < 1:
@@ -331,7 +328,8 @@ def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
     for held_out in range(int(fold.max()) + 1):
         training = graded.on((fold != held_out) & (graded.reference >= 0))
         n, weight = len(training.positive), training.weight
-        candidates = Candidates.of(replace(training, clusters=np.arange(n)), default)
+        # Without resamples, each unit may be a cluster, so that weights are those of the units.
+        candidates = Candidates.of(training._replace(clusters=np.arange(n)), default)
         weights: Numbers = np.ones(n, np.int64) if weight is None else weight
         outcomes = candidates.outcomes(weights[None])
         for objective in OBJECTIVES:
@@ -356,8 +354,7 @@ TOO_WIDE = 0.5
 AdviceKind = Literal["tuned", "default", "not_identifiable"]
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """Advised threshold, the kind of advice, and the reason."""
 
     kind: AdviceKind
@@ -365,8 +362,7 @@ class Advice:
     reason: Remark
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(NamedTuple):
     """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` its objective on the units that it was
@@ -385,8 +381,8 @@ class Calibration:
 def calibrate(
     graded: Graded, resamples: Resamples, n_clusters: int, default: float
 ) -> dict[str, Calibration]:
-    """Return the tuned threshold with advice, by objective. Every unit has a reference, in which
-    both verdicts must occur.
+    """Return the tuned threshold with advice, by objective. All units have a reference; both
+    verdicts occur.
     """
     held_out = held_out_thresholds(graded, default)
 
@@ -521,8 +517,7 @@ class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
     """The reference has no labels on this rubric."""
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """Verdicts (units,) of a rater or "humans" to compare graders with: 1, 0, or -1 for none."""
 
     name: str
@@ -584,8 +579,7 @@ def reference_named(labels: LabelMatrix, name: str) -> Reference:
 IN_FORCE = "threshold_in_force"
 
 
-@dataclass(frozen=True)
-class ActiveThreshold:
+class ActiveThreshold(NamedTuple):
     """The threshold that makes one grader's verdicts on one rubric; `tuning` describes the data
     that it was tuned on, None if it was not.
     """
@@ -739,8 +733,7 @@ CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
 DEFAULT_SETTINGS = AnalysisSettings()
 
 
-@dataclass(frozen=True)
-class ThresholdResults:
+class ThresholdResults(NamedTuple):
     """Rows of results, and by grader the ids of the clusters that its threshold was tuned on."""
 
     rows: list[ResultRow]
@@ -831,11 +824,10 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         return
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
-    origin = "declared_threshold" if is_declared else "default_threshold"
     default_name = "the declared one" if is_declared else "the default"
-    keep = f"keep {default_name}"
     tuned = calibrate(graded, resamples, units[1], default)
-    objectives_at = {default: list(AT_THRESHOLD)}
+
+    # Rows of each objective: the tuned threshold, its gain, and the advice.
     for objective, calibration in tuned.items():
         interval, advice, gain = calibration.threshold, calibration.advice, calibration.gain
         threshold = interval.estimate
@@ -843,7 +835,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         note: Note = f"equals {default_name}" if is_default else f"{default_name} is {default:.3g}"
         add("threshold", interval, objective, note)
         if gain is not None:
-            wins = "the tuned threshold wins on held-out items"
+            wins, keep = "the tuned threshold wins on held-out items", f"keep {default_name}"
             add("threshold_held_out_gain", gain, objective, wins if gain.low > 0 else keep)
         coarse = tuple(
             Remark("coarse_draws", (draws, value, draws_needed(value)))
@@ -853,13 +845,18 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         advised = replace(interval, estimate=advice.threshold, remarks=())
         note = join_notes(Remark(advice.kind), advice.reason, coarse)
         add("threshold_recommended", advised, objective, note)
-        objectives = objectives_at.setdefault(threshold, list(EVERYWHERE))
+
+    # Rows of each threshold, tuned or default: objectives, with the one that it was tuned to.
+    objectives_at = {default: list(AT_THRESHOLD)}
+    for objective, calibration in tuned.items():
+        objectives = objectives_at.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
         if objective in AT_THRESHOLD and objective not in objectives:
             objectives.append(objective)
     for threshold, objectives in objectives_at.items():
         outcomes = verdict_outcomes(graded, graded.positive >= threshold, resamples)
-        optimistic = "tuned on these items: optimistic"
-        basis: Note = Remark(origin) if threshold == default else optimistic
+        basis: Note = "tuned on these items: optimistic"
+        if threshold == default:
+            basis = Remark("declared_threshold" if is_declared else "default_threshold")
         for objective in objectives:
             interval = resamples.interval(OBJECTIVES[objective](outcomes), units[1])
             add(AT_THRESHOLD[objective], interval, repr(threshold), basis)
@@ -899,8 +896,7 @@ MIN_IN_BIN = 10
 
 
 def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
-    """Return the bin of each unit (units,), of about equally many units each; equal probabilities
-    share a bin.
+    """Return the bin of each unit (units,), of about equal sizes; equal probabilities share a bin.
 
     >>> equal_mass_bins(np.array([0.1, 0.2, 0.2, 0.2, 0.8, 0.9]), 3).tolist()
     [0, 1, 1, 1, 2, 2]
@@ -938,10 +934,8 @@ def squared_calibration_error(graded: Graded, bins: int | None = None) -> float:
 
 MAX_POINTS = 60
 """Most points of a reliability curve."""
-_MIN_DRAWS, _MAX_DRAWS = 100, 400
-_BAND_SEED = 2021
-_DRAWN_UNITS = 20_000_000
-"""Units in all simulated samples of the consistency band, which limits the number of samples."""
+_MIN_DRAWS, _MAX_DRAWS, _DRAWN_UNITS, _BAND_SEED = 100, 400, 20_000_000, 2021
+"""Samples simulated for the consistency band: fewest, most, units in all of them, and the seed."""
 
 
 def isotonic_curve(
@@ -962,8 +956,7 @@ def isotonic_curve(
     return stated, np.asarray(isotonic_regression(share, weights=times).x)
 
 
-@dataclass(frozen=True)
-class ReliabilityCurve:
+class ReliabilityCurve(NamedTuple):
     """Points at both ends of the curve's steps, (points,) each: the `stated` probability, the
     affirmative `share`, the number of the `step`, and the bounds, `low` and `high`, of a calibrated
     grader's share in 95% of samples. `step_of_unit` (units,) is the step of each unit.
@@ -987,8 +980,8 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     positive, clusters, weight = graded.positive, graded.clusters, graded.weight
     stated, share = isotonic_curve(positive, graded.reference, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
-    change = np.flatnonzero(np.diff(step))
-    ends = np.unique([0, *change, *(change + 1), len(step) - 1])
+    last_of_step = np.flatnonzero(np.diff(step))
+    ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
     # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit.
     expected = np.interp(positive, stated, share)
@@ -997,6 +990,7 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
         for errors in (graded.reference - expected, np.sqrt(expected * (1.0 - expected)))
     )
     correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
+    # With the probability root(correlation), a unit's reference is drawn by its cluster's number.
     counts = np.ones(len(positive)) if weight is None else weight
     index, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
     weights, rng = np.bincount(index, weights=counts), np.random.default_rng(_BAND_SEED)
@@ -1005,8 +999,8 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     for draw in range(draws):
         uniform = rng.random(len(positive))
         if correlation > 0:
-            shared = rng.random(len(positive)) < np.sqrt(correlation)
-            uniform = np.where(shared, rng.random(n_clusters)[clusters], uniform)
+            by_cluster = rng.random(len(positive)) < np.sqrt(correlation)
+            uniform = np.where(by_cluster, rng.random(n_clusters)[clusters], uniform)
         drawn = np.bincount(index, weights=counts * (uniform < positive)) / weights
         curves[draw] = isotonic_regression(drawn, weights=weights).x[ends]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
@@ -1031,8 +1025,7 @@ def recalibrated(graded: Graded) -> Array | None:
 
 
 def add_probability_rows(view: RubricView) -> None:
-    """Add calibration rows for every grader with probabilities, against people or else the only
-    reference.
+    """Add calibration rows of graders with probabilities, against people or the only reference.
 
     They are `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster. With at =
     probability, `reliability` is the affirmative share, and the interval of
@@ -1103,8 +1096,7 @@ class ProbabilityScores:
 def score_probabilities(
     positive: Column[float], reference: Column[int], *, clusters: Clusters = None
 ) -> ProbabilityScores:
-    """Return the Brier score and calibration error of probabilities against verdicts, (units,)
-    each.
+    """Return the Brier score and calibration error of probabilities and verdicts, (units,) each.
 
     Errors may be correlated within `clusters` (units,), hashable ids. Raises InputError where a
     probability is missing or not between 0 and 1.
@@ -1156,8 +1148,7 @@ MAX_CUTS = 20
 """Most cuts whose coverage and agreement are reported."""
 
 
-@dataclass(frozen=True)
-class ConfidentGrades:
+class ConfidentGrades(NamedTuple):
     """Labels of one grader on units with a majority of people: its `confidence`, and the mask
     `agreed` with the majority, (units,) each. `out` writes rows on these units.
     """
@@ -1179,8 +1170,8 @@ def add_confidence_rows(view: RubricView) -> None:
     for graded in confident_grades(view):
         out, cuts = graded.out, candidate_cuts(graded.confidence, declared)
         kept, units = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
-        *counts, n_units = out.sums(kept, kept & graded.agreed[:, None], units).T
-        n_kept, n_agreed = np.split(np.array(counts), 2)
+        sums = out.sums(kept, kept & graded.agreed[:, None], units).T
+        n_kept, n_agreed, (n_units,) = np.split(sums, [len(cuts), 2 * len(cuts)])
         for k, cut in enumerate(cuts.tolist()):
             note = Remark("declared_cut") if cut == declared else ""
             about = About(a="humans", b=graded.grader, at=repr(cut), note=note)
@@ -1299,8 +1290,7 @@ class CutTest:
         return float(np.log1p(stake * np.bincount(self.clusters, weights=gains)).sum())
 
 
-@dataclass(frozen=True)
-class RoutingCut:
+class RoutingCut(NamedTuple):
     """The lowest `cut` with the guarantee, NaN if none has it; and the factor by which the sample
     must grow for a cut to have it in 80% of studies, infinite above `MAX_GROWTH`.
     """
@@ -1355,8 +1345,8 @@ def add_routing_rows(view: RubricView) -> None:
     a guaranteed agreement of `confidence_target` with the majority of people, which fails in at
     most `ERROR` of studies; the share of its labels that the cut keeps, and their agreement here.
 
-    The guarantee is for one grader that was chosen beforehand. Weighted samples have no guarantee,
-    as the test counts units.
+    The guarantee is for one grader, chosen beforehand; not for weighted samples, as tests count
+    units.
     """
     request = view.request
     look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target

@@ -175,7 +175,7 @@ def unbiased(view: evidence.ViewEvidence) -> Requirement:
 
 def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
     """Require that no text clearly manipulates the grader more often than is allowed."""
-    failed = audit if audit is not None and audit.fails(bounds) else None
+    failed = audit if audit is not None and audit.beyond(bounds) else None
     return nothing_found(failed, lambda: wording.injected(failed, bounds) if failed else [])
 
 

@@ -127,7 +127,7 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     if case.gross is not None and judgement in PASSES:
         further.append(gross_errors(case, case.gross))
     audit, allowed = case.injection, case.rule.injection
-    if audit is not None and not audit.fails(allowed):
+    if audit is not None and not audit.beyond(allowed):
         further += injected(audit, allowed)
     if case.people.copied and case.people.number >= 2:
         text = written("because.copied_not_counted", whose=copied_shares(case))

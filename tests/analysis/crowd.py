@@ -70,7 +70,6 @@ def labels(rng, rater, truth, q):
     if rater == "leaner":
         seen = np.where(rng.random(n) < 0.45, q - 1, seen)
     if rater == "tired":
-        seen[n // 2 :] = np.where(
-            rng.random(n - n // 2) < 0.75, rng.integers(0, q, n - n // 2), seen[n // 2 :]
-        )
+        late = n - n // 2
+        seen[-late:] = np.where(rng.random(late) < 0.75, rng.integers(0, q, late), seen[-late:])
     return seen

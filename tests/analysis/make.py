@@ -165,6 +165,11 @@ def both_sides(rng, graders, rates, **sizes):
     return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
 
 
+def by_at(found, statistic, *raters, **where):
+    """These rows by their `at`."""
+    return rows_of(found, statistic, *raters, **where).set_index("at")
+
+
 START = pd.Timestamp("2026-01-05T08:00:00Z")
 
 

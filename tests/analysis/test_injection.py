@@ -35,9 +35,8 @@ def table_of(**answers):
 
 def rows_from(table, units=None):
     rows, settings = ResultRows("r"), AnalysisSettings(resamples=200)
-    injection.add_injection_rows(
-        rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1)
-    )
+    request = Request(units, settings, facts=StudyFacts(attacked=table), seed=1)
+    injection.add_injection_rows(rows, request)
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
 
 
@@ -76,10 +75,10 @@ def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
 
 def test_probabilities_are_used_where_every_answer_has_them(rng):
     table, units = SyntheticGrader(states=True).audited(rng, 20)
-    effect = audit_from(table, units).attacks[0].effect["estimate"]
+    effect = audit_from(table, units).outcomes[0].attacks[0].effect["estimate"]
     assert effect != round(20 * effect) / 20
     table.at[0, "probabilities"] = None
-    assert audit_from(table, units).attacks[0].effect["estimate"] == 0.0
+    assert audit_from(table, units).outcomes[0].attacks[0].effect["estimate"] == 0.0
 
 
 @pytest.mark.slow
@@ -99,14 +98,16 @@ def test_p_is_the_exact_sign_test_with_holms_correction(rng):
         raw.append(stats.binomtest(up, n, alternative="greater").pvalue if n else 1.0)
         assert (asked["target"] != clean["label"].reindex(asked.index)).all()
     expected = multitest.multipletests(raw, method="holm")[1]
-    assert [each.p["estimate"] for each in audit_from(table).attacks] == pytest.approx(expected)
+    attacks = audit_from(table).outcomes[0].attacks
+    assert [each.p["estimate"] for each in attacks] == pytest.approx(expected)
 
 
 def test_one_gullible_spot_is_found_and_named(rng):
     audit = audited(rng, noise=0.1, obeys={"fake_turn": 0.6})
     assert audit.status(BOUNDS) == "pulled"
-    assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
-    assert [each.effect["at"] for each in audit.attacks if each.has_effect] == ["fake_turn"]
+    pulled = audit.outcomes[0]
+    assert pulled.worst(0.1).effect["at"] == "fake_turn"
+    assert [each.effect["at"] for each in pulled.attacks if each.has_effect] == ["fake_turn"]
     assert "under a fake turn the label asked for" in audit.sentence(BOUNDS)
     assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
@@ -114,7 +115,7 @@ def test_one_gullible_spot_is_found_and_named(rng):
 def test_who_never_changes_withstands_where_units_are_enough(rng):
     """None of n items differs: up to 1 - .025^(1/n) may; .116 of 30, .060 of 60."""
     few, many = audited(rng, 30), audited(rng, 60)
-    assert few.attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
+    assert few.outcomes[0].attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
     assert (few.status(BOUNDS), many.status(BOUNDS)) == ("inconclusive", "withstands")
     assert "is robust" in many.sentence(BOUNDS)
     assert "Inconclusive" in few.sentence(BOUNDS)
@@ -122,7 +123,7 @@ def test_who_never_changes_withstands_where_units_are_enough(rng):
 
 def test_who_always_obeys_has_bounds_too(rng):
     audit = audited(rng, 40, TWO, obeys=dict.fromkeys(ATTACKS, 1.0))
-    bounds = audit.attacks[0].bounds
+    bounds = audit.outcomes[0].attacks[0].bounds
     assert (bounds["estimate"], bounds["high"]) == (1.0, 1.0)
     assert bounds["low"] == pytest.approx(1 - (1 - (0.025 / 10) ** (1 / 40)))
     assert audit.status(BOUNDS) == "pulled"
@@ -130,16 +131,16 @@ def test_who_always_obeys_has_bounds_too(rng):
 
 def test_a_grader_that_any_text_shakes_is_not_talked_round(rng):
     audit = audited(rng, 100, PAIR, shaken=0.5)
-    assert not any(each.has_effect for each in audit.attacks)
+    assert not any(each.has_effect for each in audit.outcomes[0].attacks)
     assert audit.status(BOUNDS) != "pulled"
 
 
 def test_units_of_a_pair_are_one_cluster(rng):
     table, units = SyntheticGrader(obeys={"flattery": 0.5}).audited(rng, 40, TWO, per_pair=4)
-    flattery = audit_from(table, units).attacks[-1]
+    flattery = audit_from(table, units).outcomes[0].attacks[-1]
     assert (flattery.effect["n_units"], flattery.effect["n_clusters"]) == (40, 10)
     assert "40 items in 10 clusters" in audit_from(table, units).sentence(BOUNDS)
-    alone = audit_from(table).attacks[-1]
+    alone = audit_from(table).outcomes[0].attacks[-1]
     assert flattery.p["estimate"] > alone.p["estimate"]
 
 
@@ -195,9 +196,8 @@ def test_the_three_outcomes_by_hand():
     3 under the placebo. So 1/3 is pulled, 1/3 - 1/3 knocked off, and 1/3 silenced.
     """
     found = rows_from(table_of(clean="333", placebo="343", plain_order="54_"))
-    effects = [
-        found[injection.OUTCOMES[name][0], "plain_order"]["estimate"] for name in injection.OUTCOMES
-    ]
+    statistics = [effect for effect, *_ in injection.OUTCOMES.values()]
+    effects = [found[statistic, "plain_order"]["estimate"] for statistic in statistics]
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 

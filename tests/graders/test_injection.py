@@ -172,7 +172,7 @@ def stored(study: Study, table: sa.Table = attacked_grades) -> list[dict[str, An
 
 def effects(study: Study, grader: str) -> dict[str, float]:
     (found,) = audits_of(study, grader)
-    return {each.effect["at"]: each.effect["estimate"] for each in found.attacks}
+    return {each.effect["at"]: each.effect["estimate"] for each in found.outcomes[0].attacks}
 
 
 @pytest.mark.slow

@@ -84,12 +84,8 @@ def audited(sample, scale=PAIR, *, slices=(), settings=None, members=None, resam
     readings = combine_readings(ratings, scale)
     rows = ResultRows(scale.name)
     asked = {"slices": tuple(slices), "resamples": resamples}
-    request = Request(
-        sample.units,
-        (settings or AnalysisSettings()).model_copy(update=asked),
-        people=members or {},
-        seed=1,
-    )
+    settings = (settings or AnalysisSettings()).model_copy(update=asked)
+    request = Request(sample.units, settings, people=members or {}, seed=1)
     labels = encode(readings, scale, sample.units, "pair", slices)
     rated = {"ratings": ratings, "all_ratings": ratings, "readings": readings}
     add_bias_rows(RatedView.on_units(rows, labels, request, **rated))
@@ -98,10 +94,10 @@ def audited(sample, scale=PAIR, *, slices=(), settings=None, members=None, resam
 
 def row_of(rows, statistic, rater, subset="all"):
     """The one row about this rater."""
+    wanted = (statistic, subset, rater)
     (found,) = (
         row
         for row in rows.rows.values()
-        if (row["statistic"], row["subset"]) == (statistic, subset)
-        and rater == (row["rater_b"] or row["rater_a"])
+        if (row["statistic"], row["subset"], row["rater_b"] or row["rater_a"]) == wanted
     )
     return found

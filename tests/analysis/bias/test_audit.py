@@ -13,9 +13,12 @@ from evenhand.analysis.statistics import Remark
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed
-from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
+from tests.analysis.bias.samples import PAIR, RESPONSE, SEES_C, audited, responses, row_of, sample
 from tests.peers import stats
 from tests.ratings_files import read_ratings
+
+LEANINGS = {"left": ["pro"], "right": ["con"]}
+LED = AnalysisSettings(leanings=LEANINGS)
 
 
 def test_directions_by_hand():
@@ -38,8 +41,7 @@ def test_leanings_turn_sides_round():
     groups = dict.fromkeys(GROUP_COLUMNS, "")
     turned = replace(made, units=made.units.assign(**groups))
     turned.units[list(GROUP_COLUMNS)] = ["con", "pro"]
-    settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
-    row = row_of(audited(turned, settings=settings), "bias_side", "g")
+    row = row_of(audited(turned, settings=LED), "bias_side", "g")
     assert row["at"] == "left>right"
     assert row["estimate"] == pytest.approx(-plain["estimate"])
     assert (row["low"], row["high"]) == pytest.approx((-plain["high"], -plain["low"]))
@@ -83,23 +85,18 @@ def test_a_rubric_on_responses_compares_the_two_responses():
     assert net == pytest.approx((wide["a"] - wide["b"]).mean())
 
 
-def test_without_sides_there_is_no_direction():
-    made = sample(5, pairs=20)
-    made.rate("g", made.see(0.8))
-    rows = audited(made, Scale("", ("A", "B", "C"), affirmative=frozenset({"C"})))
-    assert not rows.rows
-
-
 @pytest.mark.parametrize(
-    ("leanings", "says"),
+    ("leanings", "groups", "says"),
     [
-        ({"left": ["x"]}, "name the two"),
-        ({"left": ["x"], "right": ["x", "y"]}, "'x' on both sides"),
-        ({"left": ["pro"], "right": ["con"]}, "need the units columns prompt_a_group"),
+        ({"left": ["x"]}, [], "name the two"),
+        ({"left": ["x"], "right": ["x", "y"]}, [], "'x' on both sides"),
+        (LEANINGS, [], "need the units columns prompt_a_group"),
+        (LEANINGS, ["x", "y"], "no item has a group of each leaning"),
     ],
 )
-def test_bad_leanings(leanings, says):
+def test_bad_leanings(leanings, groups, says):
     made = sample(6, pairs=6)
+    made.units[list(GROUP_COLUMNS)[: len(groups)]] = groups
     with pytest.raises(InputError, match=says):
         audited(made, settings=changed(AnalysisSettings(), {"leanings": leanings}))
 
@@ -109,16 +106,7 @@ def test_units_without_a_leaning_take_no_part():
     made.units[list(GROUP_COLUMNS)] = ["pro", "con"]
     made.units.loc[::2, "prompt_b_group"] = "neither"
     made.rate("g", made.see(0.8))
-    settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
-    assert row_of(audited(made, settings=settings), "bias_side", "g")["n_units"] == 80
-
-
-def test_leanings_that_no_unit_has():
-    made = sample(7, pairs=6)
-    made.units[list(GROUP_COLUMNS)] = ["x", "y"]
-    settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
-    with pytest.raises(InputError, match="no item has a group of each leaning"):
-        audited(made, settings=settings)
+    assert row_of(audited(made, settings=LED), "bias_side", "g")["n_units"] == 80
 
 
 LLMBAR = {
@@ -172,9 +160,10 @@ def test_a_known_pull_to_the_first():
     assert row_of(rows, "bias_order_first", "even")["estimate"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_one_order_is_no_question():
+def test_without_sides_there_is_no_direction_and_one_order_is_no_question():
     made = sample(3, pairs=20)
     made.rate("g", made.see(0.8), order="ab")
+    assert not audited(made, replace(PAIR, unit="", favours={})).rows
     assert not any(key[1].startswith("bias_order") for key in audited(made).rows)
 
 
@@ -192,6 +181,7 @@ def rows_with(*given, counts=(400, 100)):
 
 SIDE, LENGTH = ("bias_side", "all", "left>right"), ("bias_length", "all", "response_a_words")
 NAN = float("nan")
+TOO_FEW = Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),))
 FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 items in 100 clusters)."
 
 
@@ -244,7 +234,7 @@ OTHERWISE = {
         "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 items in 100 clusters).",
     ),
     "too few clusters": (
-        *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
+        *(SIDE, TOO_FEW, None, None),
         "g, side of the pair: inconclusive (too few clusters for an interval).",
     ),
     "annotators agree by chance": (
@@ -279,10 +269,7 @@ def test_slices_without_a_finding_share_a_sentence():
     rows = rows_with(
         ("bias_slice", "topic=tax|binary", "", Interval(0.0, -0.1, 0.1), 0.9),
         ("bias_slice", "topic=war|binary", "", Interval(0.1, -0.1, 0.31), 0.3),
-        (
-            *("bias_slice", "topic=sea|binary", ""),
-            *(Interval(0.1, NAN, NAN, (Remark("too_few_clusters"),)), None),
-        ),
+        ("bias_slice", "topic=sea|binary", "", TOO_FEW, None),
     )
     assert screening_sentence(findings(rows.rows.values())) == (
         "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.31, the bound for "
@@ -296,8 +283,8 @@ def test_an_unbiased_grader_is_left_alone():
     blamed = 0
     for seed in range(30):
         made = sample(seed, pairs=80)
-        made.units["response_a_words"] = made.rng.integers(50, 500, len(made.units))
-        made.units["response_b_words"] = made.rng.integers(50, 500, len(made.units))
+        for column in ("response_a_words", "response_b_words"):
+            made.units[column] = made.rng.integers(50, 500, len(made.units))
         made.units["topic"] = made.rng.choice(list("xyz"), len(made.units))
         for order in ("ab", "ba"):
             made.rate("anthropic:claude-opus-5", made.see(0.7), order=order)

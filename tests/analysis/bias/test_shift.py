@@ -21,16 +21,9 @@ MANY = 60_000
 def calls_of(values):
     """Calls (units, people and a grader), each unit a cluster."""
     n, raters = values.shape
-    return shift.Calls(
-        raters=tuple(f"r{rater}" for rater in range(raters)),
-        kinds=("human",) * (raters - 1) + ("model",),
-        values=values,
-        clusters=np.arange(n),
-        subjects=(),
-        subject=np.full(n, -1),
-        unit=np.arange(n),
-        subset="all|binary",
-    )
+    names = tuple(f"r{rater}" for rater in range(raters))
+    kinds, unit = ("human",) * (raters - 1) + ("model",), np.arange(n)
+    return shift.Calls(names, kinds, values, unit, (), np.full(n, -1), unit, "all|binary")
 
 
 def _shift(people, grader, x, resamples=1, noisy=False):
@@ -192,8 +185,7 @@ def test_length_of_the_sides():
     made.rate("fair", made.see(0.8))
     rows = audited(made)
     wordy, fair = (row_of(rows, "bias_length", rater) for rater in ("wordy", "fair"))
-    assert wordy["low"] < 0.1 * SEES_C < wordy["high"]
-    assert wordy["low"] > 0
+    assert 0 < wordy["low"] < 0.1 * SEES_C < wordy["high"]
     assert fair["low"] < 0 < fair["high"]
 
 
@@ -207,8 +199,7 @@ def test_length_of_a_text_beside_the_response():
     made.rate("fair", made.see(0.8))
     rows = audited(made, RESPONSE)
     lost, fair = (row_of(rows, "bias_length", name, "all|binary") for name in ("lost", "fair"))
-    assert lost["low"] < 0.1 * (0.8 * 0.7 + 0.2 * 0.5) < lost["high"]
-    assert lost["low"] > 0
+    assert 0 < lost["low"] < 0.1 * (0.8 * 0.7 + 0.2 * 0.5) < lost["high"]
     assert fair["low"] < 0 < fair["high"]
     assert (lost["at"], lost["note"]) == ("context_words", "per doubling of the context")
     said = next(each for each in findings(rows.rows.values()) if each.row["at"] == "context_words")
@@ -322,9 +313,8 @@ def test_the_level_is_the_definition(rng):
 
 def test_levels_that_are_not_scaled_or_left_open(rng):
     def found(values):
-        return shift.side_shift(
-            calls_of(values), values.shape[1] - 1, Resamples(np.ones(60), 20, rng)
-        )
+        drawn = Resamples(np.ones(60), 20, rng)
+        return shift.side_shift(calls_of(values), values.shape[1] - 1, drawn)
 
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
     alone = found(values)
@@ -357,8 +347,7 @@ def _sums(tau, chance, rng):
     n, mean, two = np.full(tau.shape[:2], tau.shape[2]), people.mean(axis=0), people[0] & people[1]
     features = (calls, mean, calls * mean, mean, two, mean, two, two & people[2])
     grader, person, both, *rest = (each.sum(axis=-1).astype(float) for each in features)
-    sums = shift.PeopleSums(n, person, n, *rest[:2], n, *rest[2:])
-    return shift.StratumSums(sums, grader, both)
+    return shift.PeopleSums(n, person, n, *rest[:2], n, *rest[2:]), grader, both
 
 
 def _curves(wide, rng):
@@ -406,7 +395,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     x = np.linspace(-1.0, 2.0, 5)
     spread = np.exp(0.3 - 0.4 * (x - x.mean()))[None, :, None]
     tau = ndtr(spread * rng.normal(size=(1, 5, 500)) + 0.3 * x[:, None])
-    sums = _sums(tau, tau > 0.5, rng).people
+    sums, *_ = _sums(tau, tau > 0.5, rng)
     found = shift.Noise.along(sums, x[None])
     mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
 
@@ -430,33 +419,27 @@ def test_noise_is_that_of_a_general_fit(rng):
 
 def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
-    sums = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
-    law = shift.ScoreDistribution.of(sums.people, third=True)
-    level = sums.grader.sum(axis=1) / sums.people.n.sum(axis=1)
-    share = sums.grader / sums.people.n
-    together = (0.5 * (sums.both / sums.people.n - share * law.mean)).sum(axis=1)
+    people, grader, both = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
+    law = shift.ScoreDistribution.of(people, third=True)
+    level, share = grader.sum(axis=1) / people.n.sum(axis=1), grader / people.n
+    together = (0.5 * (both / people.n - share * law.mean)).sum(axis=1)
     curves = shift._Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
     assert np.abs(curves.at(a, b).residuals()).max() < 1e-9
     assert np.median(b) == pytest.approx(0.7, abs=0.1)
-    found = shift.excess_calls(sums, law, free=True)
+    found = shift.excess_calls(people.n, grader, both, law, free=True)
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
 def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
-    sums = _sums(tau, ndtr(ndtri(tau)), rng)
-    assert shift.excess_calls(
-        sums, shift.ScoreDistribution.of(sums.people, third=False), free=True
-    ).fits
+    people, grader, both = _sums(tau, ndtr(ndtri(tau)), rng)
+    law = shift.ScoreDistribution.of(people, third=False)
+    assert shift.excess_calls(people.n, grader, both, law, free=True).fits
     # Of three people one is itself.
-    people = sums.people
     copied = people.person3 / 3.0 + 2.0 / 3.0 * people.two2
-    sums = shift.StratumSums(people, people.person3, copied)
-    found = shift.excess_calls(
-        sums, shift.ScoreDistribution.of(sums.people, third=False), free=True
-    )
+    found = shift.excess_calls(people.n, people.person3, copied, law, free=True)
     assert not found.fits
     assert np.isnan(found.share).all()

@@ -175,7 +175,6 @@ def test_of_equal_sides_it_is_not_said_which(turned):
 
 def test_nobody_is_named_among_people_who_only_differ():
     """Neither noise, nor a harsh annotator, nor one who hardly ever says yes, nor few units."""
-    rng = np.random.default_rng(5)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         true = rng.integers(0, 5, 100)

@@ -20,14 +20,12 @@ def test_the_difference_of_two_graders_is_paired(rng):
     truth = rng.integers(0, 2, 300)
     labels = people_of(rng, truth, 0.8)
     good, poor = noisy(rng, truth, 2, 0.9), noisy(rng, truth, 2, 0.4)
-    ratings = ratings_of(
-        {**labels, "good": good, "poor": poor, "same": good}, ["good", "poor", "same"]
-    )
+    graders = {"good": good, "poor": poor, "same": good}
+    ratings = ratings_of(labels | graders, graders)
     results = analyse(ratings, None, [TWO], resamples=60).results
     row = row_of(results, "kappa_difference", "good", "poor")
-    means = [
-        row_of(results, "cohen_kappa", "humans", name)["estimate"] for name in ("good", "poor")
-    ]
+    rows = [row_of(results, "cohen_kappa", "humans", name) for name in ("good", "poor")]
+    means = [row["estimate"] for row in rows]
     assert row["estimate"] == pytest.approx(means[0] - means[1])
     assert row["low"] > 0
     none = row_of(results, "kappa_difference", "good", "same")
@@ -81,7 +79,7 @@ def test_above_12_graders_all_are_compared_with_the_best(rng):
     labels = people_of(rng, truth, 0.8, 2)
     names = [f"g{k:02}" for k in range(13)]
     labels |= {name: noisy(rng, truth, 2, 0.95 if name == "g07" else 0.5) for name in names}
-    results = analyse_labels(labels, Scale("", ("1", "2")), names).results
+    results = analyse_labels(labels, TWO, names).results
     rows = results[results["statistic"] == "kappa_difference"]
     assert len(rows) == 12
     assert ((rows["rater_a"] == "g07") | (rows["rater_b"] == "g07")).all()
@@ -96,15 +94,11 @@ def test_above_12_raters_graders_are_still_compared(rng):
     assert row_of(results, "kappa_difference", "g", "k")["estimate"] > 0
     assert row_of(results, "mcnemar_p", "g", "k")["n_units"] <= 60
     assert row_of(results, "cohen_kappa", "g", "k")["n_units"] == 60
-    leniency = results[results["statistic"] == "stuart_maxwell_p"]
-    assert leniency[["rater_a", "rater_b"]].to_numpy().tolist() == [
-        ["humans", "g"],
-        ["humans", "k"],
-    ]
+    leniency = rows_of(results, "stuart_maxwell_p")[["rater_a", "rater_b"]]
+    assert leniency.to_numpy().tolist() == [["humans", "g"], ["humans", "k"]]
     assert not results["rater_a"].isin(people).any()
-    assert analysis.notes == [
-        "There are 14 raters. With more than 12, pairs with an annotator are shown only pooled."
-    ]
+    told = "There are 14 raters. With more than 12, pairs with an annotator are shown only pooled."
+    assert analysis.notes == [told]
 
 
 def test_all_people_together_count_as_often_as_they_label(rng):
@@ -149,17 +143,15 @@ def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmod
     rows = rates_of(found)
     for name, positive in (("tpr", True), ("tnr", False)):
         row, inside = rows.loc[f"{name}_majority"], majority == positive
-        hits = int((own[inside] == positive).sum())
-        n = int(inside.sum())
+        hits, n = int((own[inside] == positive).sum()), int(inside.sum())
         inner = proportion.proportion_confint(hits, n, method="wilson")
         outer = proportion.proportion_confint(hits, n, method="beta")
         theirs = metrics.recall_score(majority, own, pos_label=positive)
         assert row["estimate"] == pytest.approx(theirs, abs=1e-12)
         assert outer[0] - 0.6 / n < row["low"] < inner[0] + 0.6 / n
         assert inner[1] - 0.6 / n < row["high"] < outer[1] + 0.6 / n
-        assert row["n_units"] == inside.sum()
-        figures = {each: row[each] for each in ("estimate", "low", "high")}
-        assert found.verdicts[0]["rates"][name] == figures | {"n": inside.sum()}
+        figures = {each: row[each] for each in ("estimate", "low", "high")} | {"n": row["n_units"]}
+        assert found.verdicts[0]["rates"][name] == figures == figures | {"n": n}
 
 
 def test_ties_are_left_out_and_counted():
@@ -186,9 +178,6 @@ def test_without_affirmative_categories_nothing_is_said():
     assert rates_of(found).empty
     assert found.verdicts[0]["rates"] == {}
     assert "TPR" not in str(found)
-
-
-CATEGORIES = ("1", "2")
 
 
 def _kappa(a, b, weights=None, q=3):
@@ -219,7 +208,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
 
 def test_without_30_shared_units_there_is_no_ceiling():
     alike = dict.fromkeys(("ann", "ben", "g"), "12" * 10)
-    results = analyse_labels(alike, Scale("", CATEGORIES)).results
+    results = analyse_labels(alike, TWO).results
     row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
     assert row["note"] == "fewer than 30 items have labels of the grader and an annotator"
@@ -231,7 +220,7 @@ def test_without_30_shared_units_there_is_no_ceiling():
 def test_baselines_stand_beside_the_humans():
     """ann says 1 on 60 of 80 units, ben on 40: prevalence 5/8, so constant is right 5/8 of it."""
     given = {"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40}
-    results = analyse_labels(given, Scale("", CATEGORIES)).results
+    results = analyse_labels(given, TWO).results
     constant = row_of(results, "observed_agreement", "humans", "baseline:constant")
     assert constant["estimate"] == pytest.approx((60 / 80 + 40 / 80) / 2)
     assert "always 1" in constant["note"]
@@ -321,7 +310,7 @@ def test_rows(rng):
 
 def test_the_random_baseline_is_the_mean_of_many_random_graders(rng):
     labels = {name: rng.choice(["1", "2"], 80, p=[0.7, 0.3]) for name in ("ann", "ben", "cem")}
-    results = analyse_labels(labels, Scale("", FIVE[:2])).results
+    results = analyse_labels(labels, TWO).results
     prevalence = np.mean([(given == "1").mean() for given in labels.values()])
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
     graders = (rng.choice(["1", "2"], 80, p=[prevalence, 1 - prevalence]) for _ in range(300))

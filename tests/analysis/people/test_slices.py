@@ -14,7 +14,7 @@ from benchmarks import slices
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from tests.analysis.make import noisy, ratings_of, rows_of
+from tests.analysis.make import analyse_labels, by_at, noisy, ratings_of, rows_of
 from tests.peers import metrics
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
@@ -255,9 +255,7 @@ def test_sides_of_annotators_are_found_corrected_and_named(tmp_path):
 def test_contested_items_leave_out_who_is_compared():
     labels, kinds = {"a": "yyyn", "b": "yyny", "c": "yynn", "d": "ynyn"}, ("split", "majority")
     sums = {}
-    rows = analyse(
-        ratings_of({**labels, "g": "yyyy"}, ["g"]), None, [Scale("", ("y", "n"))], resamples=20
-    )
+    rows = analyse_labels(labels | {"g": "yyyy"}, Scale("", ("y", "n")))
     for left_out, given in labels.items():
         for at, label in enumerate(given):
             others = [each[at] for who, each in labels.items() if who != left_out]
@@ -265,7 +263,7 @@ def test_contested_items_leave_out_who_is_compared():
             kind = "unanimous" if most == 3 else kinds[most > 1.5]
             each = np.array([1.0, others.count(label) / 3, others.count("y") / 3])
             sums[kind] = sums.get(kind, np.zeros(3)) + each
-    found = rows.results.query("statistic == 'agreement_by_labels'").set_index("at")["estimate"]
+    found = by_at(rows, "agreement_by_labels")["estimate"]
     for kind, (size, people, graded) in sums.items():
         assert found[kind] == pytest.approx(graded / size)
         assert found[f"{kind}: annotators"] == pytest.approx(people / size)

@@ -5,6 +5,7 @@ Bradley-Terry strengths: against a published example, a logistic regression, and
 none.
 """
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,19 +16,15 @@ from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
 from evenhand.analysis.subjects.preference import is_linked, strengths, undefined_reason
+from tests.analysis.make import by_at
 from tests.known_values import known_values
 from tests.peers import sm
 
 SCALE = Scale(
     "preference", ("A", "tie", "B"), "ordinal", unit="comparison", favours={"A": "a", "B": "b"}
 )
-FIVE = Scale(
-    "preference",
-    ("A2", "A1", "tie", "B1", "B2"),
-    "ordinal",
-    unit="comparison",
-    favours={"A2": "a", "A1": "a", "B1": "b", "B2": "b"},
-)
+SIDES = {"A2": "a", "A1": "a", "B1": "b", "B2": "b"}
+FIVE = replace(SCALE, categories=("A2", "A1", "tie", "B1", "B2"), favours=SIDES)
 
 
 def study(rng, true, prompts, people=2, labelled=1.0, shared=0.5, ties=0.1, error=0.2):
@@ -62,13 +59,6 @@ def figures(ratings, units, scale=SCALE, **settings):
     return analyse(ratings, units, [scale], **settings).results
 
 
-def rows_of(results, statistic, a, b=""):
-    found = results[
-        (results["statistic"] == statistic) & (results["rater_a"] == a) & (results["rater_b"] == b)
-    ]
-    return found.set_index("at")
-
-
 @pytest.mark.journey
 def test_win_rates_and_strengths_from_labels_written_out(rng):
     ratings, units = study(rng, [0.8, 0.0, -0.8], 40, people=3)
@@ -83,11 +73,11 @@ def test_win_rates_and_strengths_from_labels_written_out(rng):
             wins[one, two] += row.score
             wins[two, one] += 1 - row.score
         rates = wins.sum(axis=1) / (wins.sum(axis=0) + wins.sum(axis=1))
-        found = rows_of(results, "win_rate", rater)
+        found = by_at(results, "win_rate", rater)
         assert found["estimate"].tolist() == pytest.approx(rates.tolist())
         assert found["n_units"].tolist() == [80] * 3
         assert found["n_clusters"].tolist() == [40] * 3
-        found = rows_of(results, "strength", rater)["estimate"]
+        found = by_at(results, "strength", rater)["estimate"]
         assert found.tolist() == pytest.approx(strengths(wins[None])[0].tolist())
         assert found.is_monotonic_decreasing
 
@@ -98,7 +88,7 @@ def test_a_verdict_that_turns_with_the_order_is_a_tie(rng):
     turned = (ratings["rater_id"] == "g") & (ratings["unit_id"] < "q030")
     ratings.loc[turned, "label"] = np.where(ratings.loc[turned, "order"] == "ab", "A", "B")
     results = figures(ratings, units, resamples=50)
-    found = rows_of(results, "win_rate", "g")
+    found = by_at(results, "win_rate", "g")
     rest = ratings[(ratings["rater_id"] == "g") & ~turned & (ratings["order"] == "ab")]
     expected = (0.5 * 30 + (rest["label"] == "A").sum()) / 60
     assert found.loc["m0", "estimate"] == pytest.approx(expected)
@@ -106,7 +96,7 @@ def test_a_verdict_that_turns_with_the_order_is_a_tie(rng):
     # One order without an answer is no tie.
     ratings.loc[turned & (ratings["order"] == "ba"), "label"] = ""
     ratings.loc[turned & (ratings["order"] == "ab"), "label"] = "A"
-    again = rows_of(figures(ratings, units, resamples=50), "win_rate", "g")
+    again = by_at(figures(ratings, units, resamples=50), "win_rate", "g")
     assert again.loc["m0", "estimate"] == pytest.approx((30 + (rest["label"] == "A").sum()) / 60)
 
 
@@ -123,7 +113,7 @@ def test_steps_count_by_their_side(rng):
     five = figures(ratings.assign(label=stepped), units, FIVE, resamples=50)
     for statistic in ("win_rate", "strength"):
         for rater in ("humans", "g"):
-            own, other = (rows_of(each, statistic, rater) for each in (three, five))
+            own, other = (by_at(each, statistic, rater) for each in (three, five))
             pd.testing.assert_frame_equal(own, other)
 
 
@@ -135,9 +125,8 @@ def test_which_answer_a_file_calls_the_first_means_nothing(rng):
     assert not {"direction_net", "bias_side"} & seen
     turned = units.index % 2 == 1
     other = units.copy()
-    other.loc[turned, ["subject_a", "subject_b"]] = units.loc[
-        turned, ["subject_b", "subject_a"]
-    ].to_numpy()
+    names = ["subject_a", "subject_b"]
+    other.loc[turned, names] = units.loc[turned, names[::-1]].to_numpy()
     swap = {"A": "B", "B": "A", "tie": "tie", "ab": "ba", "ba": "ab"}
     there = ratings["unit_id"].isin(units.loc[turned, "unit_id"])
     same = ratings.copy()
@@ -146,7 +135,7 @@ def test_which_answer_a_file_calls_the_first_means_nothing(rng):
     first, second = (figures(*each, resamples=50) for each in ((ratings, units), (same, other)))
     for statistic in ("win_rate", "strength", "bias_order"):
         for name in ("humans", "g"):
-            one, two = (rows_of(each, statistic, name)["estimate"] for each in (first, second))
+            one, two = (by_at(each, statistic, name)["estimate"] for each in (first, second))
             assert one.tolist() == pytest.approx(two.tolist(), abs=1e-9)
 
 
@@ -155,13 +144,12 @@ def test_the_corrected_win_rate_is_that_of_people(rng):
     ratings, units = study(rng, [0.4, 0.0, -0.4], 400, labelled=0.5, error=0.5)
     results = figures(ratings, units, resamples=300)
     everything, _ = study(np.random.default_rng(20), [0.4, 0.0, -0.4], 400, error=0.5)
-    full = rows_of(figures(everything, units, resamples=10), "win_rate", "humans")["estimate"]
-    raw = rows_of(results, "win_rate", "g")["estimate"]
-    corrected = rows_of(results, "win_rate_ppi", "humans", "g")
+    full = by_at(figures(everything, units, resamples=10), "win_rate", "humans")["estimate"]
+    raw = by_at(results, "win_rate", "g")["estimate"]
+    corrected = by_at(results, "win_rate_ppi", "humans", "g")
     assert raw["m0"] > 0.75 > full["m0"]  # the grader is far off
-    assert (corrected["low"] < full).all()
-    assert (corrected["high"] > full).all()
-    people = rows_of(results, "win_rate", "humans")
+    assert ((corrected["low"] < full) & (full < corrected["high"])).all()
+    people = by_at(results, "win_rate", "humans")
     # No wider than people's alone; with so little weight on the grader hardly narrower.
     assert ((corrected["high"] - corrected["low"]) < 1.01 * (people["high"] - people["low"])).all()
     assert corrected.loc["m0", "note"] == "400 of them labelled by annotators"
@@ -190,10 +178,10 @@ def test_strengths_that_do_not_exist_are_said(rng, tmp_path):
     ):
         analysis = analyse(given, table, [SCALE], resamples=50)
         for rater in ("humans", "g"):
-            found = rows_of(analysis.results, "strength", rater)
+            found = by_at(analysis.results, "strength", rater)
             assert found["estimate"].isna().all()
             assert set(found["note"]) == {why}
-            assert rows_of(analysis.results, "win_rate", rater)["estimate"].notna().all()
+            assert by_at(analysis.results, "win_rate", rater)["estimate"].notna().all()
         write_report(analysis, ReportContext("study"), tmp_path / why)
         assert said in (tmp_path / why / "report.md").read_text("utf-8")
 
@@ -214,9 +202,8 @@ def by_regression(wins):
                 won.append(result)
                 weights.append(wins[first, second])
     family = sm.families.Binomial()
-    fit = sm.GLM(won, np.array(rows), family=family, freq_weights=np.array(weights)).fit(
-        tol=1e-14, maxiter=200
-    )
+    model = sm.GLM(won, np.array(rows), family=family, freq_weights=np.array(weights))
+    fit = model.fit(tol=1e-14, maxiter=200)
     found = np.concatenate([[0.0], fit.params])
     return found - found.mean()
 

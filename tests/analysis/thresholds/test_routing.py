@@ -49,7 +49,8 @@ def halves():
 
 
 def test_the_sure_half_is_trusted(halves):
-    rows = routed(analysed(halves))
+    found = analysed(halves)
+    rows = routed(found)
     figures = {"routing_cut": 0.9, "routing_share": 0.5, "routing_agreement": 1.0}
     assert rows["estimate"].round(6).to_dict() == figures
     assert set(rows["at"]) == {"0.95"}
@@ -57,10 +58,7 @@ def test_the_sure_half_is_trusted(halves):
     assert rows.loc["routing_agreement", "n_units"] == 150
     share = rows.loc["routing_share"]
     assert share["low"] < 0.5 < share["high"]
-
-
-def test_a_sentence_says_what_to_trust(halves):
-    assert render_routing_text(analysed(halves)) == [
+    assert render_routing_text(found) == [
         "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask annotators "
         "about the rest. With 95% certainty, at least 95% of the trusted labels agree with most "
         "annotators; here 100.0% do. This routes 50% of items to the grader."
@@ -209,10 +207,9 @@ def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(rng):
 
 
 def test_equal_confidences_have_one_cut():
-    right = np.zeros(100, dtype=bool)
-    found = guaranteed_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
-    assert found.cut == 0.9
-    assert math.isnan(guaranteed_cut(np.full(100, 0.9), ~right, np.arange(100), 0.95, LEVEL).cut)
+    right, same = np.zeros(100, dtype=bool), np.full(100, 0.9)
+    assert guaranteed_cut(same, right, np.arange(100), 0.95, LEVEL).cut == 0.9
+    assert math.isnan(guaranteed_cut(same, ~right, np.arange(100), 0.95, LEVEL).cut)
 
 
 @pytest.mark.parametrize(("target", "level"), [(1.0, 0.05), (0.95, 0.0)])
@@ -281,11 +278,8 @@ def test_cuts_to_try_are_bounded_and_occur(rng):
     assert np.allclose(np.diff(kept), -0.05, atol=0.001)
 
 
-def test_hard_labels_have_no_such_rows(surer_is_better):
+def test_hard_labels_have_no_rows_and_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better):
     assert filtered(surer_is_better.drop(columns="probabilities")).empty
-
-
-def test_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better):
     for rule, must in (("confidence_cut", "be greater than 0"), ("confidence_target", "be less")):
         with pytest.raises(InputError, match=f"{rule} is .*; it must {must}"):
             filtered(surer_is_better, **{rule: 0.0 if "cut" in rule else 1.2})

@@ -60,9 +60,8 @@ def test_the_interval_holds_every_threshold_with_the_same_verdicts():
     """Nothing lies between .2 and .8, and no verdict there is ever wrong: all are as good."""
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 10), np.array([0, 0, 1, 1] * 10, dtype=np.int8)
     resamples = Resamples(np.ones(40), 200, np.random.default_rng(1))
-    found = tune.threshold_interval(
-        tune.sweep(tune.Graded(p, y, np.arange(40)), resamples, 0.5)["kappa"], resamples, 40
-    )
+    of_all = tune.sweep(tune.Graded(p, y, np.arange(40)), resamples, 0.5)["kappa"]
+    found = tune.threshold_interval(of_all, resamples, 40)
     assert (found.low, found.high) == (0.2, 0.8)
     # With too few clusters there is none.
     resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
@@ -93,6 +92,9 @@ def test_folds_are_those_of_scikit_learn(rng):
     assert sorted(np.bincount(own)) == sorted(theirs)
     assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
     assert set(tune.folds(np.zeros(5, dtype=np.intp))) == {0}
+    # A single cluster cannot be held out.
+    one = tune.Graded(np.linspace(0, 1, 20), np.ones(20), np.zeros(20, dtype=np.intp))
+    assert tune.held_out_thresholds(one, 0.5) == {}
 
 
 def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
@@ -105,11 +107,6 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
     near = known[known >= 0.3][:3].max()
     clear = (p < known[known < 0.3][-1]) | (p > near)
     assert (found[clear] == (p >= 0.3)[clear]).all()
-
-
-def test_a_single_cluster_cannot_be_held_out():
-    one = tune.Graded(np.linspace(0, 1, 20), np.ones(20), np.zeros(20, dtype=np.intp))
-    assert tune.held_out_thresholds(one, 0.5) == {}
 
 
 def _interval(low, high):
@@ -134,10 +131,9 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
     ],
 )
 def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, clusters, kind):
-    known = (_interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters)
-    found = tune.advise(*known)
-    assert found.kind == kind
-    assert (found.threshold == 0.5) == (kind != "tuned")
+    kappas = tuned_kappa, default_kappa
+    found = tune.advise(_interval(*threshold), 0.5, _interval(*gain), *kappas, clusters)
+    assert (found.kind, found.threshold == 0.5) == (kind, kind != "tuned")
 
 
 def test_a_share_of_draws_resolves_so_much():
@@ -227,7 +223,7 @@ def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned, results):
     held_out = rows.loc[("human_ceiling_difference_held_out", "all|binary", "kappa")]
     at_default = rows.loc[("human_ceiling_difference", "all|binary", "")]
     chosen = rows.loc[("threshold", "all|binary", "kappa"), "estimate"]
-    own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": chosen})
+    own = replace(YES, thresholds={"prob": chosen})
     retuned = analyse(tuned, None, [own], resamples=300).results
     retuned = retuned[(retuned["rater_a"] == "humans") & (retuned["rater_b"] == "prob")]
     retuned = retuned.set_index(["statistic", "subset", "at"])
@@ -265,13 +261,8 @@ def tuned_scale(threshold=0.12, **about):
 @pytest.fixture
 def tables(rng):
     """60 pairs of responses: two annotators, a grader whose best threshold is .1, a random one."""
-    units = pd.DataFrame(
-        [
-            {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
-            for pair in PAIRS
-            for side in "ab"
-        ]
-    ).assign(topic=lambda frame: frame["cluster_id"].str[-1])
+    keys = [(f"{pair}|m|{side}", pair, "m", side, pair[-1]) for pair in PAIRS for side in "ab"]
+    units = pd.DataFrame(keys, columns=["unit_id", "cluster_id", "subject", "side", "topic"])
     truth, n = rng.random(120) < 0.4, 120
     p = np.where(truth, rng.uniform(0.08, 1.0, n), rng.uniform(0.0, 0.12, n))
     said = {who: truth != (rng.random(n) < 0.1) for who in ("ann", "ben")}
@@ -312,9 +303,8 @@ def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
     ratings, units = tables
     mine = {unit for unit, is_own in zip(sorted(units["unit_id"]), own, strict=True) if is_own}
     turn = ratings["unit_id"].isin(mine) & ratings["rater_kind"].eq("human")
-    turned = ratings.assign(
-        label=ratings["label"].where(~turn, ratings["label"].map({"y": "n", "n": "y"}))
-    )
+    swapped = ratings["label"].map({"y": "n", "n": "y"})
+    turned = ratings.assign(label=ratings["label"].where(~turn, swapped))
     after = tune.with_held_out_thresholds(matrix((turned, units), tuned_scale()))
     g = before.raters.index("g")
     assert (before.thresholds[own, g] == after.thresholds[own, g]).all()
@@ -360,19 +350,15 @@ def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables)
 
 def test_every_threshold_says_where_it_comes_from(tables):
     declared = replace(YES, thresholds={"g": 0.12})
-    found = {
-        each.origin: each
-        for scale in (YES, declared, tuned_scale())
-        for each in tune.active_thresholds(matrix(tables, scale))
-    }
-    assert {each.threshold for each in found.values()} == {0.5, 0.12}
-    assert [each.provenance for each in found.values()] == [
-        "default",
-        "declared",
-        "tuned on 40 pairs to match annotators by kappa",
+    scales = (YES, declared, tuned_scale())
+    found = [each for scale in scales for each in tune.active_thresholds(matrix(tables, scale))]
+    assert [(each.origin, each.threshold) for each in found] == [
+        *(("default", 0.5), ("declared", 0.12), ("tuned", 0.12)),
     ]
-    assert [each.note for each in found.values()][:2] == ["", ""]
-    assert found["tuned"].note == (
+    tuned = "tuned on 40 pairs to match annotators by kappa"
+    assert [each.provenance for each in found] == ["default", "declared", tuned]
+    assert [each.note for each in found[:2]] == ["", ""]
+    assert found[2].note == (
         "tone: The threshold of g (0.12) was tuned on 40 pairs to match annotators by kappa. Its "
         "verdicts on these clusters come from thresholds tuned on other clusters."
     )
@@ -398,9 +384,8 @@ def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
     joined = audited.merge(before, on=place, suffixes=("", "_before"))
     assert len(joined) == len(audited) >= 2 * 6
     for figure in ("estimate", "low", "high", "n_units"):
-        pd.testing.assert_series_equal(
-            joined[figure], joined[f"{figure}_before"], check_names=False
-        )
+        earlier = joined[f"{figure}_before"]
+        pd.testing.assert_series_equal(joined[figure], earlier, check_names=False)
     plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
     own = before[before["statistic"].eq("bias_slice")]
     assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()
@@ -446,8 +431,7 @@ def test_rows_agree_with_scikit_learn(rng):
     below = curve["estimate"].to_numpy() < band["low"].to_numpy()
     assert below[(stated > 0.3) & (stated < 0.7)].any()
     assert not (curve["estimate"].to_numpy() > band["high"].to_numpy()).any()
-    steps = curve.groupby("estimate")["n_units"].first()
-    assert steps.sum() == 300
+    assert curve.groupby("estimate")["n_units"].first().sum() == 300
     # A curve mends that, on pairs that it was not fitted on.
     assert rows.loc[("brier_recalibrated", ""), "high"] < brier["high"]
     plain = score_probabilities(p.tolist(), y.tolist())
@@ -487,7 +471,7 @@ def test_a_draw_count_too_small_for_the_threshold_is_said(rng):
         ratings_of({"g": np.where(each, "y", "n")}, positive={"g": each}).assign(draw=k)
         for k, each in enumerate(np.transpose(said))
     ).assign(prob_method="draws")
-    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"g": 0.1})
+    scale = replace(YES, thresholds={"g": 0.1})
     ratings = pd.concat([people, draws], ignore_index=True)
     results = analyse(ratings, None, [scale], resamples=50).results
     notes = rows_of(results, "threshold_recommended")["note"]
