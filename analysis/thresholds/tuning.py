@@ -652,7 +652,7 @@ def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
         name, units = labels.raters[grader], _with_probability(labels, grader)
         if name in labels.scale.tunings or not has_both(labels, grader, majority):
             continue
-        graded = Graded(labels.positive[units, grader], majority[units], labels.clusters[units])
+        graded = Graded.of(labels, grader, majority, units)
         by_objective = held_out_thresholds(graded, labels.scale.threshold_for(name))
         if by_objective:
             thresholds = np.array(labels.thresholds)

@@ -563,7 +563,7 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
     best, *others = candidates
     if best.verdict["verdict"] in PASSES:
         head = _use(best, others, name)
-        in_full, in_part = [], []
+        in_full, in_part = list[str](), list[str]()
         for other in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
             is_limited = other["threshold"] is not None or other["holds_for"]
             (in_part if is_limited else in_full).append(_with_condition(other))
