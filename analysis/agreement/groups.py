@@ -78,10 +78,10 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
 
 def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Return the coincidence matrices (rows, 3, 3) of numbers, by the three terms that each label
-    adds to a side of a table (`number_sides`), from label counts (units, q).
+    """Return the coincidence matrices (rows, 3, 3) of numbers, by the three terms of each label
+    (`number_terms`), from label counts (units, q).
     """
-    terms = coded.sides
+    terms = coded.terms
     self_pairs = counts @ (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
     sums = counts @ terms
     unit_pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - self_pairs

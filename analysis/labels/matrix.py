@@ -358,20 +358,26 @@ _BY_UNIT = (
 """Arrays of a `LabelMatrix` with a row for each unit."""
 
 
-def number_sides(values: Sequence[float]) -> Array:
-    """Return the terms that numbers add to a side of a table of two raters, (numbers, 3): Bernstein
-    polynomials of degree two on the range of the `values`.
+def number_terms(values: Sequence[float]) -> Array:
+    """Return the three terms of each number, (numbers, 3): (1 - x)^2, 2 x (1 - x) and x^2, with x
+    from 0 for the lowest of the `values` to 1 for the highest (Bernstein polynomials of degree 2).
 
-    These three shares sum to one, so that a table has 3 x 3 cells for any number of values. It
-    determines the sums of x, y, x^2, y^2 and xy, which are sufficient for coefficients with squared
-    distances.
+    As the terms sum to one, a table of two raters has 3 x 3 cells for any number of values: sums of
+    products of terms. It determines the sums of x, y, x^2, y^2 and xy, which are sufficient for
+    coefficients with squared distances.
 
-    >>> number_sides([0, 50, 100]).tolist()
+    >>> number_terms([0, 50, 100]).tolist()
     [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
     """
-    position = np.asarray(values, dtype=float)
-    position = (position - position.min()) / max(float(np.ptp(position)), 1e-300)
-    return np.column_stack([(1.0 - position) ** 2, 2.0 * position * (1.0 - position), position**2])
+    x = _on_unit_scale(values)
+    return np.column_stack([(1.0 - x) ** 2, 2.0 * x * (1.0 - x), x**2])
+
+
+def _on_unit_scale(values: Sequence[float]) -> Array:
+    """Return values moved and scaled to the range 0 to 1; 0 if all are equal."""
+    numbers = np.asarray(values, dtype=float)
+    scaled: Array = (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300)
+    return scaled
 
 
 @dataclass(frozen=True)
@@ -402,23 +408,22 @@ class Coded:
         """Points of numeric categories on a grid, (q,), and the points' values from 0 to 1,
         (points,). Above 201 different numbers, they are rounded to 1/200 of their range.
         """
-        position = np.asarray(self.values, dtype=float)
-        position = (position - position.min()) / max(float(np.ptp(position)), 1e-300)
+        position = _on_unit_scale(self.values)
         if self.q <= MOST_POINTS_OF_GRID:
             return np.arange(self.q), position
         steps = MOST_POINTS_OF_GRID - 1
         return np.rint(position * steps).astype(np.intp), np.arange(steps + 1) / steps
 
     @cached_property
-    def sides(self) -> Array:
-        """Terms that each category adds to a side of a table of two raters, (q, width): an
-        indicator, or for a number the three terms of `number_sides`.
+    def terms(self) -> Array:
+        """Terms by which a label of each category is counted, (q, terms): an indicator of each
+        category, or for a number the three terms of `number_terms`.
         """
-        return number_sides(self.values) if self.is_number else np.eye(self.q)
+        return number_terms(self.values) if self.is_number else np.eye(self.q)
 
     def spread(self, codes: Integers) -> Array:
-        """Return the terms of labels (...) on a side of a table, (..., width); 0 where missing."""
-        return np.asarray(np.vstack([self.sides, 0.0 * self.sides[:1]])[codes])
+        """Return the terms of labels with these codes (...), (..., terms); 0 where missing."""
+        return np.asarray(np.vstack([self.terms, 0.0 * self.terms[:1]])[codes])
 
     @property
     def q(self) -> int:

@@ -70,7 +70,7 @@ def test_two_raters_from_their_table():
     values = _numbers(np.random.default_rng(4), 60, 3)
     coded = _matrix(values).on_categories()
     table = pair_tables(coded, [(0, 1)], _resamples(_matrix(values)))[0, 0]
-    squares = numbers.squares_of_two(numbers.moments(table))
+    squares = numbers.squares_of_two(table)
     for kind, ours in (("agreement", squares.agreement), ("consistency", squares.consistency)):
         theirs = numbers.intraclass_correlation(values[:, :2], kind=kind).estimate
         assert float(ours) == pytest.approx(theirs, abs=1e-9)
