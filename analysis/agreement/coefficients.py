@@ -25,18 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import Interval, share_interval, widened
-from evenhand.analysis.bootstrap.resamples import (
-    Bootstrap,
-    Resamples,
-    count_labels,
-    count_patterns,
-    ratio,
-)
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.statistics import Reason
-from evenhand.analysis.types import Array, Categories, Clusters, Codes, Mask, Numbers
+from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]
 Resampling = Bootstrap | None
@@ -49,6 +43,8 @@ Chance = Callable[[Array, Array], Array]
 
 _NO_VARIATION = 1e-12
 """Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
+_COUNTABLE, _LARGEST_KEY = 4_000_000, 2**62
+"""Largest number of possible patterns that are counted by position, and by a whole-number key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -736,6 +732,32 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:
     """Return the number of raters in `members` (columns) that chose each category, (units, q)."""
     return count_labels(coded.codes[:, list(members)], coded.q)
+
+
+def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
+    """Return the distinct counts of the categories, (patterns, q), and their frequencies over
+    units. `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters
+    depend on these only: five raters on five categories have at most 126 patterns without gaps.
+
+    >>> counts, frequency = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)
+    >>> counts.tolist(), frequency.tolist()
+    ([[2.0, 1.0], [0.0, 2.0]], [2, 1])
+    """
+    base = codes.shape[1] + 1
+    if base**q >= _LARGEST_KEY:
+        return np.unique(count_labels(codes, q), axis=0, return_counts=True)
+    # The key is the counts' digits to the base, so a rater's label adds one at its digit.
+    digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
+    key = np.zeros(len(codes), dtype=np.intp)
+    for rater in range(codes.shape[1]):
+        key += digit[np.ascontiguousarray(codes[:, rater])]
+    if base**q <= _COUNTABLE:
+        counts = np.bincount(key, minlength=1)
+        used_keys = np.flatnonzero(counts)
+        frequency = counts[used_keys]
+    else:
+        used_keys, frequency = np.unique(key, return_counts=True)
+    return (used_keys[:, None] // digit[:q] % base).astype(float), frequency
 
 
 def majority_codes(counts: Array) -> Codes:

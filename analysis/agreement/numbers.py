@@ -314,7 +314,7 @@ class NumberMeasurement:
             first_terms, second_terms = (self.coded.terms[side] for side in codes)
             products = first_terms[:, :, None] * second_terms[:, None, :]
             distance = np.abs(values[points[0]] - values[points[1]])
-            ranks = rank_contributions(*codes, mass[clusters] * weights)
+            ranks = rank_contributions(codes[0], codes[1], mass[clusters] * weights)
             # The cells before the margins, in order.
             summands = [*products.reshape(len(products), -1).T, distance, ranks]
             for cell, summand in enumerate(summands):

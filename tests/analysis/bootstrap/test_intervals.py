@@ -16,17 +16,12 @@ import scipy
 
 from benchmarks.corrected_rates import TAIL, lumpy, lumpy_rate
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.agreement.coefficients import label_counts
+from evenhand.analysis.agreement.coefficients import count_patterns, label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, measurement_of, pair_tables
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.bounds import PSEUDO, Sample, lower_bound
-from evenhand.analysis.bootstrap.resamples import (
-    Bootstrap,
-    Resamples,
-    count_patterns,
-    resamples_of_patterns,
-)
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, resamples_of_patterns
 from evenhand.analysis.results import BASELINES
 from tests.analysis.make import analyse_labels, matrix_of, noisy, ratings_of, rows_of
 from tests.peers import metrics, proportion, stats
