@@ -34,6 +34,7 @@ from evenhand.study.settings.analysis import OrderedWeights
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
 
+# Weights.
 WEIGHT = "sampling_weight"
 """Units column that `with_weights` adds."""
 _MIN_CHANCE = 0.05
@@ -76,7 +77,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
-    for part in (labelled, ~labelled):
+    for part in (labelled, ~labelled):  # divide by the mean over the part's clusters
         if (part & is_first_of_cluster).any():
             weight[part] /= weight[part & is_first_of_cluster].mean()
     if np.allclose(weight[rated], 1.0):
@@ -95,6 +96,7 @@ def effective_size(weight: Array) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
+# Columns of the units table.
 MAX_VALUES = 50
 """Largest number of values of a column to slice by: with more, a column identifies units."""
 MOST_SIDES = 12
@@ -240,6 +242,7 @@ def check_values(column: str, values: Sequence[str]) -> None:
         )
 
 
+# Copies.
 MIN_EQUAL = 0.98
 """Lowest share of units with the same label at which a grader may be a copy."""
 MIN_FOLLOWED = 0.9
@@ -268,8 +271,6 @@ def copies_among(
     >>> copies_among(np.column_stack([ann, ben, ben]), kinds=["human", "human", "model"])
     (Copy(rater=2, duplicate_of=1, share=1.0),)
     """
-    from scipy.sparse import csr_array
-
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
     people = [column for column, kind in enumerate(kinds) if kind == "human"]
     graders = [column for column, kind in enumerate(kinds) if kind == "model"]
@@ -283,18 +284,31 @@ def copies_among(
             followed = _share_equal(codes[is_unique], times[is_unique], grader, person, MIN_UNIQUE)
             if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
-    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):
-        labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
-        shared = (labelled.T @ (labelled * times[:, None])).tocoo()
-        is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
-        for a, b in sorted(zip(shared.row[is_enough], shared.col[is_enough], strict=True)):
-            first, second = raters[int(a)], raters[int(b)]
-            has_label = codes[:, first] >= 0
-            counts = np.bincount(codes[has_label, first], times[has_label])
-            is_varied = counts.sum() - counts.max(initial=0) >= fewest_varied
-            if is_varied and _share_equal(codes, times, first, second, MIN_UNITS) == 1.0:
-                copies.append(Copy(second, first, 1.0))
-    return tuple(copies)
+    identical = [
+        *_identical_pairs(codes, times, graders, fewest_varied=1),
+        *_identical_pairs(codes, times, people, fewest_varied=MIN_UNIQUE),
+    ]
+    return (*copies, *(Copy(second, first, 1.0) for first, second in identical))
+
+
+def _identical_pairs(
+    codes: Labels, times: Frequency, raters: Sequence[int], fewest_varied: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of raters with equal labels on all of at least `MIN_UNITS` units that both
+    labelled, if the first chose another category than the most frequent one `fewest_varied` times.
+    """
+    from scipy.sparse import csr_array
+
+    labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
+    shared = (labelled.T @ (labelled * times[:, None])).tocoo()
+    is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
+    for a, b in sorted(zip(shared.row[is_enough], shared.col[is_enough], strict=True)):
+        first, second = raters[int(a)], raters[int(b)]
+        has_label = codes[:, first] >= 0
+        counts = np.bincount(codes[has_label, first], times[has_label])
+        is_varied = counts.sum() - counts.max(initial=0) >= fewest_varied
+        if is_varied and _share_equal(codes, times, first, second, MIN_UNITS) == 1.0:
+            yield first, second
 
 
 def identical_people(
@@ -335,6 +349,7 @@ def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_le
     return float(times[shared][is_equal].sum() / times[shared].sum())
 
 
+# Labels as arrays.
 BINARY = "|binary"
 """Suffix of `subset` for the binary label."""
 BINARY_ALL = "all" + BINARY
@@ -344,18 +359,13 @@ AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
 MIN_COMPLETE, _MAX_COMPLETE = 10, 12
 """Fewest units and most raters of a complete block."""
-MANY_CLUSTERS = 10_000
+FEWEST_CLUSTERS_FOR_PATTERNS = 10_000
 """Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
 MOST_POINTS_OF_GRID = 201
 """Most different numbers that kappa with linear weights does not round."""
 _MAX_REPEATING = 100
 """Number of raters above which units with the same labels are rare."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
-_BY_UNIT = (
-    *("codes", "positive", "confidence", "thresholds", "assigned", "withheld", "counted"),
-    *("clusters", "subject", "pair", "side"),
-)
-"""Arrays of a `LabelMatrix` with a row for each unit."""
 
 
 def number_terms(values: Sequence[float]) -> Array:
@@ -699,8 +709,8 @@ class LabelMatrix:
         sparse matrix (clusters, units), for `PatternResamples`. If there are few clusters, or units
         rarely repeat, return the matrix unchanged and None.
         """
-        n, is_large = len(self.codes), self.n_clusters >= MANY_CLUSTERS and self.weight is None
-        if n == self.n_clusters or not (is_large and self._may_repeat):
+        n, has_many = len(self.codes), self.n_clusters >= FEWEST_CLUSTERS_FOR_PATTERNS
+        if n == self.n_clusters or not has_many or self.weight is not None or not self._may_repeat:
             return self, None
         from scipy.sparse import csr_array
 
@@ -733,7 +743,9 @@ class LabelMatrix:
 
     def of_units(self, units: Codes) -> LabelMatrix:
         """Return the labels of the units at these positions, in the same clusters."""
-        arrays = ((name, getattr(self, name)) for name in _BY_UNIT)
+        names = ["clusters", "subject", "pair", "side", "codes", "positive", "confidence"]
+        names += ["thresholds", "assigned", "withheld", "counted"]
+        arrays = ((name, getattr(self, name)) for name in names)
         parts: dict[str, Any] = {name: array[units] for name, array in arrays if array is not None}
         slices = tuple(replace(column, codes=column.codes[units]) for column in self.slices)
         return replace(self, **parts, slices=slices)

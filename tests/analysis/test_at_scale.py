@@ -76,7 +76,7 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
     ratings, units = split_ratings(frame, "ratings")
     found = []
     for many in (10**6, 100):
-        monkeypatch.setattr("evenhand.analysis.labels.matrix.MANY_CLUSTERS", many)
+        monkeypatch.setattr("evenhand.analysis.labels.matrix.FEWEST_CLUSTERS_FOR_PATTERNS", many)
         found.append(analyse(ratings, units, [SCALE], resamples=60, slices=["topic"]))
     whole, patterns = ({key_of(row): row for row in each.rows} for each in found)
     assert patterns.keys() == whole.keys()
