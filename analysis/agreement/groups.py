@@ -154,6 +154,33 @@ def _add_confusion(view: View, table: Array, shared: Mask, raters: tuple[str, st
             view.add("confusion", float(count), units, a=a, b=b, at=at, note=note)
 
 
+@dataclass(frozen=True)
+class Majority:
+    """Majority label of each unit, None if tied or without labels, and the mask of the ties."""
+
+    labels: tuple[Hashable | None, ...]
+    tied: Mask
+
+
+def majority(labels: Any, *, categories: Categories) -> Majority:
+    """Return the most frequent label of each unit, from a table of labels (units, raters).
+
+    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]
+    >>> result = majority(labels, categories="ab")
+    >>> result.labels, result.tied.tolist()
+    (('a', None, 'b'), [False, True, False])
+    """
+    counts = count_labels(encode_labels(labels, categories), len(categories))
+    codes, names = c.majority_codes(counts), list(categories)
+    return Majority(
+        tuple(names[code] if code >= 0 else None for code in codes),
+        (codes < 0) & (counts.sum(axis=1) > 0),
+    )
+
+
+# Sets of options.
+
+
 def jaccard_distances(sets: Mask) -> Array:
     """Return Jaccard's distances (n, n) between sets (n, options), from 0 to 1.
 
@@ -184,7 +211,7 @@ def _jaccard_similarities(sets: Mask) -> Array:
     return np.asarray(np.where(union > 0, common / np.maximum(union, 1.0), 1.0))
 
 
-ALPHA = "krippendorff_alpha_masi"
+MASI_ALPHA = "krippendorff_alpha_masi"
 """Statistic of alpha with the MASI distance."""
 
 
@@ -230,7 +257,7 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
     expected_sum = ((totals @ distances) * totals).sum(axis=1)
     return {
         "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
-        ALPHA: c.alpha_from_sums(sums[:, 2], expected_sum, totals),
+        MASI_ALPHA: c.alpha_from_sums(sums[:, 2], expected_sum, totals),
     }
 
 
@@ -246,61 +273,34 @@ def add_set_rows(view: View, sets: Mask) -> None:
         counts = c.label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
-    for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
-        alphas, units = alphas_of([a, b])
+    def add_rows(members: Sequence[int], a: str, b: str = "") -> None:
+        """Add the statistics of some raters to the rows of `a` and `b`."""
+        alphas, units = alphas_of(members)
+        reason = "no_variation" if units.any() else "no_pairable_units"
         for name, values in alphas.items():
-            view.add(name, values, units, a=coded.raters[a], b=coded.raters[b])
+            view.add(name, values, units, a=a, b=b, reason=reason)
+
+    for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
+        add_rows((a, b), coded.raters[a], coded.raters[b])
     for grader in coded.members("model"):
-        people = coded.people_beside(grader)
-        pairs = [
-            pair for human in people for pair in pairwise.pairs_that_meet(coded, (human, grader))
-        ]
-        if not pairs:
-            continue
-        means = {
-            name: pairwise.MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)
-        }
+        means: dict[str, pairwise.MeanOverTables] = {}
         units = np.zeros(len(coded.codes), dtype=bool)
-        for pair in pairs:
-            alphas, shared = alphas_of(pair)
+        for human in coded.people_beside(grader):
+            shared = coded.labelled[:, human] & coded.labelled[:, grader]
+            if not shared.any():
+                continue
             units |= shared
-            sizes = view.sums(shared)
-            for name, values in alphas.items():
-                means[name].add(values[:, None], sizes)
+            for name, values in alphas_of((human, grader))[0].items():
+                mean = means.setdefault(name, pairwise.MeanOverTables(len(resamples)))
+                mean.add(values[:, None], view.sums(shared))
         for name, mean in means.items():
             raters = About(a="humans", b=coded.raters[grader], note=mean.note)
             view.add(name, mean.values, units, undefined=mean.undefined, **raters)
     for group, members in groups(coded).items():
-        alphas, units = alphas_of(members)
-        reason = "no_variation" if units.any() else "no_pairable_units"
-        for name, values in alphas.items():
-            view.add(name, values, units, a=group, reason=reason)
+        add_rows(members, group)
 
 
-@dataclass(frozen=True)
-class Majority:
-    """Majority label of each unit, None if tied or without labels, and the mask of the ties."""
-
-    labels: tuple[Hashable | None, ...]
-    tied: Mask
-
-
-def majority(labels: Any, *, categories: Categories) -> Majority:
-    """Return the most frequent label of each unit, from a table of labels (units, raters).
-
-    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]
-    >>> result = majority(labels, categories="ab")
-    >>> result.labels, result.tied.tolist()
-    (('a', None, 'b'), [False, True, False])
-    """
-    counts = count_labels(encode_labels(labels, categories), len(categories))
-    codes, names = c.majority_codes(counts), list(categories)
-    return Majority(
-        tuple(names[code] if code >= 0 else None for code in codes),
-        (codes < 0) & (counts.sum(axis=1) > 0),
-    )
-
-
+# Stability, from draw to draw and from wording to wording.
 _SEPARATOR = "\x1f"
 """Separator of a unit's id and its order; no id contains it."""
 
@@ -346,17 +346,16 @@ def add_repeat_rows(view: RatedView) -> None:
         panel, kappa = pairwise.measurement_of(draws).statistics(), pairwise.deciding_kappa(draws)
         statistics = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         pairs = list(combinations(range(len(draws.raters)), 2))
+        means = pairwise.mean_over_pairs(draws, pairs, draw_view.resamples, statistics)
         units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
         reason = "no_variation" if units[0] else "no_pairable_units"
-        kappa_note = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-        for key, mean in pairwise.mean_over_pairs(
-            draws, pairs, draw_view.resamples, statistics
-        ).items():
+        for key, mean in means.items():
+            statistic, kappa_note = "intra_rater_agreement", ""
+            if key == kappa:
+                statistic = "intra_rater_kappa"
+                kappa_note = f"{'unweighted' if kappa == 'cohen_kappa' else draws.ordered} kappa"
             pairs_note = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
-            statistic, note = "intra_rater_kappa", join_notes(kappa_note, pairs_note)
-            if key == "observed_agreement":
-                statistic, note = "intra_rater_agreement", join_notes(pairs_note)
-            about = About(a=name, note=note)
+            about = About(a=name, note=join_notes(kappa_note, pairs_note))
             values, undefined = mean.values, mean.undefined
             draw_view.add(statistic, values, units, undefined=undefined, reason=reason, **about)
 

@@ -54,8 +54,9 @@ CHUNK_CELLS = 1_000_000
 OWN_TABLE_SHARE = 0.5
 """Lowest share of the units that a rater with individual tables has labelled."""
 MAX_INDIVIDUAL = 150
-"""Most raters with individual tables. More raters share one table: the number of pairs grows with
-the square, and the mean over so many pairs equals the pooled statistic to two decimals."""
+"""Most raters with individual tables. If there are more, all share one table: the number of pairs
+grows with the square, and the mean over so many pairs equals the pooled statistic to two decimals.
+"""
 _LARGEST_SCALE = 5040
 """Largest factor that makes weights whole numbers; if it would be larger, they stay fractions."""
 
@@ -255,17 +256,18 @@ class MeanOverTables:
         """Phrase with the number of pairs of raters that the mean is over; "" if pooled."""
         if self.pooled or not self.n_tables:
             return ""
-        pairs = f"mean over {self.n_tables} pairs of raters"
-        return pairs if self.n_tables > 1 else "1 pair of raters"
+        several = f"mean over {self.n_tables} pairs of raters"
+        return several if self.n_tables > 1 else "1 pair of raters"
 
     @property
     def note(self) -> Remarks:
         """Remarks on the tables that the mean is over and those for which it is undefined."""
-        n_tables, undefined_note = self.n_undefined + self.n_tables, ""
+        undefined = ""
         if self.n_undefined:
-            undefined_note = f"undefined for {self.n_undefined} of {n_tables} pairs of raters"
-        pooled_note = Remark("pooled_pairs") if self.pooled else ""
-        return join_notes(pooled_note, self.pairs_in_words, undefined_note)
+            n_all = self.n_undefined + self.n_tables
+            undefined = f"undefined for {self.n_undefined} of {n_all} pairs of raters"
+        pooled = Remark("pooled_pairs") if self.pooled else ""
+        return join_notes(pooled, self.pairs_in_words, undefined)
 
 
 def mean_over_pairs(
@@ -324,21 +326,22 @@ class Overlap:
         cls, coded: Coded, resamples: Resamples, raters: Sequence[int], units: Mask | None = None
     ) -> Overlap:
         """Return the overlap of raters on `units`, or on all units that one of them labelled."""
-        unit, column = np.nonzero(coded.labelled[:, list(raters)])
+        unit, column = np.nonzero(coded.labelled[:, list(raters)])  # of each label
         if units is not None:
             unit, column = unit[units[unit]], column[units[unit]]
         has_label = np.zeros(len(coded.codes), dtype=bool)
         has_label[unit] = True
+        # Raters with labels on half of the units have individual tables, unless they are too many.
         unit_mass = resamples.mass[coded.clusters].astype(float)
         rater_mass = np.bincount(column, unit_mass[unit], minlength=len(raters))
         is_present = rater_mass > 0
-        is_individual = rater_mass >= OWN_TABLE_SHARE * unit_mass[has_label].sum()
+        is_individual = is_present & (rater_mass >= OWN_TABLE_SHARE * unit_mass[has_label].sum())
         if is_individual.sum() > MAX_INDIVIDUAL:
             is_individual[:] = False
         if (is_present & ~is_individual).sum() == 1:  # one rater alone cannot share a table
             is_individual = is_present
         columns = np.asarray(raters, dtype=np.intp)
-        individual = tuple(columns[is_present & is_individual].tolist())
+        individual = tuple(columns[is_individual].tolist())
         pooled = tuple(columns[is_present & ~is_individual].tolist())
         n_labels = np.unique(np.bincount(unit, minlength=len(has_label))[has_label])
         scales = _scale_to_whole(n_labels), _scale_to_whole(n_labels * (n_labels - 1) // 2)
@@ -605,8 +608,9 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in _table_chunks(coded, pairs, view.resamples):
         data_tables = measurement.square_tables(tables[0])
-        n_used = [(data_tables.sum(axis) > 0).sum(-1) for axis in (-1, -2)]
-        is_constant = (n_used[0] == 1) | (n_used[1] == 1)  # a rater used a single category
+        margins = data_tables.sum(-1), data_tables.sum(-2)
+        n_used_by_first, n_used_by_second = ((margin > 0).sum(-1) for margin in margins)
+        is_constant = (n_used_by_first == 1) | (n_used_by_second == 1)
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)

@@ -14,7 +14,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse, majority, specific_agreement
-from evenhand.analysis.agreement.groups import ALPHA, jaccard_distances, masi_distances
+from evenhand.analysis.agreement.groups import MASI_ALPHA, jaccard_distances, masi_distances
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
@@ -100,7 +100,7 @@ def test_alpha_is_that_of_another_implementation(rng):
     codes = given[people].replace({name: float(at) for at, name in enumerate(names)}).astype(float)
     theirs = krippendorff.alpha(codes.to_numpy().T, level_of_measurement=metric)
     found = eh.check(given, human=people, several=True, resamples=20).results
-    ours = row_of(found, ALPHA, "humans", "", rubric="labels")
+    ours = row_of(found, MASI_ALPHA, "humans", "", rubric="labels")
     assert ours["estimate"] == pytest.approx(theirs, abs=1e-9)
 
 
@@ -120,7 +120,7 @@ def test_each_option_has_a_verdict_and_the_whole_has_none():
     assert [each["rubric"] for each in found.verdicts] == ["labels/a", "labels/b", "labels/c"]
     assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
     whole = found.results[found.results["rubric"] == "labels"]
-    assert set(whole["statistic"]) == {"observed_agreement", "disagreement", ALPHA}
+    assert set(whole["statistic"]) == {"observed_agreement", "disagreement", MASI_ALPHA}
     assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= set(
         zip(whole["rater_a"], whole["rater_b"], strict=True)
     )
