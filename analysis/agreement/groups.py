@@ -178,9 +178,6 @@ def majority(labels: Any, *, categories: Categories) -> Majority:
     )
 
 
-# Sets of options.
-
-
 def jaccard_distances(sets: Mask) -> Array:
     """Return Jaccard's distances (n, n) between sets (n, options), from 0 to 1.
 

@@ -31,7 +31,7 @@ from scipy.special import fdtri
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.coefficients import PairStatistic
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.labels.matrix import Coded, complete_block
+from evenhand.analysis.labels.matrix import Coded, complete_block, on_unit_scale
 from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Numbers
 from evenhand.analysis.writer import View
@@ -131,39 +131,30 @@ def intraclass_correlation(
     unit_squares = (labels.sum(axis=1) ** 2).sum()
     n_units = np.array(float(n))
     squares = MeanSquares.of(n_units, labels.sum(axis=0), unit_squares, (labels**2).sum())
-    interval_of = _consistency_interval if kind == "consistency" else _agreement_interval
     estimate = float(getattr(squares, kind))
-    return IntraclassCorrelation(estimate, *interval_of(squares, estimate), n, k)
+    return IntraclassCorrelation(estimate, *_exact_interval(squares, kind, estimate), n, k)
 
 
-def _consistency_interval(squares: MeanSquares, estimate: float) -> tuple[float, float]:
-    """Return the exact 95% interval of ICC(C,1) (McGraw & Wong 1996, Table 7); the estimate itself
-    without a residual.
+def _exact_interval(squares: MeanSquares, kind: str, rho: float) -> tuple[float, float]:
+    """Return the exact 95% interval of the intraclass correlation `rho` of this kind; `rho` itself
+    without a residual. The names are those of McGraw & Wong (1996), Table 7, but for `df`, their v.
     """
-    n, k, residual = float(squares.n), squares.k, float(squares.residual)
-    if residual <= _TINY:
-        return estimate, estimate
-    f, df_units, df_residual = float(squares.units) / residual, n - 1.0, (n - 1.0) * (k - 1.0)
-    f_low = f / fdtri(df_units, df_residual, 0.975)
-    f_high = f * fdtri(df_residual, df_units, 0.975)
-    return float((f_low - 1.0) / (f_low + k - 1.0)), float((f_high - 1.0) / (f_high + k - 1.0))
-
-
-def _agreement_interval(squares: MeanSquares, rho: float) -> tuple[float, float]:
-    """Return the exact 95% interval of the ICC(A,1) `rho`; `rho` itself if it is 1. The names are
-    those of McGraw & Wong (1996), Table 7, but for `df`, their v.
-    """
-    n, k = float(squares.n), squares.k
-    if rho >= 1.0:
-        return rho, rho
+    n, k, low, high = float(squares.n), squares.k, rho, rho
     units, raters, residual = map(float, (squares.units, squares.raters, squares.residual))
-    a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
-    variance = (a * raters) ** 2 / (k - 1.0) + (b * residual) ** 2 / ((n - 1.0) * (k - 1.0))
-    df = (a * raters + b * residual) ** 2 / variance
-    f_low, f_high = fdtri(n - 1.0, df, 0.975), fdtri(df, n - 1.0, 0.975)
-    noise = k * raters + (k * n - k - n) * residual
-    low = n * (units - f_low * residual) / (f_low * noise + n * units)
-    high = n * (f_high * units - residual) / (noise + n * f_high * units)
+    residual_df = (n - 1.0) * (k - 1.0)
+    if kind == "consistency" and residual > _TINY:
+        f = units / residual
+        f_low = f / fdtri(n - 1.0, residual_df, 0.975)
+        f_high = f * fdtri(residual_df, n - 1.0, 0.975)
+        low, high = (f_low - 1.0) / (f_low + k - 1.0), (f_high - 1.0) / (f_high + k - 1.0)
+    elif kind == "agreement" and rho < 1.0:
+        a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
+        variance = (a * raters) ** 2 / (k - 1.0) + (b * residual) ** 2 / residual_df
+        df = (a * raters + b * residual) ** 2 / variance
+        f_low, f_high = fdtri(n - 1.0, df, 0.975), fdtri(df, n - 1.0, 0.975)
+        noise = k * raters + (k * n - k - n) * residual
+        low = n * (units - f_low * residual) / (f_low * noise + n * units)
+        high = n * (f_high * units - residual) / (noise + n * f_high * units)
     return float(low), float(high)
 
 
@@ -383,8 +374,7 @@ def _add_correlation_rows(view: View) -> None:
     is_complete = np.zeros(len(coded.codes), dtype=bool)
     is_complete[units] = True
     # Numbers from -1/2 to 1/2: a sum of squares of large numbers would lose digits.
-    values = np.asarray(coded.values)
-    values = (values - values.min()) / max(float(np.ptp(values)), 1e-300) - 0.5
+    values = on_unit_scale(coded.values) - 0.5
     labels = np.zeros((len(coded.codes), len(raters)))
     labels[units] = values[coded.codes[units][:, raters]]
     sums = view.sums(is_complete, labels.sum(axis=1) ** 2, (labels**2).sum(axis=1), labels)

@@ -403,23 +403,25 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     outcome = np.where(mass > 0, column.outcome[rows], 0.0)
     distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)
     n_parts = int(part.max(initial=0)) + 1
-    pieces, first, piece = np.unique(
-        cluster * n_parts + part, return_index=True, return_inverse=True
-    )
+    key = cluster * n_parts + part
+    pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
     is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
     if is_split.any() and is_mostly_split:  # units of split clusters, within their clusters
         mass, outcome, part = mass[is_split], outcome[is_split], part[is_split]
         block, times = cluster[is_split], times[is_split]
-        total = mass * _centred(outcome, mass, times, block)
-        return _PermutationRows(_features(mass, total), part, block, times)
-    everywhere = np.zeros(len(part), dtype=np.intp)
-    size, total = mass, mass * _centred(outcome, mass, times, everywhere)
-    if len(distinct) == len(part):  # single units, within strata if there are any
-        block = everywhere if column.stratum is None else column.stratum[rows]
-        return _PermutationRows(_features(size, total), part, block, times)
-    size, total = _group_sums(size, piece), _group_sums(total, piece)
-    return _PermutationRows(_features(size, total), part[first], everywhere[first], times[first])
+        size, total = mass, mass * _centred(outcome, mass, times, block)
+    else:
+        block = np.zeros(len(part), dtype=np.intp)
+        size, total = mass, mass * _centred(outcome, mass, times, block)
+        if len(distinct) < len(part):  # whole clusters, or their pieces in each part
+            size, total = _group_sums(size, piece), _group_sums(total, piece)
+            part, block, times = part[first], block[first], times[first]
+        elif column.stratum is not None:  # single units, within strata
+            block = column.stratum[rows]
+    sums = size > 0, size, total, total**2, total * size, size**2
+    features = np.stack(sums, axis=-1).reshape(len(size), -1).astype(float)
+    return _PermutationRows(features, part, block, times)
 
 
 def _centred(outcome: Array, mass: Array, times: Frequency, group: Codes) -> Array:
@@ -428,12 +430,6 @@ def _centred(outcome: Array, mass: Array, times: Frequency, group: Codes) -> Arr
     means = ratio(*(_group_sums(values * times[:, None], group) for values in weighted))
     centred: Array = outcome - np.nan_to_num(means)[group]
     return centred
-
-
-def _features(size: Array, total: Array) -> Array:
-    """Return the features (rows, 6 x tests) of rows with these sizes and totals (rows, tests)."""
-    sums = size > 0, size, total, total**2, total * size, size**2
-    return np.stack(sums, axis=-1).reshape(len(size), -1).astype(float)
 
 
 def _group_sums(values: Array, groups: Codes) -> Array:

@@ -1,11 +1,12 @@
 """Labels as arrays: from ratings, from tables of plain labels, and from very many ratings.
 
-*Ratings.* `combine_readings` combines repeated draws and both orders into one label and one
-probability per rater and unit (`Readings`); `encode` puts them into arrays (`LabelMatrix`). Draws
-are combined within an order, then the orders: probabilities by their mean, labels by majority. A
-tied majority gives no label (`draw_tie`); labels that differ between the two orders leave the unit
-unscored (`order_disagreement`). The ratings come from one version of a rubric, without excluded
-raters. Ratings under different wordings of a rubric are never pooled.
+*Ratings.* `one_version`, `without_excluded` and `split_by_method` choose what counts: one version
+of a rubric, without excluded raters; ratings under different wordings are never pooled. Then
+`combine_readings` combines repeated draws and both orders into one label and one probability per
+rater and unit (`Readings`), and `encode` puts them into arrays (`LabelMatrix`). Draws are combined
+within an order, then the orders: probabilities by their mean, labels by majority. A tied majority
+gives no label (`draw_tie`); labels that differ between the two orders leave the unit unscored
+(`order_disagreement`).
 
 *Pairs* (`pair_verdicts`). A rubric on single responses gives each pair and subject two units, side
 a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative label,
@@ -56,11 +57,6 @@ _NO_LABEL = "no_label"
 """Reason for a missing label if the ratings give none."""
 MAX_CELLS_OF_LABELS = 100_000_000
 """Largest number of cells, units times raters, in a table of labels."""
-MAX_CELLS = 500_000_000
-"""Largest number of cells, patterns times columns, in a reduced table."""
-
-
-# The ratings that count.
 
 
 def one_version(
@@ -126,9 +122,6 @@ def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[st
         for rater, methods in mixed.items()
     ]
     return ratings.assign(rater_id=ratings["rater_id"].where(~is_split, names)), notes
-
-
-# Ratings as labels: draws and orders combined, and put into arrays.
 
 
 @dataclass(frozen=True)
@@ -475,9 +468,6 @@ def _withheld_mask(readings: Readings, order: Sequence[int], scale: Scale) -> Ma
     return np.array([[unit in units for units in withheld] for unit in readings.units], dtype=bool)
 
 
-# Pairs of responses.
-
-
 def pair_verdicts(labels: matrix.LabelMatrix) -> matrix.LabelMatrix:
     """Return the labels with one row per pair and subject, `positive` by the pair rule (see the
     module). A rater has a verdict on a pair if they have one on both responses; pairs with one
@@ -506,9 +496,6 @@ def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     first, second = (np.flatnonzero(has_side & (labels.side == side)) for side in (0, 1))
     _, at_first, at_second = np.intersect1d(key[first], key[second], return_indices=True)
     return first[at_first], second[at_second]
-
-
-# Plain labels.
 
 
 def encode_labels(labels: Any, categories: Categories) -> Labels:
@@ -614,7 +601,9 @@ def cluster_codes(clusters: Clusters, n: int) -> Codes:
     return np.asarray(codes, dtype=np.intp)
 
 
-# Very many ratings, as patterns of labels.
+# Very many ratings.
+MAX_CELLS = 500_000_000
+"""Largest number of cells, patterns times columns, in a reduced table."""
 
 
 def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:

@@ -379,11 +379,11 @@ def number_terms(values: Sequence[float]) -> Array:
     >>> number_terms([0, 50, 100]).tolist()
     [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
     """
-    x = _on_unit_scale(values)
+    x = on_unit_scale(values)
     return np.column_stack([(1.0 - x) ** 2, 2.0 * x * (1.0 - x), x**2])
 
 
-def _on_unit_scale(values: Sequence[float]) -> Array:
+def on_unit_scale(values: Sequence[float]) -> Array:
     """Return values moved and scaled to the range 0 to 1; 0 if all are equal."""
     numbers = np.asarray(values, dtype=float)
     scaled: Array = (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300)
@@ -418,7 +418,7 @@ class Coded:
         """Points of numeric categories on a grid, (q,), and the points' values from 0 to 1,
         (points,). Above 201 different numbers, they are rounded to 1/200 of their range.
         """
-        position = _on_unit_scale(self.values)
+        position = on_unit_scale(self.values)
         if self.q <= MOST_POINTS_OF_GRID:
             return np.arange(self.q), position
         steps = MOST_POINTS_OF_GRID - 1
