@@ -41,8 +41,7 @@ class Dataset:
 
     `name` names the ratings in messages, `title` is the study's name. `titles` are the rubrics'
     titles, `names` the names of their options by key. `called` are the display names of raters and
-    rubrics by id. `notes` are sentences on how the labels were read. `synthetic` is True for
-    simulated labels.
+    rubrics by id. `notes` say how the labels were read. `synthetic` is True for simulated labels.
     """
 
     name: str

@@ -90,9 +90,7 @@ def _expected_distance(n: int, m: int) -> Array:
 
 
 def _hypergeometric(n: int, successes: Codes, draws: int, drawn_successes: Codes) -> Array:
-    """Return the probability, (j, k), of `drawn_successes` (k,) in a number of `draws` from n items
-    with `successes` (j,) among them.
-    """
+    """Return probabilities (j, k) of `drawn_successes` (k,) if n items have `successes` (j,)."""
     n_successes = successes[:, None]
     log_ways = _log_choose(n_successes, drawn_successes)
     log_ways = log_ways + _log_choose(n - n_successes, draws - drawn_successes)

@@ -1,5 +1,4 @@
-"""Statistics of results.csv, from `statistics.toml`, and the remarks on its rows, from
-`remarks.toml`.
+"""Statistics of results.csv (`statistics.toml`), and remarks on its rows (`remarks.toml`).
 
 `statistics.toml` defines each statistic: its kind, its display and its names. Intervals, reports
 and pages use this entry, never a part of the statistic's name.
@@ -88,7 +87,7 @@ def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places
     return f"{value:{sign}z.{places_apart(value, limits, places)}f}"
 
 
-def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
+def limit_shown(limit: float, *bounds: float) -> str:
     """Return a limit with the decimals of the bounds compared with it, without trailing zeros.
 
     >>> limit_shown(0.1, 0.0973), limit_shown(0.0923, 0.0901), limit_shown(0.0923, 0.15)
@@ -96,9 +95,9 @@ def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
     """
     if not math.isfinite(limit):
         return DASH
-    shown_places = max([places, *(places_apart(bound, [limit], places) for bound in bounds)])
-    whole, _, decimals = f"{limit:.{shown_places}f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0').ljust(places, '0')}"
+    places = max([2, *(places_apart(bound, [limit]) for bound in bounds)])
+    whole, _, decimals = f"{limit:.{places}f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"
 
 
 def share_apart(share: float, limit: float) -> str:

@@ -38,8 +38,7 @@ Resampling = Bootstrap | None
 PairStatistic = Callable[[Array], Array]
 """A statistic (...) of two raters from their tables (..., q, q), or of numbers (..., cells)."""
 Chance = Callable[[Array, Array], Array]
-"""Agreement by chance (...) from mean shares of the categories (..., q) and agreement weights
-(q, q)."""
+"""Chance agreement (...) from mean category shares (..., q) and agreement weights (q, q)."""
 
 _NO_VARIATION = 1e-12
 """Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
@@ -354,6 +353,7 @@ def _tables_of_two(
 
 
 def _no_pairable_units() -> Agreement:
+    """Return the undefined agreement of raters who share no unit."""
     return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
 
 
@@ -637,9 +637,7 @@ def scott_chance(shares: Array, weights: Array) -> Array:
 
 
 def gwet_chance(shares: Array, weights: Array) -> Array:
-    """Return Gwet's chance agreement (2014, ch. 5) from shares p (..., q) and agreement weights W:
-    sum(W) / (q (q - 1)) * sum p (1 - p).
-    """
+    """Return sum(W) / (q (q - 1)) sum p (1 - p) for shares p and weights W (Gwet 2014, ch. 5)."""
     q = shares.shape[-1]
     if q < 2:
         return np.full(shares.shape[:-1], np.nan)
@@ -703,8 +701,7 @@ def alpha_from_sums(observed_sum: Array, expected_sum: Array, totals: Array) -> 
 
 def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     """Return two standard errors of kappa from counts (q, q) with agreement weights (q, q): in
-    general, and under the hypothesis of no agreement (Fleiss, Cohen & Everitt 1969, equations 9
-    and 13). Their example:
+    general, and without agreement (Fleiss, Cohen & Everitt 1969, equations 9 and 13; their data):
 
     >>> table = np.array([[106.0, 10, 4], [22, 28, 10], [2, 12, 6]])
     >>> [round(error, 4) for error in _kappa_errors(table, np.eye(3))]

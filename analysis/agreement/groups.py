@@ -213,8 +213,8 @@ MASI_ALPHA = "krippendorff_alpha_masi"
 
 
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
-    """Return the labels with each set of options as a category, and the options in each set, a
-    mask (sets, options).
+    """Return the labels with each set of options as a category, and a mask (sets, options) of the
+    options in each set.
 
     `options` are the answers to each option on the same units by the same raters, code 0 for yes;
     `keys` are the options' names. If the answer to one option is missing, the label is missing.
@@ -410,8 +410,7 @@ def add_stability_rows(view: RubricView) -> None:
 def reworded(
     ratings: DataFrame, family: Sequence[Scale], units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
-    """Return each rater's labels under several wordings of a rubric, by rater: a matrix with a
-    column for each wording.
+    """Return each rater's labels under several wordings of a rubric, with a column for each.
 
     `family` is the rubric and its variants, `ratings` are the ratings under all of them. Raters who
     labelled under a single one are left out. Raises InputError if a variant has other categories.

@@ -102,8 +102,7 @@ def intraclass_correlation(
     values: npt.ArrayLike, *, kind: str = "agreement"
 ) -> IntraclassCorrelation:
     """Return the intraclass correlation of labels that are numbers, `values` (units, raters), from
-    units without a missing number (NaN): ICC(A,1) if `kind` is "agreement", ICC(C,1) if it is
-    "consistency".
+    units without NaN: ICC(A,1) if `kind` is "agreement", ICC(C,1) if it is "consistency".
 
     The interval comes from the F distribution (McGraw & Wong 1996, Tables 4 and 7) and assumes
     independent, normal units and errors. Raises InputError if there are fewer than two raters, or

@@ -139,9 +139,8 @@ class CategoryMeasurement:
         return counts[:-1].reshape(len(mass), q * q, n_pairs)
 
     def expected_cells(self, features: Numbers, shares: Array) -> Array:
-        """Return the expected cells (clusters, cells, tables) if the second rater chose the
-        categories with probabilities `shares` (q,), independently of the unit. `features` are the
-        actual cells.
+        """Return the expected cells (clusters, cells, tables), from the actual cells `features`, if
+        the second rater chose categories with probabilities `shares` (q,) regardless of the unit.
         """
         n, _, tables = features.shape
         first = features.reshape(n, self.coded.q, self.coded.q, tables).sum(axis=2)
@@ -399,8 +398,7 @@ class Overlap:
         return self._measurement.cluster_tables(clusters, first, second, self.mass, weight)
 
     def _label_weights(self, unit: Codes, codes: Codes) -> Array | None:
-        """Return the weights of labels with these units (n,) and codes (n, raters); None if all are
-        1.
+        """Return the weights of labels of these units (n,), codes (n, raters); None if all are 1.
 
         A label of a unit with m labels weighs 1 / m. If the third label was given because the first
         two differ (`tie_breaks`), only the first two count. Which two these were is unknown: each
@@ -417,8 +415,7 @@ class Overlap:
         return np.where(n_labels > 2, weight * n_labels * share, weight)
 
     def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
-        """Return the weights of pairs of labels with these units (n,) and codes (n, pairs); None if
-        all are 1.
+        """Return weights of pairs of labels of these units, codes (n, pairs); None if all are 1.
 
         A pair of a unit with m labels weighs 2 / (m (m - 1)). If third labels were given because
         the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
@@ -558,9 +555,7 @@ class KappaMeans:
 def means_with(
     overlap: Overlap, codes: Integers, resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over raters with a further rater, whose labels are `codes`
-    (units,), in every resample.
-    """
+    """Return means of statistics over raters with a further rater's labels, `codes` (units,)."""
     chunks = overlap.tables_with_rater(codes, len(resamples))
     return means_of(overlap, chunks, resamples, statistics)
 

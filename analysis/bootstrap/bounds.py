@@ -125,8 +125,7 @@ def reach_over_people(
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
-    """Return the level of the bound of each of several estimates with which a bound misses in at
-    most `alpha` of samples.
+    """Return the level of several estimates' bounds at which one or more miss in at most `alpha`.
 
     `contributions` (clusters, estimates) are the influence of the same clusters: the level is
     higher, the more strongly the estimates are correlated. It is the max-t of their joint normal
@@ -348,8 +347,7 @@ class Sample:
 
     `estimate` (...) is the statistic's value, `clusters` the number of clusters,
     `effective_clusters` that of equal clusters with the same information, and `stretch` (...) the
-    ratio of the jackknife's standard deviation to that of the influence, which ignores that the
-    statistic is not linear.
+    ratio of the jackknife's standard deviation to that of the influence, a linear approximation.
     """
 
     estimate: Array

@@ -317,9 +317,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 
 
 class Reach(NamedTuple):
-    """Score reach `below` and `above` a corrected share, and the effective number of clusters that
-    carry the rarer outcome, `carriers`.
-    """
+    """Score reach below and above a corrected share; effective clusters with the rarer outcome."""
 
     below: float
     above: float
@@ -407,8 +405,7 @@ def wilson(
 def ratio_bounds(
     cases: Array, sizes: Array, times: Array, alpha: float = ALPHA, less: Array | float = 0.0
 ) -> tuple[float, float]:
-    """Return both score bounds of sum (cases - less) / sum sizes, each of which misses in `alpha`
-    of samples.
+    """Return score bounds of sum (cases - less) / sum sizes, each missing in `alpha` of samples.
 
     `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
     is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981).

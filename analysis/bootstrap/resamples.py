@@ -124,9 +124,7 @@ class Resamples:
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters): integers,
-        unless clusters have sampling weights.
-        """
+        """Yield the weights in data and resamples, (rows, clusters); whole without `weight`."""
         yield self.mass[None, :]
         for block in range(len(self._block_sizes)):
             counts = self._block(block)
@@ -248,9 +246,7 @@ class Resamples:
             self._kept_floats[np.float32] = np.concatenate(rows, dtype=np.float32)
 
     def _floats(self, dtype: type[np.floating[Any]]) -> Any | None:
-        """Return the weights in data and resamples as floating point, (rows, clusters); None if
-        they are not kept as such.
-        """
+        """Return the weights in data and resamples as floating point; None if not kept as such."""
         if self._kept_floats and dtype not in self._kept_floats:
             self._kept_floats[dtype] = self._kept_floats[np.float32].astype(dtype)
         return self._kept_floats.get(dtype)

@@ -106,8 +106,7 @@ def sign_flip(differences: npt.ArrayLike) -> float:
 
 
 def sign_flip_above(differences: npt.ArrayLike) -> float:
-    """Return the p value of a one-sided sign-flip test: the share of flips with a sum as large as
-    the data's.
+    """Return the one-sided p of a sign-flip test: the share of flips with as large a sum.
 
     `differences` (clusters,) are each cluster's sums of paired differences. Whole numbers are
     enumerated exactly; for others 9,999 flips are drawn with a fixed seed, and the data count as
@@ -250,8 +249,7 @@ class MaxT(NamedTuple):
 
 
 def max_t(columns: Sequence[Parts]) -> list[MaxT]:
-    """Test whether each part's mean outcome differs from that of the other parts, adjusted over all
-    columns.
+    """Test whether each part's mean outcome differs from the others', adjusted over all columns.
 
     Clusters are permuted between parts. If at least half of every part shares its clusters with
     other parts, units are permuted within clusters instead, and their outcomes are centred on the
@@ -314,9 +312,7 @@ def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
 
 
 def _t(sums: Array) -> Array:
-    """Return |t| (..., parts, tests) from sums (..., parts, tests, 6) of clusters, as listed for
-    `_SUMS`; NaN without other parts.
-    """
+    """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis; NaN without others."""
     number, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     deviations = squared_totals - 2.0 * mean * products + mean**2 * squared_sizes

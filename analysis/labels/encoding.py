@@ -88,9 +88,7 @@ def one_version(
 def without_excluded(
     ratings: DataFrame, rubric: str, excluded: Mapping[str, str]
 ) -> tuple[DataFrame, list[str]]:
-    """Return one rubric's ratings without excluded raters, and a note with their names and reasons.
-    `excluded` maps raters to reasons.
-    """
+    """Return one rubric's ratings without raters {name: reason}, and a note that lists these."""
     is_excluded = ratings["rater_id"].isin(list(excluded))
     if not is_excluded.any():
         return ratings, []
@@ -503,8 +501,7 @@ def encode_labels(labels: Any, categories: Categories) -> Labels:
 
     `labels` is anything that numpy converts to a table: nested lists, an array, a DataFrame. One
     sequence, or one string of one-letter labels, is one rater. None, NaN and "" (unless it is a
-    category) are missing. Raises InputError if a label is none of `categories`, or the rows have
-    different lengths.
+    category) are missing. Raises InputError for any other label, or rows of different lengths.
 
     >>> encode_labels([["yes", "no"], ["no", None]], ["yes", "no"]).tolist()
     [[0, 1], [1, -1]]
@@ -625,8 +622,7 @@ class Reduced:
 
     `cells` (clusters, patterns) is a sparse matrix: the number of units of each cluster with each
     pattern. `clusters` are the clusters' names, sorted; None if every unit is its own cluster, and
-    then `cells` has one row, for all units. `reasons` (raters,) count the reasons for missing
-    labels.
+    then `cells` has one row, for all units. `reasons` (raters,) are those of missing labels.
     """
 
     raters: Mapping[str, str]

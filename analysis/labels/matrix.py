@@ -728,9 +728,7 @@ class LabelMatrix:
         return bool(np.isnan(self.positive).all() and np.isnan(self.confidence).all())
 
     def _distinct_units(self) -> tuple[Codes, Codes, Frequency]:
-        """Return the first unit of each kind (kinds,), each unit's kind (units,), and the
-        frequencies of the kinds (kinds,).
-        """
+        """Return the kinds' first units, each unit's kind (units,), and the kinds' frequencies."""
         columns = [column.codes for column in self.slices]
         for mask in (self.withheld, self.counted):
             if mask is not None:
@@ -758,9 +756,7 @@ class LabelMatrix:
 
 
 def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
-    """Return the position of the first row of each kind (kinds,), in the order of the rows' bytes,
-    and the kind of each row (rows,).
-    """
+    """Return the first row of each kind (kinds,), sorted by bytes, and each row's kind (rows,)."""
     rows = np.ascontiguousarray(rows)
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
