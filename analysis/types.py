@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,17 @@ def code_type(q: int) -> np.dtype[Any]:
     return np.min_scalar_type(-max(q, 1))
 
 
-Column = Collection
-"""Sequence with an entry for each unit or category: a list, an array or a Series."""
+_Entry = TypeVar("_Entry", covariant=True)
+
+
+class Column(Protocol[_Entry]):
+    """Sequence with an entry for each unit or category: a list, an array or a Series."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[_Entry]: ...
+    def __getitem__(self, position: int, /) -> Any: ...
+
+
 Categories = Column[Hashable]
 """All permitted categories, in order, if they have one."""
 Clusters = Column[Hashable] | None
