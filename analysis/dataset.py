@@ -124,8 +124,7 @@ class Dataset:
                 ids=facts.ids,
             )
 
-        hashes, rewordings = facts.rubric_hashes, facts.rewordings
-        trials = {name: replace(trial, of=call(trial.of)) for name, trial in rewordings.items()}
+        hashes, trials = facts.rubric_hashes, facts.rewordings.items()
         facts = replace(
             facts,
             raters=named_table(facts.raters),
@@ -136,15 +135,14 @@ class Dataset:
             prices={(call(r), call(g)): usd for (r, g), usd in facts.prices.items()},
             looks=named_keys(facts.looks),
             sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
-            rewordings=named_keys(trials),
+            rewordings={call(name): replace(trial, of=call(trial.of)) for name, trial in trials},
             ids={name: id_ for id_ in ids if (name := call(id_)) != id_},
         )
-        reference = call(self.decision.reference)
         return replace(
             self,
             ratings=named_table(self.ratings),
             scales={call(name): named_scale(scale) for name, scale in self.scales.items()},
-            decision=self.decision.model_copy(update={"reference": reference}),
+            decision=self.decision.model_copy(update={"reference": call(self.decision.reference)}),
             facts=facts,
             titles=named_keys(self.titles),
             names=named_keys(self.names),

@@ -24,6 +24,15 @@ from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import RubricView, Writer
 
+TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
+SQUARED, EQUIVALENT = "squared_distance", "people_worth"
+"""Statistics of this module."""
+HALVES = "halves"
+"""The `at` of the total variation between two halves of the humans."""
+MIN_PEOPLE = 5
+"""Fewest humans per unit: with fewer, half of them cannot be divided into groups."""
+MIN_UNITS = 30
+"""Fewest units with `MIN_PEOPLE` human labels."""
 MOST_PEOPLE = 1000
 """Upper limit of the equivalent number of annotators of a grader."""
 
@@ -152,12 +161,6 @@ def equivalent_people(distance: Array, one_person: Array) -> Array:
     return np.where(one_person > 0, equivalent, np.nan)
 
 
-MIN_PEOPLE = 5
-"""Fewest humans per unit: with fewer, half of them cannot be divided into groups."""
-MIN_UNITS = 30
-"""Fewest units with `MIN_PEOPLE` human labels."""
-
-
 @dataclass(frozen=True)
 class People:
     """Humans' labels: `counts` (units, q), valid in the mask `is_enough` (units,) only."""
@@ -224,13 +227,6 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     is_label = np.isnan(shares[:, 0]) & (code >= 0)
     shares = np.where(is_label[:, None], label, shares)
     return Stated(labels.raters[grader], shares, is_label, labels.methods[grader])
-
-
-TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
-SQUARED, EQUIVALENT = "squared_distance", "people_worth"
-"""Statistics of this module."""
-HALVES = "halves"
-"""The `at` of the total variation between two halves of the humans."""
 
 
 def add_distribution_rows(view: RubricView) -> None:

@@ -20,6 +20,10 @@ Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
 """Kind of a statistic: a `share` of cases; another number from 0 to 1 (`unit`) or from -1 to 1
 (`signed`); a chance-corrected `coefficient`; a `difference` of two coefficients; a `place`, such as
 a cut, a median or a number of people, whose interval may have no width."""
+VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
+"""Suffixes and prefixes of variants' names, with the words that they add to label and name."""
+_MOST_PLACES = 10
+"""Decimals to which a value and its limit are compared: with no difference they count as equal."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,6 @@ def statistics() -> dict[str, Statistic]:
     """Return the entries of `statistics.toml`, by the names of results.csv."""
     table = table_of("evenhand.analysis", "statistics.toml")
     return {name: Statistic(**fields) for name, fields in table.items()}
-
-
-_MOST_PLACES = 10
-"""Decimals to which a value and its limit are compared: with no difference they count as equal."""
 
 
 def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
@@ -107,10 +107,6 @@ def share_apart(share: float, limit: float) -> str:
     ('89.97%', '85.0%')
     """
     return f"{share:.{places_apart(100 * share, [100 * limit], 1)}%}"
-
-
-VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
-"""Suffixes and prefixes of variants' names, with the words that they add to label and name."""
 
 
 @cache

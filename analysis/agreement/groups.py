@@ -30,11 +30,23 @@ from evenhand.analysis.labels.encoding import combine_readings, encode, encode_l
 from evenhand.analysis.labels.matrix import WEIGHT, Coded, LabelMatrix, UnitColumn, UnitFacts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
-from evenhand.analysis.statistics import Note, join_notes
+from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Categories, Codes, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.rubrics.options import NONE, set_label
+
+MASI_ALPHA = "krippendorff_alpha_masi"
+"""Statistic of alpha with the MASI distance."""
+STABILITY = "stability_fleiss_kappa"
+SPREAD = "stability_sd"
+"""Statistics of stability: the kappa, and the mean standard deviation."""
+REWORDED = "rubric"
+"""The `at` of a grader's stability under several wordings of one rubric."""
+HUMANS = "humans"
+"""The `rater_a` of the stability of people's majority labels."""
+_SEPARATOR = "\x1f"
+"""Separator of a unit's id and its order; no id contains it."""
 
 
 def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
@@ -92,24 +104,21 @@ def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> A
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
     """Add the panel and the means over tables of raters for every group, or those in `names`."""
-    coded, resamples, kappas = view.coded, view.resamples, view.once(pairwise.KappaMeans)
-    by_members: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
+    coded, kappas = view.coded, view.once(pairwise.KappaMeans)
+    panels: dict[tuple[int, ...], dict[str, Array]] = {}  # "all" may be the humans alone
     for group, members in groups(coded).items():
         if group not in names:
             continue
         counts = c.label_counts(coded, members)
-        pairable = counts.sum(axis=1) >= 2
-        units = view.count(pairable)
-        if members not in by_members:
-            panel = group_panel(counts, coded, resamples)
-            by_members[members] = [(name, values, 0.0, "") for name, values in panel.items()]
-            by_members[members] += [
-                (name, mean.values, mean.undefined, mean.note)
-                for name, mean in kappas.among(members).items()
-            ]
+        units = view.count(counts.sum(axis=1) >= 2)
+        if members not in panels:
+            panels[members] = group_panel(counts, coded, view.resamples)
         reason = "no_variation" if units[0] else "no_pairable_units"
-        for name, values, undefined, note in by_members[members]:
-            view.add(name, values, units, a=group, note=note, undefined=undefined, reason=reason)
+        for name, values in panels[members].items():
+            view.add(name, values, units, a=group, reason=reason)
+        for name, mean in kappas.among(members).items():
+            about = About(a=group, note=mean.note)
+            view.add(name, mean.values, units, undefined=mean.undefined, reason=reason, **about)
 
 
 def add_prevalence_rows(view: View) -> None:
@@ -208,10 +217,6 @@ def _jaccard_similarities(sets: Mask) -> Array:
     return np.asarray(np.where(union > 0, common / np.maximum(union, 1.0), 1.0))
 
 
-MASI_ALPHA = "krippendorff_alpha_masi"
-"""Statistic of alpha with the MASI distance."""
-
-
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
     """Return the labels with each set of options as a category, and a mask (sets, options) of the
     options in each set.
@@ -297,11 +302,6 @@ def add_set_rows(view: View, sets: Mask) -> None:
         add_rows(members, group)
 
 
-# Stability, from draw to draw and from wording to wording.
-_SEPARATOR = "\x1f"
-"""Separator of a unit's id and its order; no id contains it."""
-
-
 def repeats_of(
     ratings: DataFrame, scale: Scale, units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
@@ -365,15 +365,6 @@ def _rater_views(
         folded, frequency = matrix.folded()
         resamples = view.request.resampled(frequency, folded.weight)
         yield from ((name, View.of(view.rows, coded, resamples)) for coded in folded.views)
-
-
-STABILITY = "stability_fleiss_kappa"
-SPREAD = "stability_sd"
-"""Statistics of stability: the kappa, and the mean standard deviation."""
-REWORDED = "rubric"
-"""The `at` of a grader's stability under several wordings of one rubric."""
-HUMANS = "humans"
-"""The `rater_a` of the stability of people's majority labels."""
 
 
 def add_stability_rows(view: RubricView) -> None:

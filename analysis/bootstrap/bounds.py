@@ -51,6 +51,39 @@ ALPHA = 0.025
 _DRAWS, _SEED = 400_000, 20231206
 """Number and seed of the simulated normal variables of `level_together`."""
 
+# Interim analyses.
+LOOKS = 2
+"""Number of looks at equal levels if a study declares none."""
+_GROWTH = 4.0
+"""Largest ratio of the labels at the second look to those at the first."""
+_RESERVE = 0.1
+"""Share of the error that is reserved for looks beyond the default ones."""
+
+# Score bounds.
+PSEUDO = 0.5
+"""Total weight, in clusters, of the labels that were not observed."""
+_WHOLE = 0.15
+"""Correction for whole numbers of errors. If errors are few and of one kind, a quantile between two
+counts is exceeded too often. Half an error (about half the skewness, in standard errors) would keep
+every such sample within the level, but would cost most of the power if raters agree nearly always;
+this value keeps the worst samples near the level (`benchmarks.decisions`)."""
+_MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
+"""Limits of the expansion. A value that implies less error than this, under half a cluster in all,
+is never contradicted, so that no bound is found there."""
+_OPTIMISM = 0.2
+"""Standard errors by which a level read as a probability is too optimistic, in simulation with true
+differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
+_STEP, _MAX_STEPS, _MAX_TILT = 0.25, 80, 3.0
+"""Step of the null in standard errors, largest number of steps, largest exponent of a tilt."""
+_STEPS_TO_NULL = 24
+"""Number of steps from the data to a given null."""
+_EXCESS_AT_ESTIMATE = -2.0
+"""Distance at the estimate itself, 0, less the quantile, about 2 standard errors."""
+_KAPPA_RANGE = 2.0
+"""Length of the range of kappa, -1 to 1: a bound so far below a value excludes nothing."""
+_TINY, _STUCK = 1e-12, 1e-4
+"""Tolerance for rounding errors, and standard error below which no step leads further."""
+
 
 def influence(values: Array) -> Array:
     """Return each cluster's influence, (clusters, ...), from data and jackknife (rows, ...). Row 0
@@ -163,14 +196,6 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     return float(min(alpha, max(level, alpha / len(correlation))))
 
 
-LOOKS = 2
-"""Number of looks at equal levels if a study declares none."""
-_GROWTH = 4.0
-"""Largest ratio of the labels at the second look to those at the first."""
-_RESERVE = 0.1
-"""Share of the error that is reserved for looks beyond the default ones."""
-
-
 @lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     """Return the one-sided level of a study's `look`, numbered from 1; 0.0 for look 0, and for
@@ -218,31 +243,6 @@ def _nested_level(sizes: Array, alpha: float) -> float:
         return alpha
     ratio = sizes[:, None] / sizes[None, :]
     return level_together(np.sqrt(np.minimum(ratio, 1.0 / ratio)), alpha)
-
-
-PSEUDO = 0.5
-"""Total weight, in clusters, of the labels that were not observed."""
-_WHOLE = 0.15
-"""Correction for whole numbers of errors. If errors are few and of one kind, a quantile between two
-counts is exceeded too often. Half an error (about half the skewness, in standard errors) would keep
-every such sample within the level, but would cost most of the power if raters agree nearly always;
-this value keeps the worst samples near the level (`benchmarks.decisions`)."""
-_MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
-"""Limits of the expansion. A value that implies less error than this, under half a cluster in all,
-is never contradicted, so that no bound is found there."""
-_OPTIMISM = 0.2
-"""Standard errors by which a level read as a probability is too optimistic, in simulation with true
-differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
-_STEP, _MAX_STEPS, _MAX_TILT = 0.25, 80, 3.0
-"""Step of the null in standard errors, largest number of steps, largest exponent of a tilt."""
-_STEPS_TO_NULL = 24
-"""Number of steps from the data to a given null."""
-_EXCESS_AT_ESTIMATE = -2.0
-"""Distance at the estimate itself, 0, less the quantile, about 2 standard errors."""
-_KAPPA_RANGE = 2.0
-"""Length of the range of kappa, -1 to 1: a bound so far below a value excludes nothing."""
-_TINY, _STUCK = 1e-12, 1e-4
-"""Tolerance for rounding errors, and standard error below which no step leads further."""
 
 
 class Statistic(Protocol):

@@ -50,6 +50,14 @@ WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 _ROUNDING = 1e-12
 """Largest width, or variance, that counts as none, because of rounding errors."""
 _TAIL = (1.0 - LEVEL) / 2.0
+_MIN_FREEDOM = 2.0
+"""Fewest degrees of freedom of Student's quantile."""
+_MANY_CARRIERS = 30.0
+"""Number of clusters with the rarer outcome from which the score bound is not computed: it differs
+from Wilson's by at most a twenty-fifth of the interval."""
+_TILTS = np.geomspace(0.02, 60.0, 32)
+"""Tilts at which nulls are tested: a cluster's weight is multiplied by exp(tilt x influence), where
+a tilt of 1 moves the estimate by about one standard error."""
 
 
 @dataclass(frozen=True)
@@ -271,16 +279,6 @@ def widened(
     low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
     remarks = (*interval.remarks, statistics.Remark("as_clusters_allow", (n_clusters,)))
     return replace(interval, low=low, high=high, remarks=remarks)
-
-
-_MIN_FREEDOM = 2.0
-"""Fewest degrees of freedom of Student's quantile."""
-_MANY_CARRIERS = 30.0
-"""Number of clusters with the rarer outcome from which the score bound is not computed: it differs
-from Wilson's by at most a twenty-fifth of the interval."""
-_TILTS = np.geomspace(0.02, 60.0, 32)
-"""Tilts at which nulls are tested: a cluster's weight is multiplied by exp(tilt x influence), where
-a tilt of 1 moves the estimate by about one standard error."""
 
 
 def share_interval(

@@ -25,6 +25,18 @@ from evenhand.analysis.types import Array, Codes, Frequency
 _FLIPS = 9_999
 """Number of sign flips drawn where they cannot be enumerated."""
 
+# Permutation of parts.
+PRIOR = 20.0
+"""Weight of the common variance in a part's variance, as a number of clusters."""
+_DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
+"""Number of permutations, and their number if there are more than this many rows."""
+_TOLERANCE = 1e-9
+"""Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
+_SUMS = 6
+"""Number of sums that `_t` needs, in this order: those of clusters, sizes, totals, squared totals,
+products of size and total, and squared sizes. A cluster's size is its mass in the test, its total
+the sum of its outcomes times their mass."""
+
 
 def holm(p: npt.ArrayLike) -> Array:
     """Return Holm's adjusted p values (1979). NaN stands for a test that was not made.
@@ -209,18 +221,6 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
         return Homogeneity(np.nan, len(used), np.nan)
     statistic = float(difference @ np.linalg.solve(covariance, difference))
     return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
-
-
-PRIOR = 20.0
-"""Weight of the common variance in a part's variance, as a number of clusters."""
-_DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
-"""Number of permutations, and their number if there are more than this many rows."""
-_TOLERANCE = 1e-9
-"""Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
-_SUMS = 6
-"""Number of sums that `_t` needs, in this order: those of clusters, sizes, totals, squared totals,
-products of size and total, and squared sizes. A cluster's size is its mass in the test, its total
-the sum of its outcomes times their mass."""
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ _NO_LABEL = "no_label"
 """Reason for a missing label if the ratings give none."""
 MAX_CELLS_OF_LABELS = 100_000_000
 """Largest number of cells, units times raters, in a table of labels."""
+MAX_CELLS = 500_000_000
+"""Largest number of cells, patterns times columns, in a reduced table."""
 
 
 def one_version(
@@ -596,11 +598,6 @@ def cluster_codes(clusters: Clusters, n: int) -> Codes:
     if len(codes) != n or (codes < 0).any():
         raise InputError(f"clusters must name a cluster for each of the {n} items")
     return np.asarray(codes, dtype=np.intp)
-
-
-# Very many ratings.
-MAX_CELLS = 500_000_000
-"""Largest number of cells, patterns times columns, in a reduced table."""
 
 
 def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:

@@ -39,6 +39,36 @@ WEIGHT = "sampling_weight"
 """Units column that `with_weights` adds."""
 _MIN_CHANCE = 0.05
 """Lower limit of the probability of not being selected: a unit represents at most 20 units."""
+# Columns of the units table.
+MAX_VALUES = 50
+"""Largest number of values of a column to slice by: with more, a column identifies units."""
+MOST_SIDES = 12
+"""Largest number of values of a column of annotators that is analysed without a request."""
+# Copies.
+MIN_EQUAL = 0.98
+"""Lowest share of units with the same label at which a grader may be a copy."""
+MIN_FOLLOWED = 0.9
+"""Lowest share of units with the human's label among those on which this label is unique."""
+MIN_UNITS, MIN_UNIQUE = 30, 5
+"""Fewest units that both labelled, and fewest units on which the human's label is unique (or on
+which two identical humans chose another than their most frequent category), to suspect a copy."""
+# Labels as arrays.
+BINARY = "|binary"
+"""Suffix of `subset` for the binary label."""
+BINARY_ALL = "all" + BINARY
+COLLAPSED = "|collapsed"
+"""Suffix of `subset` for a rubric's coarser categories."""
+AFFIRMATIVE = "affirmative"
+UNCLEAR = "unclear"
+MIN_COMPLETE, _MAX_COMPLETE = 10, 12
+"""Fewest units and most raters of a complete block."""
+FEWEST_CLUSTERS_FOR_PATTERNS = 10_000
+"""Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
+MOST_POINTS_OF_GRID = 201
+"""Most different numbers that kappa with linear weights does not round."""
+_MAX_REPEATING = 100
+"""Number of raters above which units with the same labels are rare."""
+KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
 def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
@@ -94,13 +124,6 @@ def effective_size(weight: Array) -> float:
     1.6
     """
     return float(weight.sum() ** 2 / (weight**2).sum())
-
-
-# Columns of the units table.
-MAX_VALUES = 50
-"""Largest number of values of a column to slice by: with more, a column identifies units."""
-MOST_SIDES = 12
-"""Largest number of values of a column of annotators that is analysed without a request."""
 
 
 @dataclass(frozen=True)
@@ -242,16 +265,6 @@ def check_values(column: str, values: Sequence[str]) -> None:
         )
 
 
-# Copies.
-MIN_EQUAL = 0.98
-"""Lowest share of units with the same label at which a grader may be a copy."""
-MIN_FOLLOWED = 0.9
-"""Lowest share of units with the human's label among those on which this label is unique."""
-MIN_UNITS, MIN_UNIQUE = 30, 5
-"""Fewest units that both labelled, and fewest units on which the human's label is unique (or on
-which two identical humans chose another than their most frequent category), to suspect a copy."""
-
-
 @dataclass(frozen=True)
 class Copy:
     """A `rater` with the labels of another on a `share` of the units that both labelled."""
@@ -347,25 +360,6 @@ def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_le
         return 0.0
     is_equal = codes[shared, first] == codes[shared, second]
     return float(times[shared][is_equal].sum() / times[shared].sum())
-
-
-# Labels as arrays.
-BINARY = "|binary"
-"""Suffix of `subset` for the binary label."""
-BINARY_ALL = "all" + BINARY
-COLLAPSED = "|collapsed"
-"""Suffix of `subset` for a rubric's coarser categories."""
-AFFIRMATIVE = "affirmative"
-UNCLEAR = "unclear"
-MIN_COMPLETE, _MAX_COMPLETE = 10, 12
-"""Fewest units and most raters of a complete block."""
-FEWEST_CLUSTERS_FOR_PATTERNS = 10_000
-"""Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
-MOST_POINTS_OF_GRID = 201
-"""Most different numbers that kappa with linear weights does not round."""
-_MAX_REPEATING = 100
-"""Number of raters above which units with the same labels are rare."""
-KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
 def number_terms(values: Sequence[float]) -> Array:
@@ -544,10 +538,9 @@ class LabelMatrix:
         """
         if self.counted is None:
             return self
-        kinds = list(self.kinds)
+        kinds, has_counted = list(self.kinds), (self.scored & self.counted).any(axis=0)
         for column in self.humans:
-            if not (self.scored[:, column] & self.counted[:, column]).any():
-                kinds[column] = "left out"
+            kinds[column] = "human" if has_counted[column] else "left out"
         return replace(
             self,
             codes=np.where(self.counted, self.codes, -1),
@@ -594,7 +587,7 @@ class LabelMatrix:
         """
         assigned = self.assigned[:, rater]
         if self.kinds[rater] == "model":
-            assigned = assigned | self.scored[:, list(self.humans)].any(axis=1)
+            assigned = assigned | self.labelled_by_people
         return assigned if self.withheld is None else assigned & ~self.withheld[:, rater]
 
     @property
