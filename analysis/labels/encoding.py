@@ -176,7 +176,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     combined = _combined_labels(labels, entry, orders, scale)
     is_usable = (labels >= 0) | (reasons == "")
-    row_positive, row_probabilities = _row_probabilities(ratings, scale, source)
+    row_positive, row_probabilities = _probabilities(ratings, scale, source)
     positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
     probabilities = combined.mean(np.where(is_usable[:, None], row_probabilities, np.nan))
     # Confidence is the probability of the likeliest category, or else of the likelier verdict.
@@ -314,22 +314,14 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
     return np.asarray(mapped.to_numpy(), dtype=np.intp)
 
 
-def _row_probabilities(ratings: DataFrame, scale: Scale, source: str) -> tuple[Array, Array]:
+def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> tuple[Array, Array]:
     """Return each row's probability of the affirmative categories, (rows,), which is the sum of
-    theirs if it was not given, and its probabilities of all categories, (rows, q); NaN if missing.
+    theirs if it was not given, and its probabilities of all categories, (rows, q), or for numbers
+    (rows, 1); NaN if missing.
     """
     positive = ratings["p_positive"].to_numpy(dtype=float)
-    probabilities = _probabilities(ratings, scale, source)
-    if scale.affirmative:
-        affirmative_share = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
-        positive = np.where(np.isnan(positive), np.clip(affirmative_share, 0.0, 1.0), positive)
-    return positive, probabilities
-
-
-def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
-    """Return the probabilities of categories (rows, q), NaN if missing; (rows, 1) for numbers."""
     if scale.is_number:
-        return np.full((len(ratings), 1), np.nan)
+        return positive, np.full((len(ratings), 1), np.nan)
     probabilities = np.full((len(ratings), len(scale.categories)), np.nan)
     texts = ratings["probabilities"].to_numpy(dtype=object)
     code_of = {category: code for code, category in enumerate(scale.categories)}
@@ -345,7 +337,10 @@ def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
                     f"{', '.join(scale.categories)} a number between 0 and 1"
                 )
             probabilities[row, code_of[category]] = share
-    return probabilities
+    if scale.affirmative:
+        affirmative_share = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
+        positive = np.where(np.isnan(positive), np.clip(affirmative_share, 0.0, 1.0), positive)
+    return positive, probabilities
 
 
 def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:

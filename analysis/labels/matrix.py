@@ -297,11 +297,10 @@ def copies_among(
             followed = _share_equal(codes[is_unique], times[is_unique], grader, person, MIN_UNIQUE)
             if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
-    identical = [
-        *_identical_pairs(codes, times, graders, fewest_varied=1),
-        *_identical_pairs(codes, times, people, fewest_varied=MIN_UNIQUE),
-    ]
-    return (*copies, *(Copy(second, first, 1.0) for first, second in identical))
+    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):
+        identical = _identical_pairs(codes, times, raters, fewest_varied)
+        copies += [Copy(second, first, 1.0) for first, second in identical]
+    return tuple(copies)
 
 
 def _identical_pairs(
