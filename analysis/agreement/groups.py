@@ -174,10 +174,10 @@ class Majority:
 def majority(labels: Any, *, categories: Categories) -> Majority:
     """Return the most frequent label of each unit, from a table of labels (units, raters).
 
-    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]
+    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None], [None, None, None]]
     >>> result = majority(labels, categories="ab")
     >>> result.labels, result.tied.tolist()
-    (('a', None, 'b'), [False, True, False])
+    (('a', None, 'b', None), [False, True, False, False])
     """
     counts = count_labels(encode_labels(labels, categories), len(categories))
     codes, names = c.majority_codes(counts), list(categories)

@@ -22,15 +22,17 @@ SCALE = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
 NEED_RATINGS = {"disagreement", "rater_agreement"}
 
 
-def both(frame, scale=SCALE, **changes):
+def reduced(frame, kinds=RATERS):
     ratings, units = split_ratings(frame, "ratings")
-    clustered = "cluster_id" in units
-    clusters = units.set_index("unit_id")["cluster_id"] if clustered else None
-    kinds = dict(zip(ratings["rater_id"], ratings["rater_kind"], strict=True))
-    table = encoding.reduce_ratings(ratings, clusters, scale, encoding.by_kind(kinds))
-    changes = {"resamples": 60, **changes}
-    whole = analyse(ratings, units if clustered else None, [scale], **changes)
-    return whole, analyse_reduced({"": table}, {"": scale}, **changes)
+    clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
+    return encoding.reduce_ratings(ratings, clusters, SCALE, encoding.by_kind(kinds))
+
+
+def both(frame):
+    ratings, units = split_ratings(frame, "ratings")
+    table = reduced(frame, dict(zip(ratings["rater_id"], ratings["rater_kind"], strict=True)))
+    whole = analyse(ratings, units if "cluster_id" in units else None, [SCALE], resamples=60)
+    return whole, analyse_reduced({"": table}, {"": SCALE}, resamples=60)
 
 
 def assert_same(rows, expected):
@@ -101,12 +103,6 @@ def test_probabilities_count_by_their_verdicts():
     assert not [row for row in found.rows if "threshold" in row["statistic"]]
 
 
-def reduced(frame):
-    ratings, units = split_ratings(frame, "ratings")
-    clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
-    return encoding.reduce_ratings(ratings, clusters, SCALE, encoding.by_kind(RATERS))
-
-
 def contents(table):
     names = None if table.clusters is None else table.clusters.to_pylist()
     return (names, table.patterns.tolist(), table.cells.toarray().tolist(), table.reasons)
@@ -147,11 +143,8 @@ def test_units_are_counted_by_pattern_and_cluster():
     matrix = encoding.pattern_matrix(table, SCALE)
     assert matrix.codes[:, 0].tolist() == [0, 2]
     assert matrix.verdicts[:, 0].tolist() == [0, 1]
-
-
-def test_a_cluster_of_its_own_for_each_unit_is_none():
-    frame = many_ratings(9).assign(cluster_id=lambda table: table["unit_id"])
-    assert reduced(frame).is_unclustered
+    # A cluster of its own for each unit is none.
+    assert reduced(many_ratings(9).assign(cluster_id=lambda each: each["unit_id"])).is_unclustered
 
 
 def test_more_labels_than_fit_are_refused(monkeypatch):

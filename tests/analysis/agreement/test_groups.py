@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.analysis import Scale, analyse, majority, specific_agreement
+from evenhand.analysis import Scale, analyse, specific_agreement
 from evenhand.analysis.agreement.groups import MASI_ALPHA, jaccard_distances, masi_distances
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -297,11 +297,6 @@ def test_the_two_sides_of_a_pair_are_questions_of_their_own():
 FOUR = ("1", "2", "3", "4")
 
 
-def _intra(results, statistic, subset="all"):
-    own = (results["statistic"] == statistic) & (results["subset"] == subset)
-    return results[own].set_index("rater_a")
-
-
 def test_the_first_anaesthetist():
     """Dawid & Skene (1979) as a ratings table: the first anaesthetist has three draws."""
     known = known_values("dawid_skene1979")
@@ -311,17 +306,17 @@ def test_the_first_anaesthetist():
     ratings = ratings.astype(str).assign(rater_kind="human")
     expected = known["expected"]["intra_rater1_kappa_quadratic"]
     asked = {"resamples": 100, "ordered": "quadratic"}
-    results = analyse(ratings, None, [Scale("", FOUR, "ordinal")], **asked).results
-    kappa, agreement = (_intra(results, f"intra_rater_{name}") for name in ("kappa", "agreement"))
-    assert kappa.index.tolist() == ["1"]
-    row = kappa.loc["1"]
+    found = analyse(ratings, None, [Scale("", FOUR, "ordinal")], **asked)
+    row = row_of(found, "intra_rater_kappa")
+    assert row["rater_a"] == "1"
     assert row["estimate"] == pytest.approx(np.mean(expected), abs=1e-9)
     assert row["low"] < row["estimate"] < row["high"]
     assert row["n_units"] == 45
     assert "mean over 3 pairs of draws" in row["note"]
     own = ratings[ratings["rater_id"] == "1"].pivot(index="unit_id", columns="draw", values="label")
     agreed = [(own[a] == own[b]).mean() for a, b in (("0", "1"), ("0", "2"), ("1", "2"))]
-    assert agreement.loc["1", "estimate"] == pytest.approx(np.mean(agreed))
+    agreement = row_of(found, "intra_rater_agreement", "1")
+    assert agreement["estimate"] == pytest.approx(np.mean(agreed))
 
 
 def _drawn(label, unit, order, draw, **more):
@@ -332,13 +327,13 @@ def _drawn(label, unit, order, draw, **more):
 def test_an_order_is_no_repeat():
     """Two orders of one unit are two readings; only draws within an order are repeats."""
     rows = [_drawn("12"[n % 2], n, order, 0) for n in range(40) for order in ("ab", "ba")]
-    results = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50).results
-    assert _intra(results, "intra_rater_kappa").empty
+    found = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50)
+    assert rows_of(found, "intra_rater_kappa").empty
     rows += [_drawn("1", n, "ba", 1) for n in range(20)]
-    results = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50).results
-    row = _intra(results, "intra_rater_agreement").loc["g"]
+    found = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50)
+    row = row_of(found, "intra_rater_agreement", "g")
     assert (row["estimate"], row["n_units"]) == (0.5, 20)
-    assert _intra(results, "intra_rater_kappa").loc["g", "estimate"] == 0.0
+    assert row_of(found, "intra_rater_kappa", "g")["estimate"] == 0.0
 
 
 def test_the_verdicts_of_repeats_use_the_graders_own_threshold():
@@ -355,15 +350,8 @@ def test_the_verdicts_of_repeats_use_the_graders_own_threshold():
         found = analyse(
             pd.DataFrame(rows), None, [Scale("", thresholds=thresholds, **scale)], resamples=20
         )
-        row = _intra(found.results, "intra_rater_agreement", "all|binary").loc["g"]
+        row = row_of(found, "intra_rater_agreement", "g", subset="all|binary")
         assert row["estimate"] == agreement
-
-
-def test_majority_declares_ties():
-    labels = [["a", "b", None], ["a", "a", "b"], [None, None, None], ["b", None, None]]
-    found = majority(labels, categories=["a", "b"])
-    assert found.labels == (None, "a", None, "b")
-    assert found.tied.tolist() == [True, False, False, False]
 
 
 def test_adjudicators_have_no_vote():

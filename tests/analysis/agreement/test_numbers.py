@@ -159,9 +159,6 @@ def test_what_is_no_set_of_numbers():
         numbers.intraclass_correlation([[1], [2]])
     with pytest.raises(InputError, match="agreement or consistency"):
         numbers.intraclass_correlation([[1, 2], [2, 3]], kind="absolute")
-
-
-def test_too_many_different_numbers():
     with pytest.raises(InputError, match="2002 different numbers, more than 2001; round them"):
         Scale("", tuple(str(n) for n in range(2002)), "interval")
 

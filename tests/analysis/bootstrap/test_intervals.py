@@ -87,12 +87,14 @@ def test_the_expansion_is_that_of_published_software_and_fades():
     assert intervals.expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
 
 
-@pytest.mark.parametrize("n", [1, 5, 60, 250])
+@pytest.mark.parametrize("n", [1, 2, 5, 60, 250])
 def test_a_share_without_variation_has_clopper_and_pearsons_interval(n):
     for estimate in (0.0, 1.0):
         found = intervals.widened(intervals.Interval(estimate, estimate, estimate), n, "share")
+        of_clusters = intervals.share_bounds(np.full(n, 4.0 * estimate), np.full(n, 4.0))
         expected = proportion.proportion_confint(estimate * n, n, method="beta")
-        assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
+        for bounds in ((found.low, found.high), of_clusters[1:]):
+            assert bounds == pytest.approx(expected, abs=1e-12)
 
 
 def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
@@ -214,15 +216,6 @@ def test_resamples_and_sums_over_clusters_give_one_interval(name):
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05 * (high - low))
 
 
-@pytest.mark.parametrize("clusters", [1, 2, 60])
-def test_none_and_all_have_clopper_and_pearsons_bounds(clusters):
-    whole = np.full(clusters, 4.0)
-    for cases in (0.0, 4.0):
-        share, low, high = intervals.share_bounds(np.full(clusters, cases), whole)
-        expected = proportion.proportion_confint(share * clusters, clusters, method="beta")
-        assert (low, high) == pytest.approx(expected, abs=1e-12)
-
-
 def test_degenerate_shares():
     assert np.isnan(intervals.share_bounds(np.zeros(0), np.zeros(0))).all()
     assert np.isnan(intervals.share_bounds(np.zeros(3), np.zeros(3))).all()
@@ -269,8 +262,6 @@ def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
 
 PAIRS, OTHERS = 60, 80
 PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
-PLACES = {"threshold"}
-"""A place or a cut is one of a few numbers: that no resample moves it is an answer."""
 
 
 def everybody_agrees(*, alike, probabilities):
@@ -307,10 +298,10 @@ def test_no_interval_is_a_single_number(alike, probabilities):
     results = results_of(ratings, units)
     assert results["low"].notna().sum() > 300
     single = results[results["high"] - results["low"] < 1e-9]
-    # The kappa of a baseline is 0 by construction, whatever anybody says.
+    # The kappa of a baseline is 0 by construction; that no resample moves a cut is an answer.
     constant = single["rater_b"].isin(BASELINES) & (single["estimate"] == 0)
     kappas = single["statistic"].str.contains("kappa")
-    left = single[~(constant & kappas) & ~single["statistic"].isin(PLACES)]
+    left = single[~(constant & kappas) & (single["statistic"] != "threshold")]
     assert left["statistic"].tolist() == []
     inside = results.dropna(subset=["low"])
     assert (inside["low"] <= inside["estimate"] + 1e-9).all()
@@ -332,21 +323,14 @@ def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
         assert rows["high"].to_numpy() == pytest.approx(np.full(len(rows), upper))
 
 
-SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
-
-
-@pytest.fixture
-def clustered(rng):
+def test_weights_are_what_repeating_the_clusters_gives(rng):
     """Three raters with gaps on 60 units in 12 clusters of unequal size."""
     truth = rng.integers(0, 4, 60)
     clusters = np.sort(rng.integers(0, 12, 60))
     clusters[:12] = np.arange(12)
     labels = {name: noisy(rng, truth, 4, 0.6, missing=0.15) for name in "abc"}
-    return matrix_of(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
-
-
-def test_weights_are_what_repeating_the_clusters_gives(clustered):
-    coded = clustered.on_categories()
+    scale = Scale("", ("1", "2", "3", "4"), "ordinal")
+    coded = matrix_of(labels, scale, clusters=[f"c{k:02d}" for k in clusters]).on_categories()
     resamples = Resamples(np.ones(12), 25, np.random.default_rng(3))
     tables = pair_tables(coded, [(0, 1)], resamples)
     kappas = measurement_of(coded).statistics()["weighted_kappa_quadratic"](tables)[:, 0]
