@@ -213,9 +213,8 @@ class Stated:
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     """Return a grader's probabilities of the categories, or else its label with probability 1."""
     code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
-    label = np.where(code[:, None] >= 0, np.eye(coded.q)[code], np.nan)
-    shares, affirmative = np.full(label.shape, np.nan), labels.scale.affirmative_codes
-    if coded.is_binary:
+    shares, affirmative = np.full((len(code), coded.q), np.nan), labels.scale.affirmative_codes
+    if coded.is_binary:  # affirmative is the first of two categories
         shares = np.hstack([positive, 1.0 - positive])
     elif coded.q == 2 and len(affirmative) == 1:
         first = positive if affirmative[0] == 0 else 1.0 - positive
@@ -225,7 +224,7 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
         total = stated.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)
     is_label = np.isnan(shares[:, 0]) & (code >= 0)
-    shares = np.where(is_label[:, None], label, shares)
+    shares = np.where(is_label[:, None], np.eye(coded.q)[code], shares)
     return Stated(labels.raters[grader], shares, is_label, labels.methods[grader])
 
 
@@ -248,9 +247,10 @@ def add_distribution_rows(view: RubricView) -> None:
     labelled = everybody.counts * everybody.is_enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
     constant = np.eye(len(shares))[int(shares.argmax())]
-    for name, stated, is_label in zip(BASELINES, (constant, shares), (True, False), strict=True):
-        fields = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_label)
-        _add_rater_rows(view, everybody, Stated(name, *fields))
+    no_label = np.zeros(len(labelled), dtype=bool)
+    for name, stated in zip(BASELINES, (constant, shares), strict=True):
+        stated_shares = np.broadcast_to(stated, labelled.shape)
+        _add_rater_rows(view, everybody, Stated(name, stated_shares, no_label))
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
@@ -283,7 +283,7 @@ def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     add = partial(out.add, units=out.count(compared), a="humans", b=stated.name)
     units, n_labels = out.count(compared)[0], out.count(compared & stated.is_label)[0]
     note: Note = stated.method
-    if n_labels and stated.name not in BASELINES:
+    if n_labels:
         all_labels = Remark("hard_labels") if n_labels == units else ""
         note = join_notes(note, all_labels or f"hard labels taken as certain on {n_labels} items")
     equivalent = equivalent_people(squared, one_person)

@@ -143,8 +143,6 @@ def entry_for(name: str) -> Statistic:
     return find_entry(name) or Statistic(plain, plain)
 
 
-Code = str
-"""Code of a remark; its texts are in `remarks.toml`."""
 _TABLES = table_of("evenhand.analysis", "remarks.toml")
 TEXTS: dict[str, str] = _TABLES["notes"]
 """Text of a remark in the notes of results.csv, by default its code; braces take its detail."""
@@ -160,7 +158,7 @@ class Remark:
     ('fewer than 30 clusters', 'no_labels', 'no labels')
     """
 
-    code: Code
+    code: str
     detail: tuple[object, ...] = ()
 
     @property
@@ -174,8 +172,8 @@ class Remark:
         return WORDS[self.code].format(*self.detail) if self.code in WORDS else self.text
 
 
-Reason = Code | Remark
-"""Reason why a value is undefined."""
+Reason = str | Remark
+"""Reason why a value is undefined: a remark, or its code."""
 Remarks = tuple[Remark, ...]
 Note = str | Remark | Remarks
 """Accepted forms of a note. A text is for readers only; "; " separates several."""
@@ -201,7 +199,7 @@ def text_of(remarks: Remarks) -> str:
     return "; ".join(remark.text for remark in remarks)
 
 
-def says(remarks: Remarks, code: Code) -> bool:
+def says(remarks: Remarks, code: str) -> bool:
     """Return True if one of the remarks has this code.
 
     >>> says(join_notes("tuned by hand"), "tuned"), says((Remark("tuned"),), "tuned")

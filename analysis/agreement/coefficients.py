@@ -353,7 +353,7 @@ def _tables_of_two(
 
 
 def _no_pairable_units() -> Agreement:
-    """Return the undefined agreement of raters who share no unit."""
+    """Return an undefined agreement, of raters who share no unit."""
     return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
 
 

@@ -320,8 +320,7 @@ class NumberMeasurement:
         """
         values = self.point_values
         point_shares = np.bincount(self.points, shares, len(values))
-        n_clusters, _, n_tables = features.shape
-        products = features[:, :_MOMENTS].reshape(-1, 3, 3, n_tables)
+        products = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2])
         first_terms = products.sum(axis=2)  # the second label's three terms sum to 1
         second_terms = shares @ self.coded.terms
         expected_moments = first_terms[:, :, None] * second_terms[:, None]
@@ -331,13 +330,11 @@ class NumberMeasurement:
         second = first.sum(axis=1, keepdims=True) * point_shares[:, None]
         # Random ranks do not correlate with the other rater's.
         ranks = np.full_like(distance, 0.0 if (point_shares > 0).sum() > 1 else np.nan)
-        flat_moments = expected_moments.reshape(n_clusters, _MOMENTS, -1)
+        flat_moments = expected_moments.reshape(len(first), _MOMENTS, -1)
         return np.concatenate([flat_moments, distance, ranks, first, second], axis=1)
 
     def kappa_sums(self, tables: Array) -> Array:
-        """Return the sums that the deciding kappa depends on, (..., 2 + 2 points): the number of
-        pairs, their summed distance, both margins (`bounds.table_sums`).
-        """
+        """Return the sums that kappa depends on, (..., 2 + 2 points) (`bounds.table_sums`)."""
         products = moments(tables)
         size, distance = products.sum((-2, -1)), tables[..., _DISTANCE]
         if self.coded.ordered == "quadratic":

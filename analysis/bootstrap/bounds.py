@@ -223,9 +223,7 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
 
 
 def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return the level of a look. `split` returns the level of each of several looks, from their
-    numbers of labels, relative to the first, and the error that they share.
-    """
+    """Return a look's level; `split` shares an error among looks with these numbers of labels."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
@@ -236,12 +234,10 @@ def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float
 
 
 def _nested_level(sizes: Array, alpha: float) -> float:
-    """Return the level of each of several looks that share the error `alpha`, at samples of these
-    `sizes`, each of which contains the one before: the correlation is sqrt(smaller / larger).
-    """
+    """Return the level of each of several looks at samples of these sizes, each in the next."""
     if len(sizes) == 1:
         return alpha
-    ratio = sizes[:, None] / sizes[None, :]
+    ratio = sizes[:, None] / sizes[None, :]  # correlations are sqrt(smaller size / larger size)
     return level_together(np.sqrt(np.minimum(ratio, 1.0 / ratio)), alpha)
 
 

@@ -266,15 +266,14 @@ def widened(
         return Interval.point(interval.estimate, remarks)
     estimate, share = interval.estimate, unseen(n_clusters)
     largest_change = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
-    lowest, highest = {
-        "share": (0.0, 1.0),
-        "unit": (0.0, 1.0),
-        "signed": (-1.0, 1.0),
-        "coefficient": (1.0 - largest_change, 1.0),
-        "difference": (estimate - largest_change, estimate + largest_change),
-    }[kind]
-    # Bounds stay within 0 or -1 and 1, but for an estimate beyond.
     floor = 0.0 if kind in ("share", "unit") else -1.0
+    if kind == "coefficient":
+        lowest, highest = 1.0 - largest_change, 1.0
+    elif kind == "difference":
+        lowest, highest = estimate - largest_change, estimate + largest_change
+    else:
+        lowest, highest = floor, 1.0
+    # Bounds stay within 0 or -1 and 1, but for an estimate beyond.
     low, high = estimate - share * (estimate - lowest), estimate + share * (highest - estimate)
     low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
     remarks = (*interval.remarks, statistics.Remark("as_clusters_allow", (n_clusters,)))

@@ -267,9 +267,7 @@ class Resamples:
             return list(pool.map(work, blocks))
 
     def _draw(self, block: int) -> Counts:
-        """Draw the weights (rows, clusters) of a block, which are multinomial: by type of cluster,
-        or cluster by cluster if that is faster.
-        """
+        """Draw a block of multinomial weights (rows, clusters); cluster by cluster if faster."""
         rng = np.random.default_rng(self._block_seeds[block])
         size, total = self._block_sizes[block], int(self.frequency.sum())
         if total > _MULTINOMIAL_COST * self.n_types:
@@ -363,9 +361,7 @@ class PatternResamples(Resamples):
         self.keep()
 
     def keep(self) -> None:
-        """Keep the weights of the patterns, of up to eight bytes each, if they fit in memory and
-        are no more than those of the clusters; else keep those.
-        """
+        """Keep weights of patterns (8 bytes each) if they fit and are fewer; else of clusters."""
         if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= self._draws.n_types:
             self._keep_blocks(self._each_block(self._draw, self._draws.n_types))
         else:

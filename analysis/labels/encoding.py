@@ -315,9 +315,8 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
 
 
 def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> tuple[Array, Array]:
-    """Return each row's probability of the affirmative categories, (rows,), which is the sum of
-    theirs if it was not given, and its probabilities of all categories, (rows, q), or for numbers
-    (rows, 1); NaN if missing.
+    """Return each row's probability of the affirmative categories, (rows,), by default the sum of
+    theirs, and of all categories, (rows, q), or (rows, 1) for numbers; NaN if missing.
     """
     positive = ratings["p_positive"].to_numpy(dtype=float)
     if scale.is_number:
@@ -667,8 +666,7 @@ def reduce_ratings(
     assigned[readings.unit, column] = 1
     verdict = np.where(np.isnan(readings.positive), -1, readings.positive >= threshold)
     verdicts[readings.unit, column] = verdict
-    # Every unit is a pattern of its own here, and every rated unit a row of the clusters' cells:
-    # `merged` adds up equal patterns, and the rows of one cluster.
+    # A pattern and a cell for each unit: `merged` adds up those of equal patterns and clusters.
     n = len(readings.units)
     names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))
     if clusters is not None:
