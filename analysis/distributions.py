@@ -204,11 +204,6 @@ class Stated:
     is_label: Mask
     method: Note = ""
 
-    @property
-    def has_shares(self) -> Mask:
-        """Mask (units,) of units with probabilities or a label."""
-        return ~np.isnan(self.shares[:, 0])
-
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     """Return a grader's probabilities of the categories, or else its label with probability 1."""
@@ -276,7 +271,7 @@ def _mean_values(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[
 
 def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     """Add rows of a grader or baseline, compared with humans."""
-    counts, compared = people.counts, people.is_enough & stated.has_shares
+    counts, compared = people.counts, people.is_enough & ~np.isnan(stated.shares[:, 0])
     distances = [measure(stated.shares, counts) for measure in (total_variation, squared_distance)]
     means = _mean_values(out, compared, [*distances, *people.groups.T, people.one_person])
     distance, squared, quarter, half, steps, one_person = means

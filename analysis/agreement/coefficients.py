@@ -342,14 +342,13 @@ def _tables_of_two(
     """Return two raters' tables (clusters, q, q) of counts; one table if there are no clusters."""
     rows, columns = (encoding.encode_column(labels, categories) for labels in (first, second))
     encoding.same_length(rows, columns)
-    cluster = np.zeros_like(rows, np.intp)
-    if clusters is not None:
-        cluster = encoding.cluster_codes(clusters, len(rows))
+    n = len(rows)
+    cluster = np.zeros(n, np.intp) if clusters is None else encoding.cluster_codes(clusters, n)
     # The first row and column count missing labels: faster than to select units with two labels.
-    n, width = int(cluster.max()) + 1, len(categories) + 1
+    n_clusters, width = int(cluster.max()) + 1, len(categories) + 1
     cells = (cluster * width + rows + 1) * width + columns + 1
-    counts = np.bincount(cells, minlength=n * width * width).reshape(n, width, width)
-    return counts[:, 1:, 1:]
+    counts = np.bincount(cells, minlength=n_clusters * width * width)
+    return counts.reshape(n_clusters, width, width)[:, 1:, 1:]
 
 
 def _no_pairable_units() -> Agreement:
@@ -720,10 +719,9 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     variance = (shares * deviations**2).sum()
     variance -= (agreed * expected - 2 * expected + agreed) ** 2
     null_variance = (chance * (weights - mean_weights) ** 2).sum() - expected**2
-    return (
-        float(np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2),
-        float(np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement),
-    )
+    se = np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2
+    se_null = np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement
+    return float(se), float(se_null)
 
 
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:

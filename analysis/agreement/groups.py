@@ -181,10 +181,8 @@ def majority(labels: Any, *, categories: Categories) -> Majority:
     """
     counts = count_labels(encode_labels(labels, categories), len(categories))
     codes, names = c.majority_codes(counts), list(categories)
-    return Majority(
-        tuple(names[code] if code >= 0 else None for code in codes),
-        (codes < 0) & (counts.sum(axis=1) > 0),
-    )
+    majority_labels = tuple(names[code] if code >= 0 else None for code in codes)
+    return Majority(majority_labels, c.is_tied(counts))
 
 
 def jaccard_distances(sets: Mask) -> Array:

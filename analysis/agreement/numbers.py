@@ -128,8 +128,8 @@ def intraclass_correlation(
         return IntraclassCorrelation(np.nan, np.nan, np.nan, n, k)
     labels = labels - labels.mean()
     unit_squares = (labels.sum(axis=1) ** 2).sum()
-    n_units = np.array(float(n))
-    squares = MeanSquares.of(n_units, labels.sum(axis=0), unit_squares, (labels**2).sum())
+    n_units, rater_sums = np.array(float(n)), labels.sum(axis=0)
+    squares = MeanSquares.of(n_units, rater_sums, unit_squares, (labels**2).sum())
     estimate = float(getattr(squares, kind))
     return IntraclassCorrelation(estimate, *_exact_interval(squares, kind, estimate), n, k)
 

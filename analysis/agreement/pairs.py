@@ -637,8 +637,7 @@ def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> 
         is_constant = len(np.unique(codes[units])) == 1
         overlap = Overlap.of(coded, resamples, people, units)
         for name, mean in means_with(overlap, codes, resamples, statistics).items():
-            has_remark = is_constant and entry_for(name).own_margins
-            remark = Remark("constant_rater") if has_remark else ""
+            remark = Remark("constant_rater") if is_constant and entry_for(name).own_margins else ""
             note = join_notes(remark, mean.note, few_units_note(counts))
             about = About(a="humans", b=coded.raters[grader], note=note)
             view.add(prefix + name, mean.values, counts, undefined=mean.undefined, **about)

@@ -135,8 +135,7 @@ class Resamples:
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
-        blocks = range(len(self._block_sizes))
-        part._keep_blocks([self._block(block)[:, clusters] for block in blocks])
+        part._keep_blocks([self._block(n)[:, clusters] for n in range(len(self._block_sizes))])
         if self._left_out is not None:
             part._left_out = self._left_out[:, clusters]
         return part

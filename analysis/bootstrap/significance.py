@@ -353,17 +353,16 @@ class _PermutationRows:
             yield from self._sums_of_tables(draws, rng)
             return
         features = np.repeat(self.features, self.times, axis=0)
-        part = np.repeat(self.part, self.times, axis=0)
-        block = np.repeat(self.block, self.times, axis=0)
+        part, block = np.repeat(self.part, self.times), np.repeat(self.block, self.times)
         order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
-        # Parts keep their places, in order of blocks; rows are dealt to the places of their block.
-        place_by_part = np.argsort(part[order], kind="stable")
-        part_starts = np.flatnonzero(np.diff(part[order][place_by_part], prepend=-1))
-        yield np.add.reduceat(features[order[place_by_part]], part_starts)
+        # Parts keep their positions, in order of blocks; a block's rows are permuted over its own.
+        position_by_part = np.argsort(part[order], kind="stable")
+        part_starts = np.flatnonzero(np.diff(part[order][position_by_part], prepend=-1))
+        yield np.add.reduceat(features[order[position_by_part]], part_starts)
         for _ in range(draws):
             keys = rng.random(len(order))
             permuted = np.argsort(keys) if is_one_block else np.lexsort((keys, block))
-            yield np.add.reduceat(features[permuted[place_by_part]], part_starts)
+            yield np.add.reduceat(features[permuted[position_by_part]], part_starts)
 
     def _sums_of_tables(self, draws: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield the sums as `sums` does, from random tables (kinds of rows, parts) with the margins
