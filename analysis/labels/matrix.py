@@ -537,9 +537,9 @@ class LabelMatrix:
         """
         if self.counted is None:
             return self
-        kinds, has_counted = list(self.kinds), (self.scored & self.counted).any(axis=0)
+        kinds, is_counted = list(self.kinds), self.scored & self.counted
         for column in self.humans:
-            kinds[column] = "human" if has_counted[column] else "left out"
+            kinds[column] = "human" if is_counted[:, column].any() else "left out"
         return replace(
             self,
             codes=np.where(self.counted, self.codes, -1),

@@ -5,6 +5,7 @@ The majority of the other humans, against plain counts.
 """
 
 import json
+from dataclasses import replace
 from itertools import permutations
 
 import krippendorff
@@ -39,9 +40,8 @@ def test_specific_agreement_and_confusion(rng):
     truth = rng.integers(0, 2, 80)
     labels = {name: noisy(rng, truth, 2, 0.7, missing=0.2) for name in ("ann", "ben", "cem", "g")}
     people = [list(row) for row in zip(*(labels[n] for n in ("ann", "ben", "cem")), strict=True)]
-    plain = specific_agreement(
-        [[None if x == "-" else x for x in row] for row in people], categories=THREE
-    )
+    given = [[None if x == "-" else x for x in row] for row in people]
+    plain = specific_agreement(given, categories=THREE)
     for category in THREE[:2]:
         assert plain[category].estimate == pytest.approx(_by_hand(people, category))
     both = [list(row) for row in zip(labels["ann"], labels["g"], strict=True)]
@@ -121,9 +121,8 @@ def test_each_option_has_a_verdict_and_the_whole_has_none():
     assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
     whole = found.results[found.results["rubric"] == "labels"]
     assert set(whole["statistic"]) == {"observed_agreement", "disagreement", MASI_ALPHA}
-    assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= set(
-        zip(whole["rater_a"], whole["rater_b"], strict=True)
-    )
+    raters = set(zip(whole["rater_a"], whole["rater_b"], strict=True))
+    assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= raters
     same = (table()["ann"] == table()["ben"]).mean()
     row = row_of(whole, "observed_agreement", "humans", "")
     assert row["estimate"] == pytest.approx(same)
@@ -176,6 +175,7 @@ def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     assert whole.loc[whole["statistic"] == "observed_agreement", "estimate"].tolist() == [1.0]
 
 
+FLEISS = "stability_fleiss_kappa"
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
 
@@ -194,24 +194,19 @@ def worded(labels, rater="g", subject="s"):
 
 def stability(ratings, units, scale=LEVELS, **options):
     options = {"variants": ["wording"], "resamples": 50} | options
-    results = analyse(ratings, units, [scale], **options).results
-    return results[results["statistic"].str.startswith("stability")].set_index(
-        ["statistic", "rater_a", "subset", "at"]
-    )
+    rows = analyse(ratings, units, [scale], **options).results
+    rows = rows[rows["statistic"].str.startswith("stability")]
+    return rows.set_index(["statistic", "rater_a", "subset", "at"])
 
 
 def test_variants_are_raters_as_in_fleiss_1971():
     """His 30 patients by 6 raters: each patient is a question, each rater a wording."""
     example = known_values("fleiss1971")
     counts = np.array(example["data"]["counts_items_x_categories"])
-    labels = np.array(
-        [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts], dtype=object
-    )
+    labels = [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts]
     scale = Scale("diagnosis", tuple(str(k) for k in range(counts.shape[1])))
-    found = stability(*worded(labels), scale=scale)
-    assert found.loc[("stability_fleiss_kappa", "g", "all", "wording"), "estimate"] == (
-        pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
-    )
+    row = stability(*worded(labels), scale=scale).loc[FLEISS, "g", "all", "wording"]
+    assert row["estimate"] == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
 
 
 def test_the_spread_is_the_mean_standard_deviation():
@@ -252,17 +247,14 @@ def test_other_variant_columns_stay_fixed():
 
 
 def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
-    reworded = Scale(
-        "level-2", LEVELS.categories, "ordinal", LEVELS.affirmative, variant_of="level"
-    )
+    reworded = replace(LEVELS, name="level-2", variant_of="level")
     first = rng.integers(1, 5, 200)
     moved = np.where(rng.random(200) < 0.5, first, rng.integers(1, 5, 200))
     seconds = {"steady": first, "moved": moved}
+    wordings = {"level": dict.fromkeys(seconds, first), "level-2": seconds}
     ratings = pd.concat(
-        ratings_of({who: own.astype(str) for who, own in given.items()}, [*seconds]).assign(
-            rubric=rubric
-        )
-        for rubric, given in (("level", dict.fromkeys(seconds, first)), ("level-2", seconds))
+        ratings_of({who: own.astype(str) for who, own in given.items()}, [*given]).assign(rubric=of)
+        for of, given in wordings.items()
     )
     results = analyse(ratings, None, [LEVELS, reworded], resamples=100).results
     rows = results.query("statistic == 'stability_fleiss_kappa' and subset == 'all'")
@@ -347,9 +339,8 @@ def test_the_verdicts_of_repeats_use_the_graders_own_threshold():
     rows += [_drawn("", n, "", 1, p_positive=0.6) for n in range(0, 40, 2)]
     scale = {"categories": ("1", "2", "3"), "affirmative": frozenset({"1"})}
     for thresholds, agreement in (({}, 1.0), ({"g": 0.7}, 0.5)):
-        found = analyse(
-            pd.DataFrame(rows), None, [Scale("", thresholds=thresholds, **scale)], resamples=20
-        )
+        own = Scale("", thresholds=thresholds, **scale)
+        found = analyse(pd.DataFrame(rows), None, [own], resamples=20)
         row = row_of(found, "intra_rater_agreement", "g", subset="all|binary")
         assert row["estimate"] == agreement
 

@@ -95,9 +95,7 @@ def test_ranks_of_a_resample_are_close_to_those_that_are_ranked_anew():
     weight = np.where(np.arange(150) < 4, 11.0, 1.0)
     weight[4:44] = 0.0
     whole = stats.spearmanr(*values.T).statistic
-    contributions = numbers.rank_contributions(
-        *codes.T, weight
-    )  # a unit of the weight 11 is 11 units
+    contributions = numbers.rank_contributions(*codes.T, weight)  # weight 11 is 11 units
     assert np.tanh(np.average(contributions, weights=weight)) == pytest.approx(whole)
     drawn = rng.multinomial(150, np.full(150, 1 / 150), 400)
     anew = np.array([stats.spearmanr(*values.repeat(times, axis=0).T).statistic for times in drawn])
@@ -115,10 +113,10 @@ def test_alpha_of_uneven_numbers_with_gaps():
     values[rng.random(values.shape) < 0.2] = np.nan
     seen = sorted({f"{each:g}" for each in values.ravel() if not np.isnan(each)}, key=float)
     scale = Scale("", tuple(seen), "interval", number=True)
-    coded = _matrix(values, scale=scale).on_categories()
     matrix = _matrix(values, scale=scale)
-    counts = label_counts(coded, range(3))
-    found = group_panel(counts, coded, _resamples(matrix))["krippendorff_alpha_interval"][0]
+    coded = matrix.on_categories()
+    panel = group_panel(label_counts(coded, range(3)), coded, _resamples(matrix))
+    found = panel["krippendorff_alpha_interval"][0]
     theirs = krippendorff.alpha(values.T, level_of_measurement="interval")
     assert found == pytest.approx(theirs, abs=1e-9)
 
@@ -129,10 +127,8 @@ def test_people_as_a_group_on_units_that_all_labelled():
     matrix = _matrix(values)
     rows = ResultRows("")
     numbers.add_number_rows(View.of(rows, matrix.on_categories(), _resamples(matrix)))
-    found = rows.get("icc_a1", "humans")
-    assert found["estimate"] == pytest.approx(
-        numbers.intraclass_correlation(values[:, :3]).estimate
-    )
+    found, expected = rows.get("icc_a1", "humans"), numbers.intraclass_correlation(values[:, :3])
+    assert found["estimate"] == pytest.approx(expected.estimate)
     assert found["n_units"] == 40
     assert "3 raters, on the 40 items that all of them labelled" in found["note"]
     mean = rows.get("mean_number", "ann")

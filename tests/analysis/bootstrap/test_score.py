@@ -265,9 +265,8 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
             bound = bounds.lower_bound(statistic, sample, alpha)
             if bound[0] > -1.5:
                 fitting = stats.norm.cdf(stats.norm.isf(alpha) - 0.2)
-                assert bounds.chance_above(statistic, sample, bound) == pytest.approx(
-                    fitting, abs=0.02
-                )
+                chance = bounds.chance_above(statistic, sample, bound)
+                assert chance == pytest.approx(fitting, abs=0.02)
 
 
 def _table(pattern):
@@ -343,9 +342,8 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal():
     contributions = rng.multivariate_normal(np.zeros(3), correlation, 5000)
     observed = np.corrcoef(contributions, rowvar=False)
     level = bounds.simultaneous_level(contributions, 0.02)
-    inside = stats.multivariate_normal(np.zeros(3), observed, seed=1).cdf(
-        np.full(3, stats.norm.isf(level))
-    )
+    joint = stats.multivariate_normal(np.zeros(3), observed, seed=1)
+    inside = joint.cdf(np.full(3, stats.norm.isf(level)))
     assert 1.0 - inside == pytest.approx(0.02, rel=0.05)
     assert bounds.simultaneous_level(contributions[:, :1], 0.02) == 0.02
     alone = rng.normal(size=(5000, 6))
