@@ -146,17 +146,16 @@ def add_category_rows(view: View) -> None:
     for grader in coded.members("model") if humans else ():
         human_tables = [pairwise.data_table(coded, human, grader, resamples) for human in humans]
         both = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-        names = ("humans", coded.raters[grader])
-        _add_confusion(view, np.sum(human_tables, axis=0), both, names)
+        _add_confusion(view, np.sum(human_tables, axis=0), both, "humans", coded.raters[grader])
     for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
         both = coded.labelled[:, a] & coded.labelled[:, b]
-        names = (coded.raters[a], coded.raters[b])
-        _add_confusion(view, pairwise.data_table(coded, a, b, resamples), both, names)
+        table = pairwise.data_table(coded, a, b, resamples)
+        _add_confusion(view, table, both, coded.raters[a], coded.raters[b])
 
 
-def _add_confusion(view: View, table: Array, shared: Mask, raters: tuple[str, str]) -> None:
-    """Add a row for each cell of a table (q, q) of two raters, who share the units `shared`."""
-    (a, b), units, categories = raters, view.count(shared), view.coded.categories
+def _add_confusion(view: View, table: Array, shared: Mask, a: str, b: str) -> None:
+    """Add a row for each cell of a table (q, q) of raters `a` and `b`, who share units `shared`."""
+    units, categories = view.count(shared), view.coded.categories
     for first, row in zip(categories, table, strict=True):
         for second, count in zip(categories, row, strict=True):
             at, note = from_to(first, second), view.as_sampled

@@ -291,8 +291,9 @@ class NumberMeasurement:
     def cluster_tables(
         self, cluster: Codes, first: Integers, second: Integers, mass: Numbers, weight: Array | None
     ) -> Numbers:
-        """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters; the
-        arguments are those of `CategoryMeasurement.cluster_tables`.
+        """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters, whose
+        codes are `first` and `second` (units, pairs), -1 missing. Pairs of labels have a `weight`
+        (units, pairs), None for all 1; each cluster has a weight in the data, `mass` (clusters,).
         """
         n_clusters, values, n_points = len(mass), self.point_values, len(self.point_values)
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))

@@ -42,7 +42,7 @@ PairStatistics = Mapping[str, PairStatistic]
 T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
-"""Most raters whose pairs have rows of their own; of more raters, only pairs of graders have."""
+"""Most raters of whom every pair has rows; if there are more, only pairs of graders have rows."""
 MIN_SHARED_UNITS = 30
 """Fewest units on which a grader is compared with people."""
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
