@@ -90,8 +90,8 @@ def test_a_share_without_variation_has_clopper_and_pearsons_interval(n):
         found = intervals.widened(intervals.Interval(estimate, estimate, estimate), n, "share")
         of_clusters = intervals.share_bounds(np.full(n, 4.0 * estimate), np.full(n, 4.0))
         expected = proportion.proportion_confint(estimate * n, n, method="beta")
-        for bounds in ((found.low, found.high), of_clusters[1:]):
-            assert bounds == pytest.approx(expected, abs=1e-12)
+        assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
+        assert of_clusters == pytest.approx((estimate, *expected), abs=1e-12)
 
 
 def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
