@@ -162,9 +162,7 @@ def test_what_is_no_set_of_numbers():
 def kappa_by_hand(pairs, apart):
     """The size and the kappa of one table, from its pairs of labels."""
     size = sum(weight for weight, _, _ in pairs)
-    first = defaultdict(float)
-    second = defaultdict(float)
-    observed = 0.0
+    first, second, observed = defaultdict(float), defaultdict(float), 0.0
     for weight, a, b in pairs:
         first[a] += weight / size
         second[b] += weight / size
@@ -180,14 +178,12 @@ def by_hand(coded, units, apart, *, tie_breaks=False):
     own = {p for p in range(people.shape[1]) if held[p] >= 0.5 * len(units)}
     if sum(1 for p, n in enumerate(held) if n and p not in own) == 1:
         own = {p for p, n in enumerate(held) if n}
-    with_grader = defaultdict(list)
-    among = defaultdict(list)
+    with_grader, among = defaultdict(list), defaultdict(list)
     for u in units:
         who = [p for p in range(people.shape[1]) if people[u, p] >= 0]
-        all_pairs = list(combinations(who, 2))
-        counted = all_pairs
+        counted = list(combinations(who, 2))
         if tie_breaks and len(who) > 2:
-            counted = [(a, b) for a, b in all_pairs if people[u, a] != people[u, b]]
+            counted = [(a, b) for a, b in counted if people[u, a] != people[u, b]]
         for a, b in counted:
             weight = 1.0 / len(counted)
             for p in (a, b):
@@ -206,7 +202,7 @@ def by_hand(coded, units, apart, *, tie_breaks=False):
         found = [kappa_by_hand(pairs, apart) for pairs in tables.values()]
         found = [(size, kappa) for size, kappa in found if not np.isnan(kappa)]
         means.append(sum(s * k for s, k in found) / sum(s for s, _ in found))
-    return means[0], means[1]
+    return means
 
 
 def labels_of(rng, units, people, q, held):
@@ -251,10 +247,9 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
     name = deciding_kappa(coded)
     statistics = {name: measurement_of(coded).statistics()[name]}
     expected = by_hand(coded, np.flatnonzero(twice), apart)
-    found = (
-        means_with(overlap, codes[:, -1], resamples, statistics)[name].values[0],
-        means_of(overlap, overlap.tables_among(), resamples, statistics)[name].values[0],
-    )
+    with_grader = means_with(overlap, codes[:, -1], resamples, statistics)
+    among = means_of(overlap, overlap.tables_among(), resamples, statistics)
+    found = [float(means[name].values[0]) for means in (with_grader, among)]
     assert found == pytest.approx(expected, abs=1e-12)
     # The form by which verdicts are bounded gives the same.
     sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
