@@ -127,9 +127,8 @@ def test_repeats_of_an_anaesthetist():
         assert found.kappa == pytest.approx(np.mean(kappas))
 
 
-LABELS = st.lists(
-    st.lists(st.sampled_from([None, 1, 2, 3, 4]), min_size=3, max_size=3), min_size=4, max_size=30
-)
+ROW = st.lists(st.sampled_from([None, 1, 2, 3, 4]), min_size=3, max_size=3)
+LABELS = st.lists(ROW, min_size=4, max_size=30)
 FOUR = (1, 2, 3, 4)
 
 
