@@ -168,11 +168,9 @@ def test_what_is_no_set(tmp_path, cell, options, told, capsys):
 
 def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     given = pd.DataFrame({"unit_id": list("xyz"), "ann": ["a;b"] * 3, "ben": ["b;a"] * 3})
-    rows = eh.check(given, human=["ann", "ben"], several=True, resamples=20).results
-    whole = rows[(rows["rubric"] == "labels") & (rows["rater_a"] == "humans")]
-    alphas = whole[whole["statistic"].str.startswith("krippendorff")]
-    assert set(alphas["note"]) == {"no_variation"}
-    assert whole.loc[whole["statistic"] == "observed_agreement", "estimate"].tolist() == [1.0]
+    found = eh.check(given, human=["ann", "ben"], several=True, resamples=20)
+    assert row_of(found, MASI_ALPHA, "humans", rubric="labels")["note"] == "no_variation"
+    assert row_of(found, "observed_agreement", "humans", rubric="labels")["estimate"] == 1.0
 
 
 FLEISS = "stability_fleiss_kappa"

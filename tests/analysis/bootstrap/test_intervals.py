@@ -261,17 +261,12 @@ PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
 
 def everybody_agrees(*, alike, probabilities):
     """60 pairs that all label and 80 that graders do; all say "y" always or every other time."""
-    units = pd.DataFrame(
-        [
-            (f"p{pair}", f"s{subject}", f"t{pair % 2}", f"g{pair % 3}", pair, subject)
-            for pair in range(PAIRS + OTHERS)
-            for subject in range(3)
-        ],
-        columns=["cluster_id", "subject", "topic", "group", "pair", "number"],
-    )
-    yes = alike | ((units.pop("number") + units["pair"]) % 2 == 1)
+    pair, subject = np.divmod(np.arange(3 * (PAIRS + OTHERS)), 3)
+    columns = {"cluster_id": pair, "subject": subject, "topic": pair % 2, "group": pair % 3}
+    units = pd.DataFrame(columns).astype(str)
+    yes = alike | ((subject + pair) % 2 == 1)
     label = np.where(yes, "y", "n")
-    by_people = np.where(units.pop("pair") < PAIRS, label, "-")
+    by_people = np.where(pair < PAIRS, label, "-")
     labels = dict.fromkeys(PEOPLE, by_people) | dict.fromkeys(GRADERS, label)
     stated = dict.fromkeys(GRADERS, np.where(yes, 0.9, 0.1)) if probabilities else None
     units.insert(0, "unit_id", [f"u{n:05d}" for n in range(len(units))])

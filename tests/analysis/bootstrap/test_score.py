@@ -311,8 +311,7 @@ def test_where_nobody_erred_an_error_may_still_come():
 
 
 def test_influence_on_a_mean_is_each_values_distance():
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=40)
+    values = np.random.default_rng(1).normal(size=40)
     left_out = [np.delete(values, n).mean() for n in range(40)]
     found = bounds.influence(np.array([values.mean(), *left_out]))
     assert found == pytest.approx(values - values.mean())
@@ -327,8 +326,7 @@ def test_without_skewness_it_is_the_t_bound():
 
 def test_a_skewed_mean_is_missed_as_often_as_stated():
     """A share of .1 among 60: the plain t bound misses far more often than one side allows."""
-    rng = np.random.default_rng(2)
-    drawn = (rng.random((1500, 60)) < 0.9).astype(float)
+    drawn = (np.random.default_rng(2).random((1500, 60)) < 0.9).astype(float)
     varying = drawn[drawn.std(axis=1) > 0]
     lower = [each.mean() - bounds.reach(each - each.mean()) for each in varying]
     plain = varying.mean(axis=1) - 2.0 * varying.std(axis=1, ddof=1) / math.sqrt(60)
