@@ -5,8 +5,8 @@ each, on plain labels (units, raters) with declared categories:
 
 >>> from evenhand.analysis import krippendorff_alpha
 >>> labels = [["yes", "yes"], ["no", "no"], ["yes", "no"], ["no", None]]
->>> found = krippendorff_alpha(labels, categories=["yes", "no"], level="nominal")
->>> round(found.estimate, 3), found.n
+>>> alpha = krippendorff_alpha(labels, categories=["yes", "no"], level="nominal")
+>>> round(alpha.estimate, 3), alpha.n
 (0.444, 3)
 
 The public names are listed in `__init__.pyi`, each with its module, for readers and type checkers

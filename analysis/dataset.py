@@ -41,8 +41,7 @@ class Dataset:
 
     `name` names the ratings in messages, `title` is the study's name. `titles` are the rubrics'
     titles, `names` the names of their options by key. `called` are the display names of raters and
-    rubrics by id. `notes` are sentences on how the labels were read. `synthetic` is True for
-    simulated labels.
+    rubrics by id. `notes` say how the labels were read. `synthetic` is True for simulated labels.
     """
 
     name: str
@@ -125,8 +124,7 @@ class Dataset:
                 ids=facts.ids,
             )
 
-        hashes, rewordings = facts.rubric_hashes, facts.rewordings
-        trials = {name: replace(trial, of=call(trial.of)) for name, trial in rewordings.items()}
+        hashes, trials = facts.rubric_hashes, facts.rewordings.items()
         facts = replace(
             facts,
             raters=named_table(facts.raters),
@@ -137,15 +135,14 @@ class Dataset:
             prices={(call(r), call(g)): usd for (r, g), usd in facts.prices.items()},
             looks=named_keys(facts.looks),
             sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
-            rewordings=named_keys(trials),
+            rewordings={call(name): replace(trial, of=call(trial.of)) for name, trial in trials},
             ids={name: id_ for id_ in ids if (name := call(id_)) != id_},
         )
-        reference = call(self.decision.reference)
         return replace(
             self,
             ratings=named_table(self.ratings),
             scales={call(name): named_scale(scale) for name, scale in self.scales.items()},
-            decision=self.decision.model_copy(update={"reference": reference}),
+            decision=self.decision.model_copy(update={"reference": call(self.decision.reference)}),
             facts=facts,
             titles=named_keys(self.titles),
             names=named_keys(self.names),

@@ -24,6 +24,15 @@ from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import RubricView, Writer
 
+TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
+SQUARED, EQUIVALENT = "squared_distance", "people_worth"
+"""Statistics of this module."""
+HALVES = "halves"
+"""The `at` of the total variation between two halves of the humans."""
+MIN_PEOPLE = 5
+"""Fewest humans per unit: with fewer, half of them cannot be divided into groups."""
+MIN_UNITS = 30
+"""Fewest units with `MIN_PEOPLE` human labels."""
 MOST_PEOPLE = 1000
 """Upper limit of the equivalent number of annotators of a grader."""
 
@@ -90,9 +99,7 @@ def _expected_distance(n: int, m: int) -> Array:
 
 
 def _hypergeometric(n: int, successes: Codes, draws: int, drawn_successes: Codes) -> Array:
-    """Return the probability, (j, k), of `drawn_successes` (k,) in a number of `draws` from n items
-    with `successes` (j,) among them.
-    """
+    """Return probabilities (j, k) of `drawn_successes` (k,) if n items have `successes` (j,)."""
     n_successes = successes[:, None]
     log_ways = _log_choose(n_successes, drawn_successes)
     log_ways = log_ways + _log_choose(n - n_successes, draws - drawn_successes)
@@ -154,12 +161,6 @@ def equivalent_people(distance: Array, one_person: Array) -> Array:
     return np.where(one_person > 0, equivalent, np.nan)
 
 
-MIN_PEOPLE = 5
-"""Fewest humans per unit: with fewer, half of them cannot be divided into groups."""
-MIN_UNITS = 30
-"""Fewest units with `MIN_PEOPLE` human labels."""
-
-
 @dataclass(frozen=True)
 class People:
     """Humans' labels: `counts` (units, q), valid in the mask `is_enough` (units,) only."""
@@ -203,18 +204,12 @@ class Stated:
     is_label: Mask
     method: Note = ""
 
-    @property
-    def has_shares(self) -> Mask:
-        """Mask (units,) of units with probabilities or a label."""
-        return ~np.isnan(self.shares[:, 0])
-
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     """Return a grader's probabilities of the categories, or else its label with probability 1."""
     code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
-    label = np.where(code[:, None] >= 0, np.eye(coded.q)[code], np.nan)
-    shares, affirmative = np.full(label.shape, np.nan), labels.scale.affirmative_codes
-    if coded.is_binary:
+    shares, affirmative = np.full((len(code), coded.q), np.nan), labels.scale.affirmative_codes
+    if coded.is_binary:  # affirmative is the first of two categories
         shares = np.hstack([positive, 1.0 - positive])
     elif coded.q == 2 and len(affirmative) == 1:
         first = positive if affirmative[0] == 0 else 1.0 - positive
@@ -224,15 +219,8 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
         total = stated.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)
     is_label = np.isnan(shares[:, 0]) & (code >= 0)
-    shares = np.where(is_label[:, None], label, shares)
+    shares = np.where(is_label[:, None], np.eye(coded.q)[code], shares)
     return Stated(labels.raters[grader], shares, is_label, labels.methods[grader])
-
-
-TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
-SQUARED, EQUIVALENT = "squared_distance", "people_worth"
-"""Statistics of this module."""
-HALVES = "halves"
-"""The `at` of the total variation between two halves of the humans."""
 
 
 def add_distribution_rows(view: RubricView) -> None:
@@ -254,9 +242,10 @@ def add_distribution_rows(view: RubricView) -> None:
     labelled = everybody.counts * everybody.is_enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
     constant = np.eye(len(shares))[int(shares.argmax())]
-    for name, stated, is_label in zip(BASELINES, (constant, shares), (True, False), strict=True):
-        fields = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_label)
-        _add_rater_rows(view, everybody, Stated(name, *fields))
+    no_label = np.zeros(len(labelled), dtype=bool)
+    for name, stated in zip(BASELINES, (constant, shares), strict=True):
+        stated_shares = np.broadcast_to(stated, labelled.shape)
+        _add_rater_rows(view, everybody, Stated(name, stated_shares, no_label))
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
@@ -282,14 +271,14 @@ def _mean_values(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[
 
 def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     """Add rows of a grader or baseline, compared with humans."""
-    counts, compared = people.counts, people.is_enough & stated.has_shares
+    counts, compared = people.counts, people.is_enough & ~np.isnan(stated.shares[:, 0])
     distances = [measure(stated.shares, counts) for measure in (total_variation, squared_distance)]
     means = _mean_values(out, compared, [*distances, *people.groups.T, people.one_person])
     distance, squared, quarter, half, steps, one_person = means
     add = partial(out.add, units=out.count(compared), a="humans", b=stated.name)
     units, n_labels = out.count(compared)[0], out.count(compared & stated.is_label)[0]
     note: Note = stated.method
-    if n_labels and stated.name not in BASELINES:
+    if n_labels:
         all_labels = Remark("hard_labels") if n_labels == units else ""
         note = join_notes(note, all_labels or f"hard labels taken as certain on {n_labels} items")
     equivalent = equivalent_people(squared, one_person)

@@ -65,8 +65,7 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class Request:
-    """Inputs of an analysis: the table of units, the settings, facts about the ratings, and the
-    seed of all resampling.
+    """Inputs of an analysis: units, settings, facts about the ratings, and resampling's seed.
 
     `people` are the ids of the humans with each `column=value`. If `why` is True, the variance of
     labels is split into components. `rubrics` is the number of rubrics that are not a wording of

@@ -1,5 +1,4 @@
-"""Statistics of results.csv, from `statistics.toml`, and the remarks on its rows, from
-`remarks.toml`.
+"""Statistics of results.csv (`statistics.toml`), and remarks on its rows (`remarks.toml`).
 
 `statistics.toml` defines each statistic: its kind, its display and its names. Intervals, reports
 and pages use this entry, never a part of the statistic's name.
@@ -21,6 +20,10 @@ Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
 """Kind of a statistic: a `share` of cases; another number from 0 to 1 (`unit`) or from -1 to 1
 (`signed`); a chance-corrected `coefficient`; a `difference` of two coefficients; a `place`, such as
 a cut, a median or a number of people, whose interval may have no width."""
+VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
+"""Suffixes and prefixes of variants' names, with the words that they add to label and name."""
+_MOST_PLACES = 10
+"""Decimals to which a value and its limit are compared: with no difference they count as equal."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,6 @@ def statistics() -> dict[str, Statistic]:
     return {name: Statistic(**fields) for name, fields in table.items()}
 
 
-_MOST_PLACES = 10
-"""Decimals to which a value and its limit are compared: with no difference they count as equal."""
-
-
 def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
     """Return the fewest decimals, from `places` on, at which a value differs from each limit.
 
@@ -88,7 +87,7 @@ def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places
     return f"{value:{sign}z.{places_apart(value, limits, places)}f}"
 
 
-def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
+def limit_shown(limit: float, *bounds: float) -> str:
     """Return a limit with the decimals of the bounds compared with it, without trailing zeros.
 
     >>> limit_shown(0.1, 0.0973), limit_shown(0.0923, 0.0901), limit_shown(0.0923, 0.15)
@@ -96,9 +95,9 @@ def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
     """
     if not math.isfinite(limit):
         return DASH
-    shown_places = max([places, *(places_apart(bound, [limit], places) for bound in bounds)])
-    whole, _, decimals = f"{limit:.{shown_places}f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0').ljust(places, '0')}"
+    places = max([2, *(places_apart(bound, [limit]) for bound in bounds)])
+    whole, _, decimals = f"{limit:.{places}f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"
 
 
 def share_apart(share: float, limit: float) -> str:
@@ -108,10 +107,6 @@ def share_apart(share: float, limit: float) -> str:
     ('89.97%', '85.0%')
     """
     return f"{share:.{places_apart(100 * share, [100 * limit], 1)}%}"
-
-
-VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
-"""Suffixes and prefixes of variants' names, with the words that they add to label and name."""
 
 
 @cache
@@ -148,8 +143,6 @@ def entry_for(name: str) -> Statistic:
     return find_entry(name) or Statistic(plain, plain)
 
 
-Code = str
-"""Code of a remark; its texts are in `remarks.toml`."""
 _TABLES = table_of("evenhand.analysis", "remarks.toml")
 TEXTS: dict[str, str] = _TABLES["notes"]
 """Text of a remark in the notes of results.csv, by default its code; braces take its detail."""
@@ -165,7 +158,7 @@ class Remark:
     ('fewer than 30 clusters', 'no_labels', 'no labels')
     """
 
-    code: Code
+    code: str
     detail: tuple[object, ...] = ()
 
     @property
@@ -179,8 +172,8 @@ class Remark:
         return WORDS[self.code].format(*self.detail) if self.code in WORDS else self.text
 
 
-Reason = Code | Remark
-"""Reason why a value is undefined."""
+Reason = str | Remark
+"""Reason why a value is undefined: a remark, or its code."""
 Remarks = tuple[Remark, ...]
 Note = str | Remark | Remarks
 """Accepted forms of a note. A text is for readers only; "; " separates several."""
@@ -206,7 +199,7 @@ def text_of(remarks: Remarks) -> str:
     return "; ".join(remark.text for remark in remarks)
 
 
-def says(remarks: Remarks, code: Code) -> bool:
+def says(remarks: Remarks, code: str) -> bool:
     """Return True if one of the remarks has this code.
 
     >>> says(join_notes("tuned by hand"), "tuned"), says((Remark("tuned"),), "tuned")

@@ -23,7 +23,6 @@ from evenhand.analysis.types import Array
 
 TOLERANCE = 1e-9
 """Largest difference between an estimate and a library's value."""
-_WEIGHTED = ("linear", "quadratic")
 
 
 class Value(NamedTuple):
@@ -117,7 +116,7 @@ def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
         yield Value("cohen_kappa", rater_a, rater_b, float(value))
         cells = first.astype(np.intp) * q + second
         table = np.bincount(cells, counts, minlength=q * q).reshape(q, q)
-        for weights in _WEIGHTED if coded.level != "nominal" else ():
+        for weights in ("linear", "quadratic") if coded.level != "nominal" else ():
             value = cohens_kappa(table, wt=weights, return_results=False)
             yield Value(f"weighted_kappa_{weights}", rater_a, rater_b, float(value))
 

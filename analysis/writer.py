@@ -171,21 +171,17 @@ class RubricView(View):
         cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
         """Return the views of labels: the categories, and the binary label if there is one."""
-        fields: dict[str, Any] = {"labels": labels, "request": request}
+        sample = rows, draw, labels.clusters
         return [
-            cls(rows, draw, labels.clusters, coded.subset, coded=coded, **fields)
+            cls(*sample, coded.subset, coded=coded, labels=labels, request=request)
             for coded in labels.views
         ]
 
     def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
         """Return the view `coded` of these labels, or of other `labels` in the same clusters."""
-        fields: dict[str, Any] = {
-            "clusters": coded.clusters,
-            "subset": coded.subset,
-            "coded": coded,
-        }
         labels = self.labels if labels is None else labels
-        return replace(self, draw=lambda: self.resamples, labels=labels, cache={}, **fields)
+        view = replace(self, coded=coded, clusters=coded.clusters, subset=coded.subset, cache={})
+        return replace(view, labels=labels, draw=lambda: self.resamples)
 
 
 @dataclass(frozen=True, kw_only=True)

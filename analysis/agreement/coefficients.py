@@ -25,18 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import Interval, share_interval, widened
-from evenhand.analysis.bootstrap.resamples import (
-    Bootstrap,
-    Resamples,
-    count_labels,
-    count_patterns,
-    ratio,
-)
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.statistics import Reason
-from evenhand.analysis.types import Array, Categories, Clusters, Codes, Mask, Numbers
+from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]
 Resampling = Bootstrap | None
@@ -44,11 +38,12 @@ Resampling = Bootstrap | None
 PairStatistic = Callable[[Array], Array]
 """A statistic (...) of two raters from their tables (..., q, q), or of numbers (..., cells)."""
 Chance = Callable[[Array, Array], Array]
-"""Agreement by chance (...) from mean shares of the categories (..., q) and agreement weights
-(q, q)."""
+"""Chance agreement (...) from mean category shares (..., q) and agreement weights (q, q)."""
 
 _NO_VARIATION = 1e-12
 """Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
+_COUNTABLE, _LARGEST_KEY = 4_000_000, 2**62
+"""Largest number of possible patterns that are counted by position, and by a whole-number key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,17 +342,17 @@ def _tables_of_two(
     """Return two raters' tables (clusters, q, q) of counts; one table if there are no clusters."""
     rows, columns = (encoding.encode_column(labels, categories) for labels in (first, second))
     encoding.same_length(rows, columns)
-    cluster = np.zeros_like(rows, np.intp)
-    if clusters is not None:
-        cluster = encoding.cluster_codes(clusters, len(rows))
+    n = len(rows)
+    cluster = np.zeros(n, np.intp) if clusters is None else encoding.cluster_codes(clusters, n)
     # The first row and column count missing labels: faster than to select units with two labels.
-    n, width = int(cluster.max()) + 1, len(categories) + 1
+    n_clusters, width = int(cluster.max()) + 1, len(categories) + 1
     cells = (cluster * width + rows + 1) * width + columns + 1
-    counts = np.bincount(cells, minlength=n * width * width).reshape(n, width, width)
-    return counts[:, 1:, 1:]
+    counts = np.bincount(cells, minlength=n_clusters * width * width)
+    return counts.reshape(n_clusters, width, width)[:, 1:, 1:]
 
 
 def _no_pairable_units() -> Agreement:
+    """Return an undefined agreement, of raters who share no unit."""
     return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
 
 
@@ -641,9 +636,7 @@ def scott_chance(shares: Array, weights: Array) -> Array:
 
 
 def gwet_chance(shares: Array, weights: Array) -> Array:
-    """Return Gwet's chance agreement (2014, ch. 5) from shares p (..., q) and agreement weights W:
-    sum(W) / (q (q - 1)) * sum p (1 - p).
-    """
+    """Return sum(W) / (q (q - 1)) sum p (1 - p) for shares p and weights W (Gwet 2014, ch. 5)."""
     q = shares.shape[-1]
     if q < 2:
         return np.full(shares.shape[:-1], np.nan)
@@ -707,8 +700,7 @@ def alpha_from_sums(observed_sum: Array, expected_sum: Array, totals: Array) -> 
 
 def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     """Return two standard errors of kappa from counts (q, q) with agreement weights (q, q): in
-    general, and under the hypothesis of no agreement (Fleiss, Cohen & Everitt 1969, equations 9
-    and 13). Their example:
+    general, and without agreement (Fleiss, Cohen & Everitt 1969, equations 9 and 13; their data):
 
     >>> table = np.array([[106.0, 10, 4], [22, 28, 10], [2, 12, 6]])
     >>> [round(error, 4) for error in _kappa_errors(table, np.eye(3))]
@@ -727,15 +719,40 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     variance = (shares * deviations**2).sum()
     variance -= (agreed * expected - 2 * expected + agreed) ** 2
     null_variance = (chance * (weights - mean_weights) ** 2).sum() - expected**2
-    return (
-        float(np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2),
-        float(np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement),
-    )
+    se = np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2
+    se_null = np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement
+    return float(se), float(se_null)
 
 
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:
     """Return the number of raters in `members` (columns) that chose each category, (units, q)."""
     return count_labels(coded.codes[:, list(members)], coded.q)
+
+
+def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
+    """Return the distinct counts of the categories, (patterns, q), and their frequencies over
+    units. `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters
+    depend on these only: five raters on five categories have at most 126 patterns without gaps.
+
+    >>> counts, frequency = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)
+    >>> counts.tolist(), frequency.tolist()
+    ([[2.0, 1.0], [0.0, 2.0]], [2, 1])
+    """
+    base = codes.shape[1] + 1
+    if base**q >= _LARGEST_KEY:
+        return np.unique(count_labels(codes, q), axis=0, return_counts=True)
+    # The key is the counts' digits to the base, so a rater's label adds one at its digit.
+    digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
+    key = np.zeros(len(codes), dtype=np.intp)
+    for rater in range(codes.shape[1]):
+        key += digit[np.ascontiguousarray(codes[:, rater])]
+    if base**q <= _COUNTABLE:
+        counts = np.bincount(key, minlength=1)
+        used_keys = np.flatnonzero(counts)
+        frequency = counts[used_keys]
+    else:
+        used_keys, frequency = np.unique(key, return_counts=True)
+    return (used_keys[:, None] // digit[:q] % base).astype(float), frequency
 
 
 def majority_codes(counts: Array) -> Codes:

@@ -30,11 +30,23 @@ from evenhand.analysis.labels.encoding import combine_readings, encode, encode_l
 from evenhand.analysis.labels.matrix import WEIGHT, Coded, LabelMatrix, UnitColumn, UnitFacts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
-from evenhand.analysis.statistics import Note, join_notes
+from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Categories, Codes, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.rubrics.options import NONE, set_label
+
+MASI_ALPHA = "krippendorff_alpha_masi"
+"""Statistic of alpha with the MASI distance."""
+STABILITY = "stability_fleiss_kappa"
+SPREAD = "stability_sd"
+"""Statistics of stability: the kappa, and the mean standard deviation."""
+REWORDED = "rubric"
+"""The `at` of a grader's stability under several wordings of one rubric."""
+HUMANS = "humans"
+"""The `rater_a` of the stability of people's majority labels."""
+_SEPARATOR = "\x1f"
+"""Separator of a unit's id and its order; no id contains it."""
 
 
 def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
@@ -78,10 +90,10 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
 
 def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Return the coincidence matrices (rows, 3, 3) of numbers, by the three terms that each label
-    adds to a side of a table (`number_sides`), from label counts (units, q).
+    """Return the coincidence matrices (rows, 3, 3) of numbers, by the three terms of each label
+    (`number_terms`), from label counts (units, q).
     """
-    terms = coded.sides
+    terms = coded.terms
     self_pairs = counts @ (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
     sums = counts @ terms
     unit_pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - self_pairs
@@ -92,24 +104,21 @@ def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> A
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
     """Add the panel and the means over tables of raters for every group, or those in `names`."""
-    coded, resamples, kappas = view.coded, view.resamples, view.once(pairwise.KappaMeans)
-    by_members: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
+    coded, kappas = view.coded, view.once(pairwise.KappaMeans)
+    panels: dict[tuple[int, ...], dict[str, Array]] = {}  # "all" may be the humans alone
     for group, members in groups(coded).items():
         if group not in names:
             continue
         counts = c.label_counts(coded, members)
-        pairable = counts.sum(axis=1) >= 2
-        units = view.count(pairable)
-        if members not in by_members:
-            panel = group_panel(counts, coded, resamples)
-            by_members[members] = [(name, values, 0.0, "") for name, values in panel.items()]
-            by_members[members] += [
-                (name, mean.values, mean.undefined, mean.note)
-                for name, mean in kappas.among(members).items()
-            ]
+        units = view.count(counts.sum(axis=1) >= 2)
+        if members not in panels:
+            panels[members] = group_panel(counts, coded, view.resamples)
         reason = "no_variation" if units[0] else "no_pairable_units"
-        for name, values, undefined, note in by_members[members]:
-            view.add(name, values, units, a=group, note=note, undefined=undefined, reason=reason)
+        for name, values in panels[members].items():
+            view.add(name, values, units, a=group, reason=reason)
+        for name, mean in kappas.among(members).items():
+            about = About(a=group, note=mean.note)
+            view.add(name, mean.values, units, undefined=mean.undefined, reason=reason, **about)
 
 
 def add_prevalence_rows(view: View) -> None:
@@ -137,21 +146,42 @@ def add_category_rows(view: View) -> None:
     for grader in coded.members("model") if humans else ():
         human_tables = [pairwise.data_table(coded, human, grader, resamples) for human in humans]
         both = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-        names = ("humans", coded.raters[grader])
-        _add_confusion(view, np.sum(human_tables, axis=0), both, names)
+        _add_confusion(view, np.sum(human_tables, axis=0), both, "humans", coded.raters[grader])
     for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
         both = coded.labelled[:, a] & coded.labelled[:, b]
-        names = (coded.raters[a], coded.raters[b])
-        _add_confusion(view, pairwise.data_table(coded, a, b, resamples), both, names)
+        table = pairwise.data_table(coded, a, b, resamples)
+        _add_confusion(view, table, both, coded.raters[a], coded.raters[b])
 
 
-def _add_confusion(view: View, table: Array, shared: Mask, raters: tuple[str, str]) -> None:
-    """Add a row for each cell of a table (q, q) of two raters, who share the units `shared`."""
-    (a, b), units, categories = raters, view.count(shared), view.coded.categories
+def _add_confusion(view: View, table: Array, shared: Mask, a: str, b: str) -> None:
+    """Add a row for each cell of a table (q, q) of raters `a` and `b`, who share units `shared`."""
+    units, categories = view.count(shared), view.coded.categories
     for first, row in zip(categories, table, strict=True):
         for second, count in zip(categories, row, strict=True):
             at, note = from_to(first, second), view.as_sampled
             view.add("confusion", float(count), units, a=a, b=b, at=at, note=note)
+
+
+@dataclass(frozen=True)
+class Majority:
+    """Majority label of each unit, None if tied or without labels, and the mask of the ties."""
+
+    labels: tuple[Hashable | None, ...]
+    tied: Mask
+
+
+def majority(labels: Any, *, categories: Categories) -> Majority:
+    """Return the most frequent label of each unit, from a table of labels (units, raters).
+
+    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None], [None, None, None]]
+    >>> result = majority(labels, categories="ab")
+    >>> result.labels, result.tied.tolist()
+    (('a', None, 'b', None), [False, True, False, False])
+    """
+    counts = count_labels(encode_labels(labels, categories), len(categories))
+    codes, names = c.majority_codes(counts), list(categories)
+    majority_labels = tuple(names[code] if code >= 0 else None for code in codes)
+    return Majority(majority_labels, c.is_tied(counts))
 
 
 def jaccard_distances(sets: Mask) -> Array:
@@ -184,13 +214,9 @@ def _jaccard_similarities(sets: Mask) -> Array:
     return np.asarray(np.where(union > 0, common / np.maximum(union, 1.0), 1.0))
 
 
-ALPHA = "krippendorff_alpha_masi"
-"""Statistic of alpha with the MASI distance."""
-
-
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
-    """Return the labels with each set of options as a category, and the options in each set, a
-    mask (sets, options).
+    """Return the labels with each set of options as a category, and a mask (sets, options) of the
+    options in each set.
 
     `options` are the answers to each option on the same units by the same raters, code 0 for yes;
     `keys` are the options' names. If the answer to one option is missing, the label is missing.
@@ -230,7 +256,7 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
     expected_sum = ((totals @ distances) * totals).sum(axis=1)
     return {
         "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
-        ALPHA: c.alpha_from_sums(sums[:, 2], expected_sum, totals),
+        MASI_ALPHA: c.alpha_from_sums(sums[:, 2], expected_sum, totals),
     }
 
 
@@ -246,63 +272,31 @@ def add_set_rows(view: View, sets: Mask) -> None:
         counts = c.label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
-    for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
-        alphas, units = alphas_of([a, b])
+    def add_rows(members: Sequence[int], a: str, b: str = "") -> None:
+        """Add the statistics of some raters to the rows of `a` and `b`."""
+        alphas, units = alphas_of(members)
+        reason = "no_variation" if units.any() else "no_pairable_units"
         for name, values in alphas.items():
-            view.add(name, values, units, a=coded.raters[a], b=coded.raters[b])
+            view.add(name, values, units, a=a, b=b, reason=reason)
+
+    for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
+        add_rows((a, b), coded.raters[a], coded.raters[b])
     for grader in coded.members("model"):
-        people = coded.people_beside(grader)
-        pairs = [
-            pair for human in people for pair in pairwise.pairs_that_meet(coded, (human, grader))
-        ]
-        if not pairs:
-            continue
-        means = {
-            name: pairwise.MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)
-        }
+        means: dict[str, pairwise.MeanOverTables] = {}
         units = np.zeros(len(coded.codes), dtype=bool)
-        for pair in pairs:
-            alphas, shared = alphas_of(pair)
+        for human in coded.people_beside(grader):
+            shared = coded.labelled[:, human] & coded.labelled[:, grader]
+            if not shared.any():
+                continue
             units |= shared
-            sizes = view.sums(shared)
-            for name, values in alphas.items():
-                means[name].add(values[:, None], sizes)
+            for name, values in alphas_of((human, grader))[0].items():
+                mean = means.setdefault(name, pairwise.MeanOverTables(len(resamples)))
+                mean.add(values[:, None], view.sums(shared))
         for name, mean in means.items():
             raters = About(a="humans", b=coded.raters[grader], note=mean.note)
             view.add(name, mean.values, units, undefined=mean.undefined, **raters)
     for group, members in groups(coded).items():
-        alphas, units = alphas_of(members)
-        reason = "no_variation" if units.any() else "no_pairable_units"
-        for name, values in alphas.items():
-            view.add(name, values, units, a=group, reason=reason)
-
-
-@dataclass(frozen=True)
-class Majority:
-    """Majority label of each unit, None if tied or without labels, and the mask of the ties."""
-
-    labels: tuple[Hashable | None, ...]
-    tied: Mask
-
-
-def majority(labels: Any, *, categories: Categories) -> Majority:
-    """Return the most frequent label of each unit, from a table of labels (units, raters).
-
-    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]
-    >>> result = majority(labels, categories="ab")
-    >>> result.labels, result.tied.tolist()
-    (('a', None, 'b'), [False, True, False])
-    """
-    counts = count_labels(encode_labels(labels, categories), len(categories))
-    codes, names = c.majority_codes(counts), list(categories)
-    return Majority(
-        tuple(names[code] if code >= 0 else None for code in codes),
-        (codes < 0) & (counts.sum(axis=1) > 0),
-    )
-
-
-_SEPARATOR = "\x1f"
-"""Separator of a unit's id and its order; no id contains it."""
+        add_rows(members, group)
 
 
 def repeats_of(
@@ -346,17 +340,16 @@ def add_repeat_rows(view: RatedView) -> None:
         panel, kappa = pairwise.measurement_of(draws).statistics(), pairwise.deciding_kappa(draws)
         statistics = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         pairs = list(combinations(range(len(draws.raters)), 2))
+        means = pairwise.mean_over_pairs(draws, pairs, draw_view.resamples, statistics)
         units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
         reason = "no_variation" if units[0] else "no_pairable_units"
-        kappa_note = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-        for key, mean in pairwise.mean_over_pairs(
-            draws, pairs, draw_view.resamples, statistics
-        ).items():
+        for key, mean in means.items():
+            statistic, kappa_note = "intra_rater_agreement", ""
+            if key == kappa:
+                statistic = "intra_rater_kappa"
+                kappa_note = f"{'unweighted' if kappa == 'cohen_kappa' else draws.ordered} kappa"
             pairs_note = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
-            statistic, note = "intra_rater_kappa", join_notes(kappa_note, pairs_note)
-            if key == "observed_agreement":
-                statistic, note = "intra_rater_agreement", join_notes(pairs_note)
-            about = About(a=name, note=note)
+            about = About(a=name, note=join_notes(kappa_note, pairs_note))
             values, undefined = mean.values, mean.undefined
             draw_view.add(statistic, values, units, undefined=undefined, reason=reason, **about)
 
@@ -369,15 +362,6 @@ def _rater_views(
         folded, frequency = matrix.folded()
         resamples = view.request.resampled(frequency, folded.weight)
         yield from ((name, View.of(view.rows, coded, resamples)) for coded in folded.views)
-
-
-STABILITY = "stability_fleiss_kappa"
-SPREAD = "stability_sd"
-"""Statistics of stability: the kappa, and the mean standard deviation."""
-REWORDED = "rubric"
-"""The `at` of a grader's stability under several wordings of one rubric."""
-HUMANS = "humans"
-"""The `rater_a` of the stability of people's majority labels."""
 
 
 def add_stability_rows(view: RubricView) -> None:
@@ -414,8 +398,7 @@ def add_stability_rows(view: RubricView) -> None:
 def reworded(
     ratings: DataFrame, family: Sequence[Scale], units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
-    """Return each rater's labels under several wordings of a rubric, by rater: a matrix with a
-    column for each wording.
+    """Return each rater's labels under several wordings of a rubric, with a column for each.
 
     `family` is the rubric and its variants, `ratings` are the ratings under all of them. Raters who
     labelled under a single one are left out. Raises InputError if a variant has other categories.

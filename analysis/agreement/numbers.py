@@ -1,10 +1,12 @@
 """Agreement on labels that are numbers: tables of two raters, intraclass correlations, distances.
 
 A *table* of two raters' numbers (`NumberMeasurement`) is a row of cells (..., cells). The cells are
-sums over pairs of labels x and y:
+sums over the pairs of labels that the two raters gave to the same units:
 
-- nine *moments* (..., 3, 3): each label adds three terms to a side
-  (`analysis.labels.matrix.number_sides`), which give the sums of x, y, x^2, y^2 and xy;
+- nine *moments* (..., 3, 3). A number x, scaled to 0 to 1, has the three *terms* (1 - x)^2,
+  2 x (1 - x) and x^2 (`analysis.labels.matrix.number_terms`); a moment is the sum of the products
+  of a term of the first label (rows) and a term of the second (columns). As the terms sum to 1, all
+  nine moments sum to the number of pairs, and they give the sums of x, y, x^2, y^2 and xy;
 - the sum of the distances |x - y|, on a scale from 0 to 1;
 - the sum of the contributions to the correlation of ranks (`rank_contributions`);
 - both margins: the number of times that each rater gave each number.
@@ -29,20 +31,21 @@ from scipy.special import fdtri
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.coefficients import PairStatistic
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.labels.matrix import Coded, complete_block
+from evenhand.analysis.labels.matrix import Coded, complete_block, on_unit_scale
 from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Numbers
 from evenhand.analysis.writer import View
 from evenhand.errors import InputError
 
-AGREEMENT = np.array([[1.0, 1.0, 0.0], [1.0, 1.5, 1.0], [0.0, 1.0, 1.0]])
-"""Agreement weights of the cells: 1 - (x - y)^2 for numbers x and y between 0 and 1."""
-_FIRST_MOMENT = np.array([0.0, 0.5, 1.0])
-_SECOND_MOMENT = np.array([0.0, 0.0, 1.0])
-"""Weights of a side's three terms in x and in x^2: x = term 2 / 2 + term 3, x^2 = term 3."""
+_NUMBER = np.array([0.0, 0.5, 1.0])
+_SQUARE = np.array([0.0, 0.0, 1.0])
+"""Factors of a label's three terms in x and in x^2: x = term 2 / 2 + term 3, x^2 = term 3."""
+AGREEMENT = 1.0 - np.add.outer(_SQUARE, _SQUARE) + 2.0 * np.outer(_NUMBER, _NUMBER)
+"""Agreement weights of the moments, (3, 3): their weighted sum is that of 1 - (x - y)^2."""
 _MOMENTS = 9
-_DISTANCE, _RANKS, _MARGINS = _MOMENTS, _MOMENTS + 1, _MOMENTS + 2
-"""Number of moments, and positions of the cells after them."""
+"""Number of moments, the first cells of a table."""
+_DISTANCE, _RANKS, _MARGINS = 9, 10, 11
+"""Positions of the summed distance, the summed contributions of ranks, and the first margin."""
 _TINY = 1e-12
 """Tolerance for rounding errors: a variance below it counts as 0."""
 _ALMOST_ONE = 1.0 - 1e-15
@@ -67,10 +70,10 @@ class MeanSquares:
         k = rater_sums.shape[-1]
         n = np.where(n > 1, n, np.nan)
         correction = rater_sums.sum(axis=-1) ** 2 / (n * k)
-        of_units = unit_squares / k - correction
-        of_raters = (rater_sums**2).sum(axis=-1) / n - correction
-        residual = np.maximum(squares - correction - of_units - of_raters, 0.0)
-        return cls(of_units / (n - 1), of_raters / (k - 1), residual / ((n - 1) * (k - 1)), n, k)
+        units = unit_squares / k - correction
+        raters = (rater_sums**2).sum(axis=-1) / n - correction
+        residual = np.maximum(squares - correction - units - raters, 0.0)
+        return cls(units / (n - 1), raters / (k - 1), residual / ((n - 1) * (k - 1)), n, k)
 
     @property
     def agreement(self) -> Array:
@@ -99,8 +102,7 @@ def intraclass_correlation(
     values: npt.ArrayLike, *, kind: str = "agreement"
 ) -> IntraclassCorrelation:
     """Return the intraclass correlation of labels that are numbers, `values` (units, raters), from
-    units without a missing number (NaN): ICC(A,1) if `kind` is "agreement", ICC(C,1) if it is
-    "consistency".
+    units without NaN: ICC(A,1) if `kind` is "agreement", ICC(C,1) if it is "consistency".
 
     The interval comes from the F distribution (McGraw & Wong 1996, Tables 4 and 7) and assumes
     independent, normal units and errors. Raises InputError if there are fewer than two raters, or
@@ -126,16 +128,25 @@ def intraclass_correlation(
         return IntraclassCorrelation(np.nan, np.nan, np.nan, n, k)
     labels = labels - labels.mean()
     unit_squares = (labels.sum(axis=1) ** 2).sum()
-    n_units = np.array(float(n))
-    squares = MeanSquares.of(n_units, labels.sum(axis=0), unit_squares, (labels**2).sum())
+    n_units, rater_sums = np.array(float(n)), labels.sum(axis=0)
+    squares = MeanSquares.of(n_units, rater_sums, unit_squares, (labels**2).sum())
+    estimate = float(getattr(squares, kind))
+    return IntraclassCorrelation(estimate, *_exact_interval(squares, kind, estimate), n, k)
+
+
+def _exact_interval(squares: MeanSquares, kind: str, rho: float) -> tuple[float, float]:
+    """Return the exact 95% interval of the intraclass correlation `rho` of this kind; `rho` itself
+    without a residual. The names are those of McGraw & Wong (1996), Table 7, but for `df`, their v.
+    """
+    n, k, low, high = float(squares.n), squares.k, rho, rho
     units, raters, residual = map(float, (squares.units, squares.raters, squares.residual))
-    residual_df, rho = (n - 1.0) * (k - 1.0), float(getattr(squares, kind))
-    low = high = rho
+    residual_df = (n - 1.0) * (k - 1.0)
     if kind == "consistency" and residual > _TINY:
         f = units / residual
-        bounds = f / fdtri(n - 1.0, residual_df, 0.975), f * fdtri(residual_df, n - 1.0, 0.975)
-        low, high = ((bound - 1.0) / (bound + k - 1.0) for bound in bounds)
-    elif kind == "agreement" and rho < 1.0:  # a, b and v (here df) of McGraw & Wong's Table 7
+        f_low = f / fdtri(n - 1.0, residual_df, 0.975)
+        f_high = f * fdtri(residual_df, n - 1.0, 0.975)
+        low, high = (f_low - 1.0) / (f_low + k - 1.0), (f_high - 1.0) / (f_high + k - 1.0)
+    elif kind == "agreement" and rho < 1.0:
         a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
         variance = (a * raters) ** 2 / (k - 1.0) + (b * residual) ** 2 / residual_df
         df = (a * raters + b * residual) ** 2 / variance
@@ -143,7 +154,7 @@ def intraclass_correlation(
         noise = k * raters + (k * n - k - n) * residual
         low = n * (units - f_low * residual) / (f_low * noise + n * units)
         high = n * (f_high * units - residual) / (noise + n * f_high * units)
-    return IntraclassCorrelation(rho, float(low), float(high), n, k)
+    return float(low), float(high)
 
 
 def moments(tables: Array) -> Array:
@@ -209,25 +220,34 @@ def rank_correlation(tables: Array) -> Array:
 
 
 def squares_of_two(tables: Array) -> MeanSquares:
-    """Return the mean squares of two raters from their moments (..., 3, 3)."""
-    first, second = tables.sum(-1), tables.sum(-2)
-    rater_sums = np.stack([first @ _FIRST_MOMENT, second @ _FIRST_MOMENT], axis=-1)
-    squares = first @ _SECOND_MOMENT + second @ _SECOND_MOMENT
-    unit_squares = squares + 2.0 * (tables @ _FIRST_MOMENT @ _FIRST_MOMENT)
+    """Return the mean squares (...) of two raters from their tables (..., cells)."""
+    products = moments(tables)
+    first, second = products.sum(-1), products.sum(-2)
+    rater_sums = np.stack([first @ _NUMBER, second @ _NUMBER], axis=-1)
+    squares = first @ _SQUARE + second @ _SQUARE
+    unit_squares = squares + 2.0 * (products @ _NUMBER @ _NUMBER)  # sums of (x + y)^2
     return MeanSquares.of(first.sum(-1), rater_sums, unit_squares, squares)
 
 
+def interval_alpha(tables: Array) -> Array:
+    """Return Krippendorff's alpha (...) at the interval level from tables (..., cells)."""
+    products = moments(tables)
+    return c.alpha_with(products + np.swapaxes(products, -1, -2), 1.0 - AGREEMENT)
+
+
 def mean_difference(tables: Array, span: float) -> Array:
-    """Return the mean (...) of the second rater's numbers minus the first's, from moments
-    (..., 3, 3) of numbers whose largest is `span` above the smallest.
+    """Return the mean (...) of the second rater's numbers minus the first's, from tables
+    (..., cells) of numbers whose largest is `span` above the smallest.
     """
-    first, second = tables.sum(-1), tables.sum(-2)
-    return span * ratio((second - first) @ _FIRST_MOMENT, first.sum(-1))
+    products = moments(tables)
+    first, second = products.sum(-1), products.sum(-2)
+    return span * ratio((second - first) @ _NUMBER, first.sum(-1))
 
 
 def root_mean_square_difference(tables: Array, span: float) -> Array:
     """Return the root mean square difference (...), with the arguments of `mean_difference`."""
-    mean_square = 1.0 - ratio((tables * AGREEMENT).sum((-2, -1)), tables.sum((-2, -1)))
+    products = moments(tables)
+    mean_square = 1.0 - ratio((products * AGREEMENT).sum((-2, -1)), products.sum((-2, -1)))
     return np.asarray(span * np.sqrt(np.maximum(mean_square, 0.0)))
 
 
@@ -251,23 +271,16 @@ class NumberMeasurement:
     def statistics(self) -> dict[str, PairStatistic]:
         """Return the panel for one pair of raters, by name: functions of tables (..., cells)."""
         span = float(np.ptp(self.coded.values))
-        of_moments: dict[str, PairStatistic] = {
-            "weighted_kappa_quadratic": partial(c.kappas, weights=AGREEMENT),
-            "krippendorff_alpha_interval": lambda moments: c.alpha_with(
-                moments + np.swapaxes(moments, -1, -2), 1.0 - AGREEMENT
-            ),
-            "icc_a1": lambda moments: squares_of_two(moments).agreement,
-            "icc_c1": lambda moments: squares_of_two(moments).consistency,
+        return {
+            "weighted_kappa_linear": partial(linear_kappa, values=self.point_values),
+            "weighted_kappa_quadratic": lambda tables: c.kappas(moments(tables), AGREEMENT),
+            "krippendorff_alpha_interval": interval_alpha,
+            "icc_a1": lambda tables: squares_of_two(tables).agreement,
+            "icc_c1": lambda tables: squares_of_two(tables).consistency,
             "mean_difference": partial(mean_difference, span=span),
             "rms_difference": partial(root_mean_square_difference, span=span),
+            "spearman": rank_correlation,
         }
-
-        def of_tables(statistic: PairStatistic) -> PairStatistic:
-            return lambda tables: statistic(moments(tables))
-
-        linear: PairStatistic = partial(linear_kappa, values=self.point_values)
-        panel = {name: of_tables(statistic) for name, statistic in of_moments.items()}
-        return {"weighted_kappa_linear": linear, **panel, "spearman": rank_correlation}
 
     @property
     def distances(self) -> Array:
@@ -278,24 +291,27 @@ class NumberMeasurement:
     def cluster_tables(
         self, cluster: Codes, first: Integers, second: Integers, mass: Numbers, weight: Array | None
     ) -> Numbers:
-        """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters; the
-        arguments are those of `CategoryMeasurement.cluster_tables`.
+        """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters, whose
+        codes are `first` and `second` (units, pairs), -1 missing. Pairs of labels have a `weight`
+        (units, pairs), None for all 1; each cluster has a weight in the data, `mass` (clusters,).
         """
         n_clusters, values, n_points = len(mass), self.point_values, len(self.point_values)
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))
         for pair, shared in enumerate(((first >= 0) & (second >= 0)).T):
-            a, b = first[shared, pair].astype(np.intp), second[shared, pair].astype(np.intp)
-            clusters, points = cluster[shared], (self.points[a], self.points[b])
-            weights = np.ones(len(a)) if weight is None else weight[shared, pair]
-            unit_moments = self.coded.sides[a][:, :, None] * self.coded.sides[b][:, None, :]
+            codes = [side[shared, pair].astype(np.intp) for side in (first, second)]
+            points = [self.points[side] for side in codes]
+            clusters = cluster[shared]
+            weights = np.ones(len(clusters)) if weight is None else weight[shared, pair]
+            first_terms, second_terms = (self.coded.terms[side] for side in codes)
+            products = first_terms[:, :, None] * second_terms[:, None, :]
             distance = np.abs(values[points[0]] - values[points[1]])
-            ranks = rank_contributions(a, b, mass[clusters] * weights)
-            terms_by_cell = [*unit_moments.reshape(len(a), -1).T, distance, ranks]
-            for cell, terms in enumerate(terms_by_cell):
-                cells[:, cell, pair] = np.bincount(clusters, terms * weights, n_clusters)
-            for side, point in enumerate(points):
+            ranks = rank_contributions(codes[0], codes[1], mass[clusters] * weights)
+            # The cells before the margins, in order.
+            summands = [*products.reshape(len(products), -1).T, distance, ranks]
+            for cell, summand in enumerate(summands):
+                cells[:, cell, pair] = np.bincount(clusters, summand * weights, n_clusters)
+            for start, point in zip((_MARGINS, _MARGINS + n_points), points, strict=True):
                 counts = np.bincount(clusters * n_points + point, weights, n_clusters * n_points)
-                start = _MARGINS + side * n_points
                 cells[:, start : start + n_points, pair] = counts.reshape(n_clusters, n_points)
         return cells
 
@@ -305,9 +321,11 @@ class NumberMeasurement:
         """
         values = self.point_values
         point_shares = np.bincount(self.points, shares, len(values))
+        products = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2])
+        first_terms = products.sum(axis=2)  # the second label's three terms sum to 1
+        second_terms = shares @ self.coded.terms
+        expected_moments = first_terms[:, :, None] * second_terms[:, None]
         first = features[:, _MARGINS : _MARGINS + len(values)]
-        sides = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2]).sum(axis=2)
-        expected_moments = sides[:, :, None] * (shares @ self.coded.sides)[:, None]
         mean_distance = np.abs(values[:, None] - values) @ point_shares
         distance = np.einsum("cvt,v->ct", first, mean_distance)[:, None]
         second = first.sum(axis=1, keepdims=True) * point_shares[:, None]
@@ -317,48 +335,53 @@ class NumberMeasurement:
         return np.concatenate([flat_moments, distance, ranks, first, second], axis=1)
 
     def kappa_sums(self, tables: Array) -> Array:
-        """Return the sums that kappa depends on, size, distance, margins: (..., 2 + 2 points)."""
-        table_moments = moments(tables)
-        size, distance = table_moments.sum((-2, -1)), tables[..., _DISTANCE]
+        """Return the sums that kappa depends on, (..., 2 + 2 points) (`bounds.table_sums`)."""
+        products = moments(tables)
+        size, distance = products.sum((-2, -1)), tables[..., _DISTANCE]
         if self.coded.ordered == "quadratic":
-            distance = (table_moments * (1.0 - AGREEMENT)).sum((-2, -1))
+            distance = (products * (1.0 - AGREEMENT)).sum((-2, -1))
         margins = tables[..., _MARGINS:]
         return np.concatenate([size[..., None], distance[..., None], margins], axis=-1)
 
 
 def add_number_rows(view: View) -> None:
-    """Add `mean_number` of each rater and group, and `icc_a1` and `icc_c1` of the humans. These
-    correlations need units that all of the raters labelled. They are computed from the raters and
-    units of the largest complete block, which a note describes.
-    """
-    coded = view.coded
+    """Add `mean_number` of each rater and group, and `icc_a1` and `icc_c1` of the humans."""
+    coded, values = view.coded, np.asarray(view.coded.values)
     groups = {"humans": coded.members("human"), "models": coded.members("model")}
     raters_by_name = {name: members for name, members in groups.items() if members}
     raters_by_name |= {name: (rater,) for rater, name in enumerate(coded.raters)}
-    values = np.asarray(coded.values)
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         n_labels = counts.sum(axis=1)
         mean = ratio(*view.sums(counts @ values, n_labels).T)
         view.add("mean_number", mean, n_labels > 0, a=name, reason="no_labels")
-    humans = groups["humans"]
-    members, units = complete_block(coded.codes[:, list(humans)])
-    if not members:
+    _add_correlation_rows(view)
+
+
+def _add_correlation_rows(view: View) -> None:
+    """Add `icc_a1` and `icc_c1` of the humans. These need units that all of the raters labelled:
+    they are computed from the humans and units of the largest complete block, which a note
+    describes; nothing is added without such a block.
+    """
+    coded, humans = view.coded, view.coded.members("human")
+    columns, units = complete_block(coded.codes[:, list(humans)])
+    if not columns:
         return
-    raters = [humans[member] for member in members]
+    raters = [humans[column] for column in columns]
     is_complete = np.zeros(len(coded.codes), dtype=bool)
     is_complete[units] = True
-    # The mean squares of these raters on these units, of numbers scaled to -1/2 to 1/2.
-    values = (values - values.min()) / max(float(np.ptp(values)), 1e-300) - 0.5
+    # Numbers from -1/2 to 1/2: a sum of squares of large numbers would lose digits.
+    values = on_unit_scale(coded.values) - 0.5
     labels = np.zeros((len(coded.codes), len(raters)))
     labels[units] = values[coded.codes[units][:, raters]]
     sums = view.sums(is_complete, labels.sum(axis=1) ** 2, (labels**2).sum(axis=1), labels)
-    squares = MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])
+    n, unit_squares, squares = sums[:, :3].T
+    mean_squares = MeanSquares.of(n, sums[:, 3:], unit_squares, squares)
     names = ", ".join(coded.raters[rater] for rater in raters)
     n_units, _ = view.count(is_complete)
     note = join_notes(
         f"{len(raters)} raters, on the {n_units} items that all of them labelled",
         "" if len(raters) == len(humans) else f"of {names}",
     )
-    for statistic, icc in (("icc_a1", squares.agreement), ("icc_c1", squares.consistency)):
-        view.add(statistic, icc, is_complete, a="humans", note=note)
+    view.add("icc_a1", mean_squares.agreement, is_complete, a="humans", note=note)
+    view.add("icc_c1", mean_squares.consistency, is_complete, a="humans", note=note)

@@ -42,7 +42,7 @@ PairStatistics = Mapping[str, PairStatistic]
 T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
-"""Most raters whose pairs have rows of their own; of more raters, only pairs of graders have."""
+"""Most raters of whom every pair has rows; if there are more, only pairs of graders have rows."""
 MIN_SHARED_UNITS = 30
 """Fewest units on which a grader is compared with people."""
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
@@ -54,8 +54,9 @@ CHUNK_CELLS = 1_000_000
 OWN_TABLE_SHARE = 0.5
 """Lowest share of the units that a rater with individual tables has labelled."""
 MAX_INDIVIDUAL = 150
-"""Most raters with individual tables. More raters share one table: the number of pairs grows with
-the square, and the mean over so many pairs equals the pooled statistic to two decimals."""
+"""Most raters with individual tables. If there are more, all share one table: the number of pairs
+grows with the square, and the mean over so many pairs equals the pooled statistic to two decimals.
+"""
 _LARGEST_SCALE = 5040
 """Largest factor that makes weights whole numbers; if it would be larger, they stay fractions."""
 
@@ -138,9 +139,8 @@ class CategoryMeasurement:
         return counts[:-1].reshape(len(mass), q * q, n_pairs)
 
     def expected_cells(self, features: Numbers, shares: Array) -> Array:
-        """Return the expected cells (clusters, cells, tables) if the second rater chose the
-        categories with probabilities `shares` (q,), independently of the unit. `features` are the
-        actual cells.
+        """Return the expected cells (clusters, cells, tables), from the actual cells `features`, if
+        the second rater chose categories with probabilities `shares` (q,) regardless of the unit.
         """
         n, _, tables = features.shape
         first = features.reshape(n, self.coded.q, self.coded.q, tables).sum(axis=2)
@@ -255,17 +255,18 @@ class MeanOverTables:
         """Phrase with the number of pairs of raters that the mean is over; "" if pooled."""
         if self.pooled or not self.n_tables:
             return ""
-        pairs = f"mean over {self.n_tables} pairs of raters"
-        return pairs if self.n_tables > 1 else "1 pair of raters"
+        several = f"mean over {self.n_tables} pairs of raters"
+        return several if self.n_tables > 1 else "1 pair of raters"
 
     @property
     def note(self) -> Remarks:
         """Remarks on the tables that the mean is over and those for which it is undefined."""
-        n_tables, undefined_note = self.n_undefined + self.n_tables, ""
+        undefined = ""
         if self.n_undefined:
-            undefined_note = f"undefined for {self.n_undefined} of {n_tables} pairs of raters"
-        pooled_note = Remark("pooled_pairs") if self.pooled else ""
-        return join_notes(pooled_note, self.pairs_in_words, undefined_note)
+            n_all = self.n_undefined + self.n_tables
+            undefined = f"undefined for {self.n_undefined} of {n_all} pairs of raters"
+        pooled = Remark("pooled_pairs") if self.pooled else ""
+        return join_notes(pooled, self.pairs_in_words, undefined)
 
 
 def mean_over_pairs(
@@ -324,21 +325,22 @@ class Overlap:
         cls, coded: Coded, resamples: Resamples, raters: Sequence[int], units: Mask | None = None
     ) -> Overlap:
         """Return the overlap of raters on `units`, or on all units that one of them labelled."""
-        unit, column = np.nonzero(coded.labelled[:, list(raters)])
+        unit, column = np.nonzero(coded.labelled[:, list(raters)])  # of each label
         if units is not None:
             unit, column = unit[units[unit]], column[units[unit]]
         has_label = np.zeros(len(coded.codes), dtype=bool)
         has_label[unit] = True
+        # Raters with labels on half of the units have individual tables, unless they are too many.
         unit_mass = resamples.mass[coded.clusters].astype(float)
         rater_mass = np.bincount(column, unit_mass[unit], minlength=len(raters))
         is_present = rater_mass > 0
-        is_individual = rater_mass >= OWN_TABLE_SHARE * unit_mass[has_label].sum()
+        is_individual = is_present & (rater_mass >= OWN_TABLE_SHARE * unit_mass[has_label].sum())
         if is_individual.sum() > MAX_INDIVIDUAL:
             is_individual[:] = False
         if (is_present & ~is_individual).sum() == 1:  # one rater alone cannot share a table
             is_individual = is_present
         columns = np.asarray(raters, dtype=np.intp)
-        individual = tuple(columns[is_present & is_individual].tolist())
+        individual = tuple(columns[is_individual].tolist())
         pooled = tuple(columns[is_present & ~is_individual].tolist())
         n_labels = np.unique(np.bincount(unit, minlength=len(has_label))[has_label])
         scales = _scale_to_whole(n_labels), _scale_to_whole(n_labels * (n_labels - 1) // 2)
@@ -396,8 +398,7 @@ class Overlap:
         return self._measurement.cluster_tables(clusters, first, second, self.mass, weight)
 
     def _label_weights(self, unit: Codes, codes: Codes) -> Array | None:
-        """Return the weights of labels with these units (n,) and codes (n, raters); None if all are
-        1.
+        """Return the weights of labels of these units (n,), codes (n, raters); None if all are 1.
 
         A label of a unit with m labels weighs 1 / m. If the third label was given because the first
         two differ (`tie_breaks`), only the first two count. Which two these were is unknown: each
@@ -414,8 +415,7 @@ class Overlap:
         return np.where(n_labels > 2, weight * n_labels * share, weight)
 
     def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
-        """Return the weights of pairs of labels with these units (n,) and codes (n, pairs); None if
-        all are 1.
+        """Return weights of pairs of labels of these units, codes (n, pairs); None if all are 1.
 
         A pair of a unit with m labels weighs 2 / (m (m - 1)). If third labels were given because
         the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
@@ -555,9 +555,7 @@ class KappaMeans:
 def means_with(
     overlap: Overlap, codes: Integers, resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over raters with a further rater, whose labels are `codes`
-    (units,), in every resample.
-    """
+    """Return means of statistics over raters with a further rater's labels, `codes` (units,)."""
     chunks = overlap.tables_with_rater(codes, len(resamples))
     return means_of(overlap, chunks, resamples, statistics)
 
@@ -605,8 +603,9 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in _table_chunks(coded, pairs, view.resamples):
         data_tables = measurement.square_tables(tables[0])
-        n_used = [(data_tables.sum(axis) > 0).sum(-1) for axis in (-1, -2)]
-        is_constant = (n_used[0] == 1) | (n_used[1] == 1)  # a rater used a single category
+        margins = data_tables.sum(-1), data_tables.sum(-2)
+        n_used_by_first, n_used_by_second = ((margin > 0).sum(-1) for margin in margins)
+        is_constant = (n_used_by_first == 1) | (n_used_by_second == 1)
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
@@ -638,8 +637,7 @@ def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> 
         is_constant = len(np.unique(codes[units])) == 1
         overlap = Overlap.of(coded, resamples, people, units)
         for name, mean in means_with(overlap, codes, resamples, statistics).items():
-            has_remark = is_constant and entry_for(name).own_margins
-            remark = Remark("constant_rater") if has_remark else ""
+            remark = Remark("constant_rater") if is_constant and entry_for(name).own_margins else ""
             note = join_notes(remark, mean.note, few_units_note(counts))
             about = About(a="humans", b=coded.raters[grader], note=note)
             view.add(prefix + name, mean.values, counts, undefined=mean.undefined, **about)

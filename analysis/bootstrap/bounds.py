@@ -51,6 +51,39 @@ ALPHA = 0.025
 _DRAWS, _SEED = 400_000, 20231206
 """Number and seed of the simulated normal variables of `level_together`."""
 
+# Interim analyses.
+LOOKS = 2
+"""Number of looks at equal levels if a study declares none."""
+_GROWTH = 4.0
+"""Largest ratio of the labels at the second look to those at the first."""
+_RESERVE = 0.1
+"""Share of the error that is reserved for looks beyond the default ones."""
+
+# Score bounds.
+PSEUDO = 0.5
+"""Total weight, in clusters, of the labels that were not observed."""
+_WHOLE = 0.15
+"""Correction for whole numbers of errors. If errors are few and of one kind, a quantile between two
+counts is exceeded too often. Half an error (about half the skewness, in standard errors) would keep
+every such sample within the level, but would cost most of the power if raters agree nearly always;
+this value keeps the worst samples near the level (`benchmarks.decisions`)."""
+_MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
+"""Limits of the expansion. A value that implies less error than this, under half a cluster in all,
+is never contradicted, so that no bound is found there."""
+_OPTIMISM = 0.2
+"""Standard errors by which a level read as a probability is too optimistic, in simulation with true
+differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
+_STEP, _MAX_STEPS, _MAX_TILT = 0.25, 80, 3.0
+"""Step of the null in standard errors, largest number of steps, largest exponent of a tilt."""
+_STEPS_TO_NULL = 24
+"""Number of steps from the data to a given null."""
+_EXCESS_AT_ESTIMATE = -2.0
+"""Distance at the estimate itself, 0, less the quantile, about 2 standard errors."""
+_KAPPA_RANGE = 2.0
+"""Length of the range of kappa, -1 to 1: a bound so far below a value excludes nothing."""
+_TINY, _STUCK = 1e-12, 1e-4
+"""Tolerance for rounding errors, and standard error below which no step leads further."""
+
 
 def influence(values: Array) -> Array:
     """Return each cluster's influence, (clusters, ...), from data and jackknife (rows, ...). Row 0
@@ -99,7 +132,7 @@ def standard_error(contributions: Array) -> float:
 
 
 def reach_over_people(
-    reached: Array | float,
+    reach: Array | float,
     people_variance: Array | float,
     people: int,
     clusters: float,
@@ -107,7 +140,7 @@ def reach_over_people(
 ) -> Array:
     """Widen the reach of bounds (estimates,) from these raters to a population of raters.
 
-    `reached` is the reach for these `people` raters, on `clusters` effective clusters, and
+    `reach` is the reach for these `people` raters, on `clusters` effective clusters, and
     `people_variance` the estimate's variance over raters. The variances over clusters and over
     raters add up (no interaction is subtracted, which errs on the safe side), with Satterthwaite's
     (1946) degrees of freedom for their sum.
@@ -115,18 +148,17 @@ def reach_over_people(
     >>> reach_over_people(0.2, np.array([0.0, 0.01]), 3, 100).round(3).tolist()
     [0.2, 0.328]
     """
-    quantile = stdtrit(max(clusters - 1.0, 1.0), 1.0 - alpha)
-    cluster_variance = np.maximum((reached / quantile) ** 2, 1e-18)
+    cluster_freedom = max(clusters - 1.0, 1.0)
+    quantile = stdtrit(cluster_freedom, 1.0 - alpha)
+    cluster_variance = np.maximum((reach / quantile) ** 2, 1e-18)  # above 0: it is divided by
     total = cluster_variance + people_variance
-    by_source = cluster_variance**2 / max(clusters - 1.0, 1.0), people_variance**2 / (people - 1)
-    freedom = total**2 / (by_source[0] + by_source[1])
+    freedom = total**2 / (cluster_variance**2 / cluster_freedom + people_variance**2 / (people - 1))
     factor: Array = np.sqrt(total / cluster_variance) * stdtrit(freedom, 1.0 - alpha) / quantile
-    return np.asarray(reached * factor)
+    return np.asarray(reach * factor)
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
-    """Return the level of the bound of each of several estimates with which a bound misses in at
-    most `alpha` of samples.
+    """Return the level of several estimates' bounds at which one or more miss in at most `alpha`.
 
     `contributions` (clusters, estimates) are the influence of the same clusters: the level is
     higher, the more strongly the estimates are correlated. It is the max-t of their joint normal
@@ -164,14 +196,6 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     return float(min(alpha, max(level, alpha / len(correlation))))
 
 
-LOOKS = 2
-"""Number of looks at equal levels if a study declares none."""
-_GROWTH = 4.0
-"""Largest ratio of the labels at the second look to those at the first."""
-_RESERVE = 0.1
-"""Share of the error that is reserved for looks beyond the default ones."""
-
-
 @lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     """Return the one-sided level of a study's `look`, numbered from 1; 0.0 for look 0, and for
@@ -199,7 +223,7 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
 
 
 def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return a look's level; `split` shares alpha among looks at samples of some sizes."""
+    """Return a look's level; `split` shares an error among looks with these numbers of labels."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
@@ -210,30 +234,11 @@ def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float
 
 
 def _nested_level(sizes: Array, alpha: float) -> float:
-    """Return the level of each look at nested samples of these sizes."""
+    """Return the level of each of several looks at samples of these sizes, each in the next."""
     if len(sizes) == 1:
         return alpha
-    ratio = sizes[:, None] / sizes[None, :]
+    ratio = sizes[:, None] / sizes[None, :]  # correlations are sqrt(smaller size / larger size)
     return level_together(np.sqrt(np.minimum(ratio, 1.0 / ratio)), alpha)
-
-
-PSEUDO = 0.5
-"""Total weight, in clusters, of the labels that were not observed."""
-_WHOLE = 0.15
-"""Correction for whole numbers of errors. If errors are few and of one kind, a quantile between two
-counts is exceeded too often. Half an error (about half the skewness, in standard errors) would keep
-every such sample within the level, but would cost most of the power if raters agree nearly always;
-this value keeps the worst samples near the level (`benchmarks.decisions`)."""
-_MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
-"""Limits of the expansion. A value that implies less error than this, under half a cluster in all,
-is never contradicted, so that no bound is found there."""
-_OPTIMISM = 0.2
-"""Standard errors by which a level read as a probability is too optimistic, in simulation with true
-differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
-_STEP, _MAX_STEPS, _MAX_TILT = 0.25, 80, 3.0
-"""Step of the null in standard errors, largest number of steps, largest exponent of a tilt."""
-_TINY, _STUCK = 1e-12, 1e-4
-"""Tolerance for rounding errors, and standard error below which no step leads further."""
 
 
 class Statistic(Protocol):
@@ -281,23 +286,24 @@ class Kappas:
             return np.full(weights.shape[:-1], np.nan), np.full(weights.shape, np.nan)
         flat = self.sums.reshape(len(self.sums), -1)
         sums = (weights @ flat).reshape(*weights.shape[:-1], *self.sums.shape[1:])
-        kappas, slope = kappas_of(sums, self.distance, groups=self.groups)
-        moves = np.asarray(self.sign)[..., None] * (slope.reshape(*weights.shape[:-1], -1) @ flat.T)
+        kappas, gradient = kappas_of(sums, self.distance, groups=self.groups)
+        influence = gradient.reshape(*weights.shape[:-1], -1) @ flat.T
         mean = (weights * self.linear).sum(axis=-1)
         value: Array = self.sign * kappas + mean
-        return value, moves + (self.linear - mean[..., None])
+        return value, np.asarray(self.sign)[..., None] * influence + (self.linear - mean[..., None])
 
 
 def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Array]:
     """Return the mean kappa (...) of tables, weighted by their sizes, and its gradient
     (..., tables, 2 + 2q), from the `sums` (..., tables, 2 + 2q) of `table_sums`.
 
-    kappa is 1 - d S / (f' D s) with the size S, the summed distance d, the distances D and the
-    margins f and s. With two `groups` of equally many tables, the mean of the second is subtracted.
-    Tables without disagreement expected by chance are left out; NaN if all are.
+    Kappa is 1 - d n / (f' D s) with the size n, the summed distance d, the distances D and the
+    margins f and s; the denominator is the distance expected by chance, times n^2. With two
+    `groups` of equally many tables, the mean of the second is subtracted. Tables without distance
+    expected by chance are left out, from both groups; NaN if all are.
     """
     q = len(distance)
-    size, d = sums[..., 0], sums[..., 1]
+    size, summed_distance = sums[..., 0], sums[..., 1]
     first, second = sums[..., 2 : 2 + q], sums[..., 2 + q :]
     chance_by_first, chance_by_second = second @ distance.T, first @ distance
     chance = (first * chance_by_first).sum(axis=-1)
@@ -306,15 +312,17 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
         both = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
         is_defined = np.concatenate([both] * groups, axis=-1)
     signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)
-    e, s = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
-    total = s.sum(axis=-1, keepdims=True) / groups
+    chance, size = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
+    total = size.sum(axis=-1, keepdims=True) / groups
     total = np.where(total > 0, total, np.nan)
-    value: Array = (signs * (s - d * s * s / e)).sum(axis=-1) / total[..., 0]
+    weighted_kappas = size - summed_distance * size * size / chance  # size times kappa
+    value: Array = (signs * weighted_kappas).sum(axis=-1) / total[..., 0]
+    # The derivatives of the value: by the size, the summed distance, and both margins.
     gradient = np.zeros_like(sums)
-    by_size = signs * (1.0 - 2.0 * s * d / e) - value[..., None] / groups
+    by_size = signs * (1.0 - 2.0 * size * summed_distance / chance) - value[..., None] / groups
     gradient[..., 0] = np.where(is_defined, by_size, 0.0) / total
-    gradient[..., 1] = -signs * s * s / e / total
-    by_chance = (signs * d * s * s / e**2 / total)[..., None]
+    gradient[..., 1] = -signs * size * size / chance / total
+    by_chance = (signs * summed_distance * size * size / chance**2 / total)[..., None]
     gradient[..., 2 : 2 + q] = by_chance * chance_by_first
     gradient[..., 2 + q :] = by_chance * chance_by_second
     return value, gradient
@@ -325,8 +333,8 @@ def table_sums(tables: Array, distance: Array) -> Array:
     all that kappa with these distances (q, q) depends on.
     """
     first, second = tables.sum(axis=-1), tables.sum(axis=-2)
-    size, summed = first.sum(-1), (tables * distance).sum(axis=(-2, -1))
-    return np.concatenate([size[..., None], summed[..., None], first, second], axis=-1)
+    size, summed_distance = first.sum(-1), (tables * distance).sum(axis=(-2, -1))
+    return np.concatenate([size[..., None], summed_distance[..., None], first, second], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -335,8 +343,7 @@ class Sample:
 
     `estimate` (...) is the statistic's value, `clusters` the number of clusters,
     `effective_clusters` that of equal clusters with the same information, and `stretch` (...) the
-    ratio of the jackknife's standard deviation to that of the influence, which ignores that the
-    statistic is not linear.
+    ratio of the jackknife's standard deviation to that of the influence, a linear approximation.
     """
 
     estimate: Array
@@ -347,14 +354,20 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Null:
-    """Distribution of the estimate if the true weights are `weights` (..., support), under which
-    the statistic has this `value` (...) and `influence` (..., support).
+    """Distribution of the estimate if the true weights are `weights` (..., support), which add up
+    to 1 and under which the statistic has this `value` (...) and `influence` (..., support).
     """
 
     weights: Array
     value: Array
     influence: Array
     sample: Sample
+
+    @classmethod
+    def at(cls, weights: Array, statistic: Statistic, sample: Sample) -> _Null:
+        """Return the null at weights that need not add up to 1."""
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+        return cls(weights, *statistic.at(weights), sample)
 
     @cached_property
     def variance(self) -> Array:
@@ -402,9 +415,7 @@ class _Null:
         """Return the null whose value is further by about `distance`, by exponential tilting."""
         tilt = distance / np.maximum(self.variance, _TINY)
         factors = np.exp(np.clip(tilt[..., None] * self.influence, -_MAX_TILT, _MAX_TILT))
-        weights = self.weights * factors
-        weights = weights / weights.sum(axis=-1, keepdims=True)
-        return _Null(weights, *statistic.at(weights), self.sample)
+        return _Null.at(self.weights * factors, statistic, self.sample)
 
 
 def _skewness_correction(normal: Array, skewness: Array, uniformity: Array) -> Array:
@@ -413,16 +424,11 @@ def _skewness_correction(normal: Array, skewness: Array, uniformity: Array) -> A
     return np.asarray(skewness * (normal**2 - 1.0) / 6.0 + whole)
 
 
-def _null_at_data(statistic: Statistic, sample: Sample) -> _Null:
-    """Return the null at the weights of the data."""
-    weights = statistic.base / statistic.base.sum(axis=-1, keepdims=True)
-    return _Null(weights, *statistic.at(weights), sample)
-
-
 def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
-    """Return the lower bound (...) that misses in `alpha` of samples. In the example two raters
-    agree on 30 units, half of them yes: they may still differ on one in ten of all units, so that
-    kappa may be as low as .79.
+    """Return the lower bound (...) that misses in `alpha` of samples.
+
+    In the example two raters agree on 30 units, half of them yes: they may still differ on one in
+    ten of all units, so that kappa may be as low as .79.
 
     >>> agreeing = np.zeros((2, 1, 2, 2)); agreeing[0, 0, 0, 0] = agreeing[1, 0, 1, 1] = 1.0
     >>> differing = agreeing[:, :, :, ::-1]
@@ -433,11 +439,11 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
     >>> round(float(lower_bound(kappa, sample, 0.025)), 2)
     0.79
     """
-    null = start = _null_at_data(statistic, sample)
+    null = start = _Null.at(statistic.base, statistic, sample)
     bound = np.full(np.shape(sample.estimate), np.nan)
-    previous_value, previous_excess = sample.estimate, np.full(bound.shape, -2.0)
+    previous_value, previous_excess = sample.estimate, np.full(bound.shape, _EXCESS_AT_ESTIMATE)
     for _ in range(_MAX_STEPS):
-        excess = null.distance - null.quantile(alpha)
+        excess = null.distance - null.quantile(alpha)  # above 0 where the data contradict the null
         is_crossed = np.isnan(bound) & (excess > 0)
         gap = np.where(is_crossed, previous_excess - excess, 1.0)
         share = np.where(is_crossed, previous_excess / gap, 0.0)
@@ -451,7 +457,7 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
     # value is excluded, for example because no step leads away from the data (a saddle point).
     last = np.minimum(null.value, sample.estimate)
     is_end = (null.standard_error < _STUCK) & (start.standard_error >= _STUCK)
-    return np.where(np.isnan(bound), np.where(is_end, last, last - 2.0), bound)
+    return np.where(np.isnan(bound), np.where(is_end, last, last - _KAPPA_RANGE), bound)
 
 
 def both_bounds(statistic: Kappas, sample: Sample, alpha: float) -> Array:
@@ -466,11 +472,11 @@ def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
     """Return the approximate probability (...) that the statistic is above the value `null`, given
     the data: one minus the level at which the value would be the lower bound.
     """
-    at_null = _null_at_data(statistic, sample)
-    for steps_left in range(24, 0, -1):
-        at_null = at_null.moved(statistic, (null - at_null.value) / steps_left)
-    skewness, freedom, uniformity = at_null.shape()
-    distance = at_null.distance - _skewness_correction(at_null.distance, skewness, uniformity)
+    current = _Null.at(statistic.base, statistic, sample)
+    for steps_left in range(_STEPS_TO_NULL, 0, -1):
+        current = current.moved(statistic, (null - current.value) / steps_left)
+    skewness, freedom, uniformity = current.shape()
+    distance = current.distance - _skewness_correction(current.distance, skewness, uniformity)
     return np.asarray(stdtr(freedom, distance - _OPTIMISM))
 
 
@@ -484,9 +490,13 @@ def first_contradicted(
     null = _Null(weights, value, influence, sample)
     excess = null.distance - null.quantile(alpha)
     is_crossed = excess > 0
-    after = np.where(is_crossed.any(axis=-1), is_crossed.argmax(axis=-1), -1)[..., None]
-    before = np.where(after > 0, after - 1, after)
+    first_crossed = is_crossed.argmax(axis=-1, keepdims=True)
+    # The value is interpolated between these steps. They are the same one if the first step is
+    # contradicted already, or none is, so that the last one counts.
+    has_crossing = is_crossed.any(axis=-1, keepdims=True)
+    after = np.where(has_crossing, first_crossed, excess.shape[-1] - 1)
+    before = np.where(has_crossing, np.maximum(after - 1, 0), after)
     near, far = (np.take_along_axis(excess, step, axis=-1)[..., 0] for step in (before, after))
     first, last = (np.take_along_axis(value, step, axis=-1)[..., 0] for step in (before, after))
-    step = np.divide(near, near - far, out=np.zeros_like(near), where=near < far)
-    return np.asarray(first + step * (last - first))
+    share = np.divide(near, near - far, out=np.zeros_like(near), where=near < far)
+    return np.asarray(first + share * (last - first))

@@ -50,6 +50,14 @@ WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 _ROUNDING = 1e-12
 """Largest width, or variance, that counts as none, because of rounding errors."""
 _TAIL = (1.0 - LEVEL) / 2.0
+_MIN_FREEDOM = 2.0
+"""Fewest degrees of freedom of Student's quantile."""
+_MANY_CARRIERS = 30.0
+"""Number of clusters with the rarer outcome from which the score bound is not computed: it differs
+from Wilson's by at most a twenty-fifth of the interval."""
+_TILTS = np.geomspace(0.02, 60.0, 32)
+"""Tilts at which nulls are tested: a cluster's weight is multiplied by exp(tilt x influence), where
+a tilt of 1 moves the estimate by about one standard error."""
 
 
 @dataclass(frozen=True)
@@ -258,29 +266,18 @@ def widened(
         return Interval.point(interval.estimate, remarks)
     estimate, share = interval.estimate, unseen(n_clusters)
     largest_change = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
-    lowest, highest = {
-        "share": (0.0, 1.0),
-        "unit": (0.0, 1.0),
-        "signed": (-1.0, 1.0),
-        "coefficient": (1.0 - largest_change, 1.0),
-        "difference": (estimate - largest_change, estimate + largest_change),
-    }[kind]
-    # Bounds stay within 0 or -1 and 1, but for an estimate beyond.
     floor = 0.0 if kind in ("share", "unit") else -1.0
+    if kind == "coefficient":
+        lowest, highest = 1.0 - largest_change, 1.0
+    elif kind == "difference":
+        lowest, highest = estimate - largest_change, estimate + largest_change
+    else:
+        lowest, highest = floor, 1.0
+    # Bounds stay within 0 or -1 and 1, but for an estimate beyond.
     low, high = estimate - share * (estimate - lowest), estimate + share * (highest - estimate)
     low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
     remarks = (*interval.remarks, statistics.Remark("as_clusters_allow", (n_clusters,)))
     return replace(interval, low=low, high=high, remarks=remarks)
-
-
-_MIN_FREEDOM = 2.0
-"""Fewest degrees of freedom of Student's quantile."""
-_MANY_CARRIERS = 30.0
-"""Number of clusters with the rarer outcome from which the score bound is not computed: it differs
-from Wilson's by at most a twenty-fifth of the interval."""
-_TILTS = np.geomspace(0.02, 60.0, 32)
-"""Tilts at which nulls are tested: a cluster's weight is multiplied by exp(tilt x influence), where
-a tilt of 1 moves the estimate by about one standard error."""
 
 
 def share_interval(
@@ -317,9 +314,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 
 
 class Reach(NamedTuple):
-    """Score reach `below` and `above` a corrected share, and the effective number of clusters that
-    carry the rarer outcome, `carriers`.
-    """
+    """Score reach below and above a corrected share; effective clusters with the rarer outcome."""
 
     below: float
     above: float
@@ -407,8 +402,7 @@ def wilson(
 def ratio_bounds(
     cases: Array, sizes: Array, times: Array, alpha: float = ALPHA, less: Array | float = 0.0
 ) -> tuple[float, float]:
-    """Return both score bounds of sum (cases - less) / sum sizes, each of which misses in `alpha`
-    of samples.
+    """Return score bounds of sum (cases - less) / sum sizes, each missing in `alpha` of samples.
 
     `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
     is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981).

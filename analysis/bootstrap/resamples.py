@@ -41,31 +41,30 @@ MAX_LEFT_OUT = 1000
 """Number of clusters above which the jackknife leaves out this many random groups of clusters, not
 single ones: skewness adds up over groups, and 1,000 of them determine it well."""
 
+MANY_CLUSTERS, GROUPS = 1_000_000, 10_000
+"""Number of clusters above which they are resampled in groups, and the number of groups."""
+
 _BLOCK = 250
 """Resamples drawn together: limits memory and fixes the random stream of each resample."""
 _KEEP_BYTES = 1_000_000_000
 """Largest size of the weights that are kept in memory."""
-_READY_CELLS = 5_000_000
+_FLOAT_CELLS = 5_000_000
 """Largest number of weights (rows x clusters; 20 MB, and 40 MB more for sums that are not whole
 numbers) that are kept as floating point: to convert them takes longer than a small product."""
-_DRAWN_TOGETHER = 32_768
-"""Clusters drawn at a time."""
 _CACHED_CELLS = 500_000
 """Weights converted to floating point at a time: they stay in the processor's cache."""
+_MULTIPLIED = 5_000
+"""Clusters whose weights are multiplied by their patterns at a time: limits memory."""
+_DRAWN_TOGETHER = 32_768
+"""Clusters drawn at a time."""
+_MULTINOMIAL_COST = 8
+"""Time of numpy's multinomial for a category, as a multiple of the time to draw a unit."""
 _WIDE = 17
 """Number of columns from which one product for all resamples is faster than one for each block."""
 _WORTH_THREADS = 20_000_000
-"""Number of operations from which threads are faster."""
-_MULTINOMIAL_COST = 8
-"""Time of numpy's multinomial for a category, as a multiple of the time to draw a unit."""
+"""Number of operations from which threads are faster. Eight multiplications count as one."""
 _EXACT_FLOAT32 = 2**24
 """Limit below which all whole numbers are exact in float32."""
-_COUNTABLE, _LARGEST_KEY = 4_000_000, 2**62
-"""Largest number of possible patterns that are counted by position, and by a whole-number key."""
-MANY_CLUSTERS, GROUPS = 1_000_000, 10_000
-"""Number of clusters above which they are resampled in groups, and the number of groups."""
-_MULTIPLIED = 5_000
-"""Clusters multiplied at a time: limits memory."""
 
 
 class Resamples:
@@ -74,7 +73,8 @@ class Resamples:
     `frequency` (clusters,) is the number of times that each cluster occurs in the data: 1, or more
     if identical clusters were merged. `weight` (clusters,) are sampling weights, constants in every
     sum, None if clusters were equally likely to be selected. `rng` is used for seeds only, so that
-    a block can be drawn again if it is not kept in memory: if it is large, or `keep` is False.
+    a block of resamples can be drawn again if its weights are not kept in memory: because they are
+    large, or `keep` is False. With `jackknife`, the data without each cluster follow as rows.
 
     >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -96,16 +96,18 @@ class Resamples:
         self._block_sizes = [min(_BLOCK, resamples - start) for start in starts]
         seed = int((rng or np.random.default_rng(0)).integers(2**63))
         seeds = np.random.SeedSequence(seed).spawn(len(self._block_sizes) + 1)
-        *self._seeds, group_seed = seeds
+        *self._block_seeds, group_seed = seeds
+        # Number of times that each row of the jackknife leaves out each cluster, (rows, clusters).
         self._left_out: Any = _jackknife_groups(self.frequency, group_seed) if jackknife else None
-        self._keep(None)
+        self._kept_blocks: list[Counts] | None = None
+        self._kept_floats: dict[type[np.floating[Any]], Any] = {}
         if keep:
-            self.hold()
+            self.keep()
 
-    def hold(self) -> None:
+    def keep(self) -> None:
         """Keep the weights if they fit in memory; else each block is drawn when needed."""
         if self.resamples * self.n_types <= _KEEP_BYTES:
-            self._keep(self._each_block(self._draw, self.n_types))
+            self._keep_blocks(self._each_block(self._draw, self.n_types))
 
     def __len__(self) -> int:
         """Return the rows of all computed arrays: the data, the resamples, the jackknife."""
@@ -122,9 +124,7 @@ class Resamples:
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters): integers,
-        unless clusters have sampling weights.
-        """
+        """Yield the weights in data and resamples, (rows, clusters); whole without `weight`."""
         yield self.mass[None, :]
         for block in range(len(self._block_sizes)):
             counts = self._block(block)
@@ -135,7 +135,7 @@ class Resamples:
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
-        part._keep([self._block(block)[:, clusters] for block in range(len(self._block_sizes))])
+        part._keep_blocks([self._block(n)[:, clusters] for n in range(len(self._block_sizes))])
         if self._left_out is not None:
             part._left_out = self._left_out[:, clusters]
         return part
@@ -154,21 +154,19 @@ class Resamples:
         largest = float(np.abs(flat).max()) * float(self.frequency.sum()) if is_whole else np.inf
         dtype: type[np.floating[Any]] = np.float32 if largest < _EXACT_FLOAT32 else np.float64
         sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
-        out = np.empty((len(self), sums.shape[1]), order="F")
+        weights, n_columns = self._floats(dtype), sums.shape[1]
+        out = np.empty((len(self), n_columns), order="F")
 
         def fill(block: int) -> None:
             first = 1 + block * _BLOCK
             rows = slice(first, first + self._block_sizes[block])
-            weights = self._block(block) if self._ready is None else self._ready[dtype][rows]
-            out[rows] = _product(weights, sums)
+            out[rows] = _product(self._block(block) if weights is None else weights[rows], sums)
 
-        if self._ready is not None and dtype not in self._ready:
-            self._ready[dtype] = self._ready[np.float32].astype(dtype)
-        if self._ready is not None and sums.shape[1] >= _WIDE:
-            np.matmul(sums.T, self._ready[dtype].T, out=out[: 1 + self.resamples].T)
+        if weights is not None and n_columns >= _WIDE:
+            np.matmul(sums.T, weights.T, out=out[: 1 + self.resamples].T)
         else:
             out[0] = _product(self.frequency[None, :], sums)[0]
-            self._each_block(fill, self.n_types * max(1, sums.shape[1] // 8))
+            self._each_block(fill, self.n_types * max(1, n_columns // 8))
         if self._left_out is not None:
             out[1 + self.resamples :] = out[0] - self._left_out @ sums.astype(np.float64)
         return out.reshape(len(self), *shape)
@@ -239,17 +237,22 @@ class Resamples:
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
-    def _keep(self, blocks: list[Counts] | None) -> None:
-        """Keep the weights in memory; if they are few, also as floating point, by its type."""
-        self._kept: list[Counts] | None = blocks
-        self._ready: dict[type[np.floating[Any]], Any] | None = None
-        if blocks is not None and self.resamples * self.n_types <= _READY_CELLS:
-            counts = np.concatenate([self.frequency[None, :], *blocks], dtype=np.float32)
-            self._ready = {np.float32: counts}
+    def _keep_blocks(self, blocks: list[Counts]) -> None:
+        """Keep the weights in memory; if they are few, also as floating point."""
+        self._kept_blocks, self._kept_floats = blocks, {}
+        if self.resamples * self.n_types <= _FLOAT_CELLS:
+            rows = [self.frequency[None, :], *blocks]
+            self._kept_floats[np.float32] = np.concatenate(rows, dtype=np.float32)
+
+    def _floats(self, dtype: type[np.floating[Any]]) -> Any | None:
+        """Return the weights in data and resamples as floating point; None if not kept as such."""
+        if self._kept_floats and dtype not in self._kept_floats:
+            self._kept_floats[dtype] = self._kept_floats[np.float32].astype(dtype)
+        return self._kept_floats.get(dtype)
 
     def _block(self, block: int) -> Counts:
-        """Return the weights (rows, clusters) of a block, from memory or drawn again."""
-        return self._kept[block] if self._kept is not None else self._draw(block)
+        """Return the weights (rows, clusters) of a block, kept or drawn again."""
+        return self._draw(block) if self._kept_blocks is None else self._kept_blocks[block]
 
     def _each_block(self, work: Callable[[int], T], cost: int) -> list[T]:
         """Return the results of `work` on every block, in threads if that is faster (numpy releases
@@ -263,8 +266,8 @@ class Resamples:
             return list(pool.map(work, blocks))
 
     def _draw(self, block: int) -> Counts:
-        """Return a block of multinomial counts (rows, clusters); by single draws if faster."""
-        rng = np.random.default_rng(self._seeds[block])
+        """Draw a block of multinomial weights (rows, clusters); cluster by cluster if faster."""
+        rng = np.random.default_rng(self._block_seeds[block])
         size, total = self._block_sizes[block], int(self.frequency.sum())
         if total > _MULTINOMIAL_COST * self.n_types:
             multinomial = rng.multinomial(total, self.frequency / total, size=size)
@@ -274,12 +277,12 @@ class Resamples:
         parts = []
         for start in range(0, size, step):
             rows = min(step, size - start)
-            positions = rng.integers(0, total, size=(rows, total))
+            drawn = rng.integers(0, total, size=(rows, total))
             if types is not None:
-                positions = types[positions]
-            if rows > 1:
-                positions += np.arange(rows)[:, None] * self.n_types
-            counts = np.bincount(positions.ravel(), minlength=rows * self.n_types)
+                drawn = types[drawn]
+            if rows > 1:  # rows get numbers of their own, so that all are counted at once
+                drawn += np.arange(rows)[:, None] * self.n_types
+            counts = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
             parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
 
@@ -334,32 +337,6 @@ def count_labels(codes: Integers, q: int) -> Array:
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 
-def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
-    """Return the distinct counts of the categories, (patterns, q), and their frequencies over
-    units. `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters
-    depend on these only: five raters on five categories have at most 126 patterns without gaps.
-
-    >>> counts, frequency = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)
-    >>> counts.tolist(), frequency.tolist()
-    ([[2.0, 1.0], [0.0, 2.0]], [2, 1])
-    """
-    base = codes.shape[1] + 1
-    if base**q >= _LARGEST_KEY:
-        return np.unique(count_labels(codes, q), axis=0, return_counts=True)
-    # The key is the counts' digits to the base, so a rater's label adds one at its digit.
-    digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
-    key = np.zeros(len(codes), dtype=np.intp)
-    for rater in range(codes.shape[1]):
-        key += digit[np.ascontiguousarray(codes[:, rater])]
-    if base**q <= _COUNTABLE:
-        counts = np.bincount(key, minlength=1)
-        used_keys = np.flatnonzero(counts)
-        frequency = counts[used_keys]
-    else:
-        used_keys, frequency = np.unique(key, return_counts=True)
-    return (used_keys[:, None] // digit[:q] % base).astype(float), frequency
-
-
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
@@ -375,17 +352,19 @@ class PatternResamples(Resamples):
     """
 
     def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
+        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)
         self._cells, self._members, self._draws = cells, members, draws
-        self.frequency: Frequency = np.asarray(members.T @ draws.frequency, dtype=np.int64)
-        self.weight, self.resamples, self._block_sizes = None, draws.resamples, draws._block_sizes
-        left_out = draws._left_out
-        self._left_out = None if left_out is None else (left_out @ members).tocsr()
+        if draws._left_out is not None:
+            self._left_out = (draws._left_out @ members).tocsr()
         self._counts: dict[bytes, tuple[int, int]] = {}
-        self._keep(None)
-        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= draws.n_types:
-            self._keep(self._each_block(self._draw, draws.n_types))
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep weights of patterns (8 bytes each) if they fit and are fewer; else of clusters."""
+        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= self._draws.n_types:
+            self._keep_blocks(self._each_block(self._draw, self._draws.n_types))
         else:
-            draws.hold()
+            self._draws.keep()
 
     @property
     def is_pooled(self) -> bool:
@@ -394,7 +373,7 @@ class PatternResamples(Resamples):
 
     def totals(self, features: Numbers) -> Array:
         """Return sums as in `Resamples`, through the clusters if there are more patterns."""
-        if self._kept is not None or not self.resamples:
+        if self._kept_blocks is not None or not self.resamples:
             return super().totals(features)
         flat = features.reshape(self.n_types, -1)
         summed = self._draws.totals(np.asarray(self._members @ flat))

@@ -1,9 +1,11 @@
 """Significance tests, and corrections for several tests.
 
-The corrections and the first tests give the same results as statsmodels, without the time to load
-it. `max_t` tests parts of a sample by permutation, adjusted for all of them (studentised max-T):
-under the null hypothesis clusters are exchangeable between parts. The statistic of a part is its
-mean outcome minus that of the other parts, in standard errors, so that variances may differ between
+The corrections, the tests of paired labels and those of marginal homogeneity give the same results
+as statsmodels, without the time to load it.
+
+`max_t` tests parts of a sample by permutation, adjusted for all of them (studentised max-T): under
+the null hypothesis clusters are exchangeable between parts. The statistic of a part is its mean
+outcome minus that of the other parts, in standard errors, so that variances may differ between
 parts (Chung & Romano 2013). The largest |t| of all parts in a permutation adjusts for their number
 (Westfall & Young 1993). A bootstrap cannot do this: a part without an error has the same value in
 every resample.
@@ -22,6 +24,18 @@ from evenhand.analysis.types import Array, Codes, Frequency
 
 _FLIPS = 9_999
 """Number of sign flips drawn where they cannot be enumerated."""
+
+# Permutation of parts.
+PRIOR = 20.0
+"""Weight of the common variance in a part's variance, as a number of clusters."""
+_DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
+"""Number of permutations, and their number if there are more than this many rows."""
+_TOLERANCE = 1e-9
+"""Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
+_SUMS = 6
+"""Number of sums that `_t` needs, in this order: those of clusters, sizes, totals, squared totals,
+products of size and total, and squared sizes. A cluster's size is its mass in the test, its total
+the sum of its outcomes times their mass."""
 
 
 def holm(p: npt.ArrayLike) -> Array:
@@ -104,8 +118,7 @@ def sign_flip(differences: npt.ArrayLike) -> float:
 
 
 def sign_flip_above(differences: npt.ArrayLike) -> float:
-    """Return the p value of a one-sided sign-flip test: the share of flips with a sum as large as
-    the data's.
+    """Return the one-sided p of a sign-flip test: the share of flips with as large a sum.
 
     `differences` (clusters,) are each cluster's sums of paired differences. Whole numbers are
     enumerated exactly; for others 9,999 flips are drawn with a fixed seed, and the data count as
@@ -210,17 +223,6 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
     return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
 
 
-PRIOR = 20.0
-"""Weight of the common variance in a part's variance, as a number of clusters."""
-_DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
-"""Number of permutations, and their number if there are more than this many rows."""
-_TOLERANCE = 1e-9
-"""Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
-_SUMS = 6
-"""Number of sums that `_t` needs: those of clusters, sizes, totals, squared totals, products of
-sizes and totals, and squared sizes."""
-
-
 @dataclass(frozen=True)
 class Parts:
     """Outcomes of units in the parts of a sample.
@@ -247,8 +249,7 @@ class MaxT(NamedTuple):
 
 
 def max_t(columns: Sequence[Parts]) -> list[MaxT]:
-    """Test whether each part's mean outcome differs from that of the other parts, adjusted over all
-    columns.
+    """Test whether each part's mean outcome differs from the others', adjusted over all columns.
 
     Clusters are permuted between parts. If at least half of every part shares its clusters with
     other parts, units are permuted within clusters instead, and their outcomes are centred on the
@@ -298,20 +299,20 @@ def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
 
 def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
     """Return |t| in the data (parts, tests), and in permutations (draws, parts, tests) or 0."""
-    shape = int(column.part.max(initial=-1)) + 1, column.outcome.shape[1], _SUMS
+    n_parts, n_tests = int(column.part.max(initial=-1)) + 1, column.outcome.shape[1]
     if not (column.mass[column.part >= 0] > 0).any():
-        return np.full(shape[:2], np.nan), np.zeros((draws, *shape[:2]))
+        return np.full((n_parts, n_tests), np.nan), np.zeros((draws, n_parts, n_tests))
     permuted = _permutation_rows(column)
-    sums = np.zeros((1 + draws, *shape))
+    sums = np.zeros((1 + draws, n_parts, n_tests, _SUMS))
     present = np.unique(permuted.part)
     for draw, part_sums in enumerate(permuted.sums(draws)):
-        sums[draw, present] = part_sums.reshape(len(present), *shape[1:])
+        sums[draw, present] = part_sums.reshape(len(present), n_tests, _SUMS)
     t = _t(sums)
     return t[0], np.nan_to_num(t[1:])
 
 
 def _t(sums: Array) -> Array:
-    """Return |t| (..., parts, tests) from sums (..., parts, tests, 6); NaN without other parts."""
+    """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis; NaN without others."""
     number, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     deviations = squared_totals - 2.0 * mean * products + mean**2 * squared_sizes
@@ -336,7 +337,9 @@ def _sum_of_parts(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class _PermutationRows:
-    """Rows that are permuted within blocks: `features` (rows, 6 x tests), other arrays (rows,)."""
+    """Rows whose parts are permuted within blocks. `features` (rows, 6 x tests) are what each row
+    adds to the sums of its part (`_SUMS`); `part`, `block` and `times` are (rows,).
+    """
 
     features: Array
     part: Codes
@@ -350,17 +353,16 @@ class _PermutationRows:
             yield from self._sums_of_tables(draws, rng)
             return
         features = np.repeat(self.features, self.times, axis=0)
-        part = np.repeat(self.part, self.times, axis=0)
-        block = np.repeat(self.block, self.times, axis=0)
+        part, block = np.repeat(self.part, self.times), np.repeat(self.block, self.times)
         order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
-        part = part[order]
-        by_part = np.argsort(part, kind="stable")
-        starts = np.flatnonzero(np.diff(part[by_part], prepend=-1))
-        yield np.add.reduceat(features[order[by_part]], starts)
+        # Parts keep their positions, in order of blocks; a block's rows are permuted over its own.
+        position_by_part = np.argsort(part[order], kind="stable")
+        part_starts = np.flatnonzero(np.diff(part[order][position_by_part], prepend=-1))
+        yield np.add.reduceat(features[order[position_by_part]], part_starts)
         for _ in range(draws):
             keys = rng.random(len(order))
             permuted = np.argsort(keys) if is_one_block else np.lexsort((keys, block))
-            yield np.add.reduceat(features[permuted[by_part]], starts)
+            yield np.add.reduceat(features[permuted[position_by_part]], part_starts)
 
     def _sums_of_tables(self, draws: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield the sums as `sums` does, from random tables (kinds of rows, parts) with the margins
@@ -373,15 +375,16 @@ class _PermutationRows:
         for block in np.unique(self.block):
             rows = self.block == block
             kinds, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
-            counts = np.bincount(kind.ravel(), self.times[rows]).astype(np.int64)
-            blocks.append((kinds, counts, table[rows].sum(axis=0).astype(np.int64)))
+            kind_counts = np.bincount(kind.ravel(), self.times[rows]).astype(np.int64)
+            blocks.append((kinds, kind_counts, table[rows].sum(axis=0).astype(np.int64)))
         for _ in range(draws):
             sums = np.zeros((table.shape[1], self.features.shape[1]))
-            for kinds, remaining, sizes in blocks:
-                for part_at, size in enumerate(sizes):
-                    counts = rng.multivariate_hypergeometric(remaining, size, method="marginals")
-                    sums[part_at] += counts @ kinds
-                    remaining = remaining - counts
+            for kinds, kind_counts, part_sizes in blocks:
+                remaining = kind_counts
+                for n, size in enumerate(part_sizes):
+                    drawn = rng.multivariate_hypergeometric(remaining, size, method="marginals")
+                    sums[n] += drawn @ kinds
+                    remaining = remaining - drawn
             yield sums
 
 
@@ -393,29 +396,35 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     rows = rows[order]
     mass, part, times = column.mass[rows], column.part[rows], column.times[rows]
     outcome = np.where(mass > 0, column.outcome[rows], 0.0)
-    block = np.zeros(len(part), dtype=np.intp)
     distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)
     n_parts = int(part.max(initial=0)) + 1
     key = cluster * n_parts + part
     pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
     is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
-    within_clusters = is_split.any() and is_mostly_split
-    if within_clusters:
+    if is_split.any() and is_mostly_split:  # units of split clusters, within their clusters
         mass, outcome, part = mass[is_split], outcome[is_split], part[is_split]
         block, times = cluster[is_split], times[is_split]
-    elif len(distinct) == len(part) and column.stratum is not None:
-        block = column.stratum[rows]
-    centre = block if within_clusters else np.zeros_like(block)
-    weighted = mass * outcome, mass
-    means = ratio(*(_group_sums(values * times[:, None], centre) for values in weighted))
-    size, total = mass, mass * (outcome - np.nan_to_num(means)[centre])
-    if not within_clusters and len(distinct) < len(part):
-        size, total = _group_sums(size, piece), _group_sums(total, piece)
-        part, block, times = part[first], block[first], times[first]
+        size, total = mass, mass * _centred(outcome, mass, times, block)
+    else:
+        block = np.zeros(len(part), dtype=np.intp)
+        size, total = mass, mass * _centred(outcome, mass, times, block)
+        if len(distinct) < len(part):  # whole clusters, or their pieces in each part
+            size, total = _group_sums(size, piece), _group_sums(total, piece)
+            part, block, times = part[first], block[first], times[first]
+        elif column.stratum is not None:  # single units, within strata
+            block = column.stratum[rows]
     sums = size > 0, size, total, total**2, total * size, size**2
     features = np.stack(sums, axis=-1).reshape(len(size), -1).astype(float)
     return _PermutationRows(features, part, block, times)
+
+
+def _centred(outcome: Array, mass: Array, times: Frequency, group: Codes) -> Array:
+    """Return outcomes (rows, tests) minus the weighted mean of their group, (rows,)."""
+    weighted = mass * outcome, mass
+    means = ratio(*(_group_sums(values * times[:, None], group) for values in weighted))
+    centred: Array = outcome - np.nan_to_num(means)[group]
+    return centred
 
 
 def _group_sums(values: Array, groups: Codes) -> Array:

@@ -1,11 +1,12 @@
 """Labels as arrays: from ratings, from tables of plain labels, and from very many ratings.
 
-*Ratings.* `combine_readings` combines repeated draws and both orders into one label and one
-probability per rater and unit (`Readings`); `encode` puts them into arrays (`LabelMatrix`). Draws
-are combined within an order, then the orders: probabilities by their mean, labels by majority. A
-tied majority gives no label (`draw_tie`); labels that differ between the two orders leave the unit
-unscored (`order_disagreement`). The ratings come from one version of a rubric, without excluded
-raters. Ratings under different wordings of a rubric are never pooled.
+*Ratings.* `one_version`, `without_excluded` and `split_by_method` choose what counts: one version
+of a rubric, without excluded raters; ratings under different wordings are never pooled. Then
+`combine_readings` combines repeated draws and both orders into one label and one probability per
+rater and unit (`Readings`), and `encode` puts them into arrays (`LabelMatrix`). Draws are combined
+within an order, then the orders: probabilities by their mean, labels by majority. A tied majority
+gives no label (`draw_tie`); labels that differ between the two orders leave the unit unscored
+(`order_disagreement`).
 
 *Pairs* (`pair_verdicts`). A rubric on single responses gives each pair and subject two units, side
 a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative label,
@@ -54,6 +55,73 @@ if TYPE_CHECKING:
 
 _NO_LABEL = "no_label"
 """Reason for a missing label if the ratings give none."""
+MAX_CELLS_OF_LABELS = 100_000_000
+"""Largest number of cells, units times raters, in a table of labels."""
+MAX_CELLS = 500_000_000
+"""Largest number of cells, patterns times columns, in a reduced table."""
+
+
+def one_version(
+    ratings: DataFrame, rubric: str, accepted: Collection[str] | None
+) -> tuple[DataFrame, list[str]]:
+    """Return the ratings of the `accepted` versions of one rubric, and notes on the others. Ratings
+    without a hash (imported ones) are always returned. Raises InputError if there are several
+    versions and none was chosen.
+    """
+    hashes = ratings["rubric_hash"]
+    counts = hashes[hashes != ""].value_counts().sort_index()
+    listed = ", ".join(f"{version} ({count} ratings)" for version, count in counts.items())
+    if accepted is None:
+        if len(counts) > 1:
+            raise InputError(
+                f"rubric {rubric!r} has ratings of {len(counts)} versions, rubric_hash {listed}; "
+                "keep the rows of one of them, or say which versions count"
+            )
+        return ratings, []
+    is_accepted = hashes.isin(["", *accepted])
+    left_out = hashes[~is_accepted].value_counts().sort_index()
+    notes = [
+        f"{rubric}: {written('note.version', count=count, version=version)}"
+        for version, count in left_out.items()
+    ]
+    return ratings[is_accepted], notes
+
+
+def without_excluded(
+    ratings: DataFrame, rubric: str, excluded: Mapping[str, str]
+) -> tuple[DataFrame, list[str]]:
+    """Return one rubric's ratings without raters {name: reason}, and a note that lists these."""
+    is_excluded = ratings["rater_id"].isin(list(excluded))
+    if not is_excluded.any():
+        return ratings, []
+    names = sorted(set(ratings.loc[is_excluded, "rater_id"]))
+    n_humans = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
+    reasons = "; ".join(f"{name}: {excluded[name]}" for name in names)
+    counts = {"count": len(names), "all": n_humans, "ratings": int(is_excluded.sum())}
+    note = written("note.excluded", **counts, reasons=reasons)
+    return ratings[~is_excluded], [f"{rubric}: {note}" if rubric else note]
+
+
+def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[str]]:
+    """Return one rubric's ratings with each grader whose probabilities come from several methods
+    split into one per method, such as NAME (logprobs) and NAME (draws), and a note on each split.
+
+    A token probability, a share of draws and a stated number are different measurements, which must
+    not be averaged. Rows without a method keep the plain name.
+    """
+    with_method = ratings[ratings["prob_method"] != ""]
+    methods_of = with_method.groupby("rater_id")["prob_method"].unique()
+    mixed = methods_of[methods_of.map(len) > 1]
+    if mixed.empty:
+        return ratings, []
+    is_split = ratings["rater_id"].isin(list(mixed.index)) & (ratings["prob_method"] != "")
+    names = ratings["rater_id"] + " (" + ratings["prob_method"] + ")"
+    prefix = f"{rubric}: " if rubric else ""
+    notes = [
+        prefix + written("note.methods", rater=rater, methods=" and ".join(sorted(methods)))
+        for rater, methods in mixed.items()
+    ]
+    return ratings.assign(rater_id=ratings["rater_id"].where(~is_split, names)), notes
 
 
 @dataclass(frozen=True)
@@ -82,28 +150,6 @@ class Readings:
     draws: tuple[int, ...]
 
 
-def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[str]]:
-    """Return one rubric's ratings with each grader whose probabilities come from several methods
-    split into one per method, such as NAME (logprobs) and NAME (draws), and a note on each split.
-
-    A token probability, a share of draws and a stated number are different measurements, which must
-    not be averaged. Rows without a method keep the plain name.
-    """
-    with_method = ratings[ratings["prob_method"] != ""]
-    methods_of = with_method.groupby("rater_id")["prob_method"].unique()
-    mixed = methods_of[methods_of.map(len) > 1]
-    if mixed.empty:
-        return ratings, []
-    is_split = ratings["rater_id"].isin(list(mixed.index)) & (ratings["prob_method"] != "")
-    names = ratings["rater_id"] + " (" + ratings["prob_method"] + ")"
-    prefix = f"{rubric}: " if rubric else ""
-    notes = [
-        prefix + written("note.methods", rater=rater, methods=" and ".join(sorted(methods)))
-        for rater, methods in mixed.items()
-    ]
-    return ratings.assign(rater_id=ratings["rater_id"].where(~is_split, names)), notes
-
-
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Return the combined labels of one rubric (a validated `ratings` table with its original
     index). An *entry* is a rater and a unit; a *reading* an entry in one order of the responses.
@@ -123,32 +169,22 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     raters, _ = pd.factorize(ratings["rater_id"].map(id_of), sort=True)
     rater_names = sorted(id_of, key=id_of.__getitem__)
     orders, _ = pd.factorize(ratings["order"], sort=True)
-    labels = _label_codes(ratings, scale, source)
-    probabilities = _probabilities(ratings, scale, source)
-    reasons = ratings["unscored_reason"].to_numpy(dtype=object)
-    is_usable = (labels >= 0) | (reasons == "")
-    positive = ratings["p_positive"].to_numpy(dtype=float, copy=True)
-    if scale.affirmative:
-        affirmative_share = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
-        positive = np.where(np.isnan(positive), np.clip(affirmative_share, 0.0, 1.0), positive)
-    positive[~is_usable] = np.nan
-    probabilities[~is_usable] = np.nan
-
     entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
     rater_of_entry, unit_of_entry = np.divmod(entries, len(unit_names))
+
+    labels = _label_codes(ratings, scale, source)
+    reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     combined = _combined_labels(labels, entry, orders, scale)
-    positive = combined.mean(positive[:, None])[:, 0]
-    distribution = combined.mean(probabilities)
+    is_usable = (labels >= 0) | (reasons == "")
+    row_positive, row_probabilities = _probabilities(ratings, scale, source)
+    positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
+    probabilities = combined.mean(np.where(is_usable[:, None], row_probabilities, np.nan))
     # Confidence is the probability of the likeliest category, or else of the likelier verdict.
-    is_complete = ~np.isnan(distribution.sum(axis=1))
-    shares = np.where(is_complete[:, None], distribution, 0.0)
+    is_complete = ~np.isnan(probabilities.sum(axis=1))
+    shares = np.where(is_complete[:, None], probabilities, 0.0)
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
-    code = combined.code
-    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
-        thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
-        affirmative = scale.affirmative_codes[0]
-        verdict = np.where(positive >= thresholds[rater_of_entry], affirmative, 1 - affirmative)
-        code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
+    thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
+    code = _with_verdicts(combined.code, positive, thresholds[rater_of_entry], scale)
     is_repeated = np.bincount(entry, minlength=len(entries)) > 1
     code = np.where(is_complete & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
     is_unscored = (code < 0) & np.isnan(positive)
@@ -162,12 +198,23 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         rater=rater_of_entry,
         code=code.astype(code_type(len(scale.categories))),
         positive=positive,
-        probabilities=distribution,
+        probabilities=probabilities,
         confidence=confidence,
         reason=np.where(is_unscored, _unscored_reasons(reasons, entry, combined), ""),
         methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
         draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
     )
+
+
+def _with_verdicts(code: Codes, positive: Array, threshold: Array, scale: Scale) -> Codes:
+    """Return codes (entries,); on a scale of two categories, one of which is affirmative, missing
+    ones are replaced by the verdicts of the probabilities `positive` at these thresholds.
+    """
+    if len(scale.categories) != 2 or len(scale.affirmative) != 1:
+        return code
+    affirmative = scale.affirmative_codes[0]
+    verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
+    return np.where((code < 0) & ~np.isnan(positive), verdict, code)
 
 
 class _CombinedLabels(NamedTuple):
@@ -267,27 +314,32 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
     return np.asarray(mapped.to_numpy(), dtype=np.intp)
 
 
-def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
-    """Return the probabilities of categories (rows, q), NaN if missing; (rows, 1) for numbers."""
+def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> tuple[Array, Array]:
+    """Return each row's probability of the affirmative categories, (rows,), by default the sum of
+    theirs, and of all categories, (rows, q), or (rows, 1) for numbers; NaN if missing.
+    """
+    positive = ratings["p_positive"].to_numpy(dtype=float)
     if scale.is_number:
-        return np.full((len(ratings), 1), np.nan)
+        return positive, np.full((len(ratings), 1), np.nan)
     probabilities = np.full((len(ratings), len(scale.categories)), np.nan)
     texts = ratings["probabilities"].to_numpy(dtype=object)
-    position = {category: code for code, category in enumerate(scale.categories)}
+    code_of = {category: code for code, category in enumerate(scale.categories)}
     for row in np.flatnonzero(texts != ""):
-        shares = json.loads(texts[row])
         probabilities[row] = 0.0
-        for category, share in shares.items():
+        for category, share in json.loads(texts[row]).items():
             is_number = isinstance(share, int | float) and not isinstance(share, bool)
-            if category not in position or not is_number or not 0 <= share <= 1:
+            if category not in code_of or not is_number or not 0 <= share <= 1:
                 number = int(ratings.index.to_numpy()[row]) + FIRST_ROW
                 raise InputError(
                     f"{source}, row {number}: probabilities holds "
                     f"{category!r}: {share!r}; it must give each of "
                     f"{', '.join(scale.categories)} a number between 0 and 1"
                 )
-            probabilities[row, position[category]] = share
-    return probabilities
+            probabilities[row, code_of[category]] = share
+    if scale.affirmative:
+        affirmative_share = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
+        positive = np.where(np.isnan(positive), np.clip(affirmative_share, 0.0, 1.0), positive)
+    return positive, probabilities
 
 
 def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:
@@ -311,10 +363,6 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     return means
 
 
-MAX_CELLS_OF_LABELS = 100_000_000
-"""Largest number of cells, units times raters, in a table of labels."""
-
-
 def encode(
     readings: Readings,
     scale: Scale,
@@ -330,23 +378,15 @@ def encode(
     """
     kind_order = [matrix.KIND_ORDER[kind] for kind in readings.kinds]
     order = np.argsort(kind_order, kind="stable").tolist()
-    column = np.argsort(order)
-    cells = (readings.unit, column[readings.rater])
+    column = np.argsort(order)[readings.rater]  # of each reading
     shape = (len(readings.units), len(order))
     if shape[0] * shape[1] > MAX_CELLS_OF_LABELS:
         counts = {"units": shape[0], "raters": shape[1], "most": MAX_CELLS_OF_LABELS}
         raise InputError(written("too_large.places", **counts))
+    cells = (readings.unit, column)
     codes = np.full(shape, -1, dtype=readings.code.dtype)
     assigned = np.zeros(shape, dtype=bool)
     codes[cells], assigned[cells] = readings.code, True
-    positive = _as_table(readings.positive, cells, shape)
-    confidence = _as_table(readings.confidence, cells, shape)
-    distributions, has_shares = {}, ~np.isnan(readings.probabilities[:, 0])
-    for rater in np.unique(cells[1][has_shares]).tolist():
-        rows = has_shares & (cells[1] == rater)
-        table = np.full((shape[0], readings.probabilities.shape[1]), np.nan)
-        table[cells[0][rows]] = readings.probabilities[rows]
-        distributions[rater] = table
     facts = matrix.UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
@@ -357,11 +397,11 @@ def encode(
         raters=raters,
         kinds=kinds,
         codes=codes,
-        positive=positive,
-        confidence=confidence,
+        positive=_as_table(readings.positive, cells, shape),
+        confidence=_as_table(readings.confidence, cells, shape),
         thresholds=np.broadcast_to([scale.threshold_for(rater) for rater in raters], shape),
         assigned=assigned,
-        reasons=_reason_counts(readings, cells[1], len(order)),
+        reasons=_reason_counts(readings, column, len(order)),
         clusters=clusters.codes,
         n_clusters=len(clusters.values),
         subjects=subject.values,
@@ -374,9 +414,22 @@ def encode(
         draws=tuple(readings.draws[rater] for rater in order),
         copies=matrix.copies_among(codes, kinds),
         weight=facts.weights(clusters),
-        distributions=distributions,
+        distributions=_distributions(readings, column, len(readings.units)),
         withheld=_withheld_mask(readings, order, scale),
     )
+
+
+def _distributions(readings: Readings, column: Codes, n_units: int) -> dict[int, Array]:
+    """Return the probabilities of all categories, (units, q), NaN if missing, by the column of each
+    rater with probabilities; `column` is the rater's column of each reading.
+    """
+    has_shares = ~np.isnan(readings.probabilities[:, 0])
+    distributions = {}
+    for rater in np.unique(column[has_shares]).tolist():
+        rows = has_shares & (column == rater)
+        distributions[rater] = np.full((n_units, readings.probabilities.shape[1]), np.nan)
+        distributions[rater][readings.unit[rows]] = readings.probabilities[rows]
+    return distributions
 
 
 def _reason_counts(readings: Readings, column: Codes, raters: int) -> tuple[Counter[str], ...]:
@@ -407,49 +460,6 @@ def _withheld_mask(readings: Readings, order: Sequence[int], scale: Scale) -> Ma
     if not any(withheld):
         return None
     return np.array([[unit in units for units in withheld] for unit in readings.units], dtype=bool)
-
-
-def one_version(
-    ratings: DataFrame, rubric: str, accepted: Collection[str] | None
-) -> tuple[DataFrame, list[str]]:
-    """Return the ratings of the `accepted` versions of one rubric, and notes on the others. Ratings
-    without a hash (imported ones) are always returned. Raises InputError if there are several
-    versions and none was chosen.
-    """
-    hashes = ratings["rubric_hash"]
-    counts = hashes[hashes != ""].value_counts().sort_index()
-    listed = ", ".join(f"{version} ({count} ratings)" for version, count in counts.items())
-    if accepted is None:
-        if len(counts) > 1:
-            raise InputError(
-                f"rubric {rubric!r} has ratings of {len(counts)} versions, rubric_hash {listed}; "
-                "keep the rows of one of them, or say which versions count"
-            )
-        return ratings, []
-    is_accepted = hashes.isin(["", *accepted])
-    left_out = hashes[~is_accepted].value_counts().sort_index()
-    notes = [
-        f"{rubric}: {written('note.version', count=count, version=version)}"
-        for version, count in left_out.items()
-    ]
-    return ratings[is_accepted], notes
-
-
-def without_excluded(
-    ratings: DataFrame, rubric: str, excluded: Mapping[str, str]
-) -> tuple[DataFrame, list[str]]:
-    """Return one rubric's ratings without excluded raters, and a note with their names and reasons.
-    `excluded` maps raters to reasons.
-    """
-    is_excluded = ratings["rater_id"].isin(list(excluded))
-    if not is_excluded.any():
-        return ratings, []
-    names = sorted(set(ratings.loc[is_excluded, "rater_id"]))
-    n_humans = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
-    reasons = "; ".join(f"{name}: {excluded[name]}" for name in names)
-    counts = {"count": len(names), "all": n_humans, "ratings": int(is_excluded.sum())}
-    note = written("note.excluded", **counts, reasons=reasons)
-    return ratings[~is_excluded], [f"{rubric}: {note}" if rubric else note]
 
 
 def pair_verdicts(labels: matrix.LabelMatrix) -> matrix.LabelMatrix:
@@ -487,8 +497,7 @@ def encode_labels(labels: Any, categories: Categories) -> Labels:
 
     `labels` is anything that numpy converts to a table: nested lists, an array, a DataFrame. One
     sequence, or one string of one-letter labels, is one rater. None, NaN and "" (unless it is a
-    category) are missing. Raises InputError if a label is none of `categories`, or the rows have
-    different lengths.
+    category) are missing. Raises InputError for any other label, or rows of different lengths.
 
     >>> encode_labels([["yes", "no"], ["no", None]], ["yes", "no"]).tolist()
     [[0, 1], [1, -1]]
@@ -585,10 +594,6 @@ def cluster_codes(clusters: Clusters, n: int) -> Codes:
     return np.asarray(codes, dtype=np.intp)
 
 
-MAX_CELLS = 500_000_000
-"""Largest number of cells, patterns times columns, in a reduced table."""
-
-
 def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
     """Return raters, {name: kind}, in the order humans, adjudicators, models, then by name.
 
@@ -602,13 +607,13 @@ def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
 class Reduced:
     """Ratings of one rubric as patterns (patterns, 3 x raters), and their counts in each cluster.
 
-    A pattern has three values of each rater: the code of the label, 1 if the unit was assigned to
-    the rater, and the verdict from the probability, -1 for none. `raters` are {name: kind} in the
-    order of `by_kind`.
+    The columns of `patterns` are three blocks, each with a column for each rater: the code of the
+    label, -1 for none; 1 if the unit was assigned to the rater, else 0; and the verdict from the
+    probability, -1 for none. `raters` are {name: kind} in the order of `by_kind`.
 
-    `cells` (clusters, patterns) is a sparse matrix of whole numbers. `clusters` are sorted by name;
-    None if every unit is its own cluster, and then `cells` has one row. `reasons` (raters,) count
-    the reasons for missing labels.
+    `cells` (clusters, patterns) is a sparse matrix: the number of units of each cluster with each
+    pattern. `clusters` are the clusters' names, sorted; None if every unit is its own cluster, and
+    then `cells` has one row, for all units. `reasons` (raters,) are those of missing labels.
     """
 
     raters: Mapping[str, str]
@@ -654,21 +659,23 @@ def reduce_ratings(
     readings = combine_readings(ratings, scale, source)
     position = {name: column for column, name in enumerate(raters)}
     column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]
-    n, r = len(readings.units), len(raters)
-    rows = np.full((n, 3 * r), -1, dtype=np.int8)
-    rows[:, r : 2 * r] = 0
-    rows[readings.unit, column] = readings.code
-    rows[readings.unit, r + column] = 1
+    shape = (len(readings.units), len(raters))
+    codes, assigned, verdicts = (np.full(shape, empty, dtype=np.int8) for empty in (-1, 0, -1))
     threshold = np.array([scale.threshold_for(name) for name in raters])[column]
+    codes[readings.unit, column] = readings.code
+    assigned[readings.unit, column] = 1
     verdict = np.where(np.isnan(readings.positive), -1, readings.positive >= threshold)
-    rows[readings.unit, 2 * r + column] = verdict
-    reasons = _reason_counts(readings, column, r)
+    verdicts[readings.unit, column] = verdict
+    # A pattern and a cell for each unit: `merged` adds up those of equal patterns and clusters.
+    n = len(readings.units)
     names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))
     if clusters is not None:
         cluster_names = clusters.loc[list(readings.units)].astype(str)
         names = pa.array(cluster_names.tolist(), pa.large_string())
         cells = eye_array(n, dtype=np.int64, format="csr")
-    return merged([Reduced(raters, rows, names, cells, reasons)])
+    patterns = np.hstack([codes, assigned, verdicts])
+    reasons = _reason_counts(readings, column, len(raters))
+    return merged([Reduced(raters, patterns, names, cells, reasons)])
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
@@ -678,9 +685,10 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     from scipy.sparse import block_diag, csr_array
 
     rows = np.concatenate([part.patterns for part in parts])
+    n_raters = len(parts[0].raters)
     if rows.size > MAX_CELLS:
         raise InputError(
-            f"{len(rows):,} different rows of labels by {rows.shape[1] // 3:,} raters do not fit; "
+            f"{len(rows):,} different rows of labels by {n_raters:,} raters do not fit; "
             "keep the ratings of fewer raters, or pool those who labelled little under one rater_id"
         )
     first, pattern_of_row = matrix.distinct_bytes(rows)

@@ -34,10 +34,41 @@ from evenhand.study.settings.analysis import OrderedWeights
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
 
+# Weights.
 WEIGHT = "sampling_weight"
 """Units column that `with_weights` adds."""
 _MIN_CHANCE = 0.05
 """Lower limit of the probability of not being selected: a unit represents at most 20 units."""
+# Columns of the units table.
+MAX_VALUES = 50
+"""Largest number of values of a column to slice by: with more, a column identifies units."""
+MOST_SIDES = 12
+"""Largest number of values of a column of annotators that is analysed without a request."""
+# Copies.
+MIN_EQUAL = 0.98
+"""Lowest share of units with the same label at which a grader may be a copy."""
+MIN_FOLLOWED = 0.9
+"""Lowest share of units with the human's label among those on which this label is unique."""
+MIN_UNITS, MIN_UNIQUE = 30, 5
+"""Fewest units that both labelled, and fewest units on which the human's label is unique (or on
+which two identical humans chose another than their most frequent category), to suspect a copy."""
+# Labels as arrays.
+BINARY = "|binary"
+"""Suffix of `subset` for the binary label."""
+BINARY_ALL = "all" + BINARY
+COLLAPSED = "|collapsed"
+"""Suffix of `subset` for a rubric's coarser categories."""
+AFFIRMATIVE = "affirmative"
+UNCLEAR = "unclear"
+MIN_COMPLETE, _MAX_COMPLETE = 10, 12
+"""Fewest units and most raters of a complete block."""
+FEWEST_CLUSTERS_FOR_PATTERNS = 10_000
+"""Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
+MOST_POINTS_OF_GRID = 201
+"""Most different numbers that kappa with linear weights does not round."""
+_MAX_REPEATING = 100
+"""Number of raters above which units with the same labels are rare."""
+KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
 def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
@@ -76,7 +107,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
-    for part in (labelled, ~labelled):
+    for part in (labelled, ~labelled):  # divide by the mean over the part's clusters
         if (part & is_first_of_cluster).any():
             weight[part] /= weight[part & is_first_of_cluster].mean()
     if np.allclose(weight[rated], 1.0):
@@ -93,12 +124,6 @@ def effective_size(weight: Array) -> float:
     1.6
     """
     return float(weight.sum() ** 2 / (weight**2).sum())
-
-
-MAX_VALUES = 50
-"""Largest number of values of a column to slice by: with more, a column identifies units."""
-MOST_SIDES = 12
-"""Largest number of values of a column of annotators that is analysed without a request."""
 
 
 @dataclass(frozen=True)
@@ -240,15 +265,6 @@ def check_values(column: str, values: Sequence[str]) -> None:
         )
 
 
-MIN_EQUAL = 0.98
-"""Lowest share of units with the same label at which a grader may be a copy."""
-MIN_FOLLOWED = 0.9
-"""Lowest share of units with the human's label among those on which this label is unique."""
-MIN_UNITS, MIN_UNIQUE = 30, 5
-"""Fewest units that both labelled, and fewest units on which the human's label is unique (or on
-which two identical humans chose another than their most frequent category), to suspect a copy."""
-
-
 @dataclass(frozen=True)
 class Copy:
     """A `rater` with the labels of another on a `share` of the units that both labelled."""
@@ -268,8 +284,6 @@ def copies_among(
     >>> copies_among(np.column_stack([ann, ben, ben]), kinds=["human", "human", "model"])
     (Copy(rater=2, duplicate_of=1, share=1.0),)
     """
-    from scipy.sparse import csr_array
-
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
     people = [column for column, kind in enumerate(kinds) if kind == "human"]
     graders = [column for column, kind in enumerate(kinds) if kind == "model"]
@@ -284,17 +298,29 @@ def copies_among(
             if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
     for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):
-        labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
-        shared = (labelled.T @ (labelled * times[:, None])).tocoo()
-        is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
-        for a, b in sorted(zip(shared.row[is_enough], shared.col[is_enough], strict=True)):
-            first, second = raters[int(a)], raters[int(b)]
-            has_label = codes[:, first] >= 0
-            counts = np.bincount(codes[has_label, first], times[has_label])
-            is_varied = counts.sum() - counts.max(initial=0) >= fewest_varied
-            if is_varied and _share_equal(codes, times, first, second, MIN_UNITS) == 1.0:
-                copies.append(Copy(second, first, 1.0))
+        identical = _identical_pairs(codes, times, raters, fewest_varied)
+        copies += [Copy(second, first, 1.0) for first, second in identical]
     return tuple(copies)
+
+
+def _identical_pairs(
+    codes: Labels, times: Frequency, raters: Sequence[int], fewest_varied: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of raters with equal labels on all of at least `MIN_UNITS` units that both
+    labelled, if the first chose another category than the most frequent one `fewest_varied` times.
+    """
+    from scipy.sparse import csr_array
+
+    labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
+    shared = (labelled.T @ (labelled * times[:, None])).tocoo()
+    is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
+    for a, b in sorted(zip(shared.row[is_enough], shared.col[is_enough], strict=True)):
+        first, second = raters[int(a)], raters[int(b)]
+        has_label = codes[:, first] >= 0
+        counts = np.bincount(codes[has_label, first], times[has_label])
+        is_varied = counts.sum() - counts.max(initial=0) >= fewest_varied
+        if is_varied and _share_equal(codes, times, first, second, MIN_UNITS) == 1.0:
+            yield first, second
 
 
 def identical_people(
@@ -335,43 +361,26 @@ def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_le
     return float(times[shared][is_equal].sum() / times[shared].sum())
 
 
-BINARY = "|binary"
-"""Suffix of `subset` for the binary label."""
-BINARY_ALL = "all" + BINARY
-COLLAPSED = "|collapsed"
-"""Suffix of `subset` for a rubric's coarser categories."""
-AFFIRMATIVE = "affirmative"
-UNCLEAR = "unclear"
-MIN_COMPLETE, _MAX_COMPLETE = 10, 12
-"""Fewest units and most raters of a complete block."""
-MANY_CLUSTERS = 10_000
-"""Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
-MOST_POINTS_OF_GRID = 201
-"""Most different numbers that kappa with linear weights does not round."""
-_MAX_REPEATING = 100
-"""Number of raters above which units with the same labels are rare."""
-KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
-_BY_UNIT = (
-    *("codes", "positive", "confidence", "thresholds", "assigned", "withheld", "counted"),
-    *("clusters", "subject", "pair", "side"),
-)
-"""Arrays of a `LabelMatrix` with a row for each unit."""
+def number_terms(values: Sequence[float]) -> Array:
+    """Return the three terms of each number, (numbers, 3): (1 - x)^2, 2 x (1 - x) and x^2, with x
+    from 0 for the lowest of the `values` to 1 for the highest (Bernstein polynomials of degree 2).
 
+    As the terms sum to one, a table of two raters has 3 x 3 cells for any number of values: sums of
+    products of terms. It determines the sums of x, y, x^2, y^2 and xy, which are sufficient for
+    coefficients with squared distances.
 
-def number_sides(values: Sequence[float]) -> Array:
-    """Return the terms that numbers add to a side of a table of two raters, (numbers, 3): Bernstein
-    polynomials of degree two on the range of the `values`.
-
-    These three shares sum to one, so that a table has 3 x 3 cells for any number of values. It
-    determines the sums of x, y, x^2, y^2 and xy, which are sufficient for coefficients with squared
-    distances.
-
-    >>> number_sides([0, 50, 100]).tolist()
+    >>> number_terms([0, 50, 100]).tolist()
     [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
     """
-    position = np.asarray(values, dtype=float)
-    position = (position - position.min()) / max(float(np.ptp(position)), 1e-300)
-    return np.column_stack([(1.0 - position) ** 2, 2.0 * position * (1.0 - position), position**2])
+    x = on_unit_scale(values)
+    return np.column_stack([(1.0 - x) ** 2, 2.0 * x * (1.0 - x), x**2])
+
+
+def on_unit_scale(values: Sequence[float]) -> Array:
+    """Return values moved and scaled to the range 0 to 1; 0 if all are equal."""
+    numbers = np.asarray(values, dtype=float)
+    scaled: Array = (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300)
+    return scaled
 
 
 @dataclass(frozen=True)
@@ -402,23 +411,22 @@ class Coded:
         """Points of numeric categories on a grid, (q,), and the points' values from 0 to 1,
         (points,). Above 201 different numbers, they are rounded to 1/200 of their range.
         """
-        position = np.asarray(self.values, dtype=float)
-        position = (position - position.min()) / max(float(np.ptp(position)), 1e-300)
+        position = on_unit_scale(self.values)
         if self.q <= MOST_POINTS_OF_GRID:
             return np.arange(self.q), position
         steps = MOST_POINTS_OF_GRID - 1
         return np.rint(position * steps).astype(np.intp), np.arange(steps + 1) / steps
 
     @cached_property
-    def sides(self) -> Array:
-        """Terms that each category adds to a side of a table of two raters, (q, width): an
-        indicator, or for a number the three terms of `number_sides`.
+    def terms(self) -> Array:
+        """Terms by which a label of each category is counted, (q, terms): an indicator of each
+        category, or for a number the three terms of `number_terms`.
         """
-        return number_sides(self.values) if self.is_number else np.eye(self.q)
+        return number_terms(self.values) if self.is_number else np.eye(self.q)
 
     def spread(self, codes: Integers) -> Array:
-        """Return the terms of labels (...) on a side of a table, (..., width); 0 where missing."""
-        return np.asarray(np.vstack([self.sides, 0.0 * self.sides[:1]])[codes])
+        """Return the terms of labels with these codes (...), (..., terms); 0 where missing."""
+        return np.asarray(np.vstack([self.terms, 0.0 * self.terms[:1]])[codes])
 
     @property
     def q(self) -> int:
@@ -529,10 +537,9 @@ class LabelMatrix:
         """
         if self.counted is None:
             return self
-        kinds = list(self.kinds)
+        kinds, is_counted = list(self.kinds), self.scored & self.counted
         for column in self.humans:
-            if not (self.scored[:, column] & self.counted[:, column]).any():
-                kinds[column] = "left out"
+            kinds[column] = "human" if is_counted[:, column].any() else "left out"
         return replace(
             self,
             codes=np.where(self.counted, self.codes, -1),
@@ -579,7 +586,7 @@ class LabelMatrix:
         """
         assigned = self.assigned[:, rater]
         if self.kinds[rater] == "model":
-            assigned = assigned | self.scored[:, list(self.humans)].any(axis=1)
+            assigned = assigned | self.labelled_by_people
         return assigned if self.withheld is None else assigned & ~self.withheld[:, rater]
 
     @property
@@ -694,8 +701,8 @@ class LabelMatrix:
         sparse matrix (clusters, units), for `PatternResamples`. If there are few clusters, or units
         rarely repeat, return the matrix unchanged and None.
         """
-        n, is_large = len(self.codes), self.n_clusters >= MANY_CLUSTERS and self.weight is None
-        if n == self.n_clusters or not (is_large and self._may_repeat):
+        n, has_many = len(self.codes), self.n_clusters >= FEWEST_CLUSTERS_FOR_PATTERNS
+        if n == self.n_clusters or not has_many or self.weight is not None or not self._may_repeat:
             return self, None
         from scipy.sparse import csr_array
 
@@ -713,9 +720,7 @@ class LabelMatrix:
         return bool(np.isnan(self.positive).all() and np.isnan(self.confidence).all())
 
     def _distinct_units(self) -> tuple[Codes, Codes, Frequency]:
-        """Return the first unit of each kind (kinds,), each unit's kind (units,), and the
-        frequencies of the kinds (kinds,).
-        """
+        """Return the kinds' first units, each unit's kind (units,), and the kinds' frequencies."""
         columns = [column.codes for column in self.slices]
         for mask in (self.withheld, self.counted):
             if mask is not None:
@@ -728,7 +733,9 @@ class LabelMatrix:
 
     def of_units(self, units: Codes) -> LabelMatrix:
         """Return the labels of the units at these positions, in the same clusters."""
-        arrays = ((name, getattr(self, name)) for name in _BY_UNIT)
+        names = ["clusters", "subject", "pair", "side", "codes", "positive", "confidence"]
+        names += ["thresholds", "assigned", "withheld", "counted"]
+        arrays = ((name, getattr(self, name)) for name in names)
         parts: dict[str, Any] = {name: array[units] for name, array in arrays if array is not None}
         slices = tuple(replace(column, codes=column.codes[units]) for column in self.slices)
         return replace(self, **parts, slices=slices)
@@ -741,9 +748,7 @@ class LabelMatrix:
 
 
 def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
-    """Return the position of the first row of each kind (kinds,), in the order of the rows' bytes,
-    and the kind of each row (rows,).
-    """
+    """Return the first row of each kind (kinds,), sorted by bytes, and each row's kind (rows,)."""
     rows = np.ascontiguousarray(rows)
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)

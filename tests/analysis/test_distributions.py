@@ -151,8 +151,7 @@ def codes(row):
 @pytest.mark.parametrize(("number", "units", "any_rows"), [(4, 60, 0), (5, 29, 0), (5, 30, 1)])
 def test_only_where_enough_people_labelled(number, units, any_rows):
     given = shares(units)
-    rows = rows_of(people(given, number), grader("g", given))
-    assert bool(rows.rows) == bool(any_rows)
+    assert bool(rows_of(people(given, number), grader("g", given)).rows) == any_rows
 
 
 def test_by_hand_in_numpy():
@@ -243,11 +242,10 @@ def test_folding_like_units_changes_nothing():
     whole = encode(combine_readings(labels, VERDICT), VERDICT)
     folded, frequency = whole.folded()
     assert len(frequency) < len(given)
-    found = []
-    for matrix, often in ((whole, np.ones(len(given))), (folded, frequency)):
-        found.append(added(matrix, Bootstrap(0).draw(often)).rows)
-    assert found[0].keys() == found[1].keys()
-    for key, row in found[0].items():
-        other = found[1][key]
+    pairs = ((whole, np.ones(len(given))), (folded, frequency))
+    first, second = (added(matrix, Bootstrap(0).draw(often)).rows for matrix, often in pairs)
+    assert first.keys() == second.keys()
+    for key, row in first.items():
+        other = second[key]
         assert (row["n_units"], row["note"]) == (other["n_units"], other["note"])
         assert row["estimate"] == pytest.approx(other["estimate"], nan_ok=True), key

@@ -117,9 +117,8 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size():
     # Four pairs labelled, each standing for 1 / p: 2, 4, 4 and 10 of 20. Ann and Ben agree on the
     # first and the last: 12 / 20.
     ratings = ratings_of({"ann": "1111", "ben": "1221"})
-    chances = [0.5, 0.25, 0.25, 0.1]
-    names = ratings["unit_id"].unique()
-    units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
+    units["inclusion_probability"] = [0.5, 0.25, 0.25, 0.1]
     found = by_key(analyse(ratings, units, [SCALE], **SMALL))
     row = found["r", "observed_agreement", "ann", "ben", "all", ""]
     assert row["estimate"] == pytest.approx(12 / 20)

@@ -11,17 +11,9 @@ import krippendorff
 import numpy as np
 import pytest
 
-from evenhand.analysis.agreement import numbers
+from evenhand.analysis.agreement import numbers, pairs
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.pairs import (
-    Overlap,
-    deciding_kappa,
-    means_of,
-    means_with,
-    measurement_of,
-    pair_tables,
-)
 from evenhand.analysis.bootstrap.bounds import kappas_of
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Scale
@@ -32,7 +24,7 @@ from tests.analysis.make import coded_of, matrix_of
 from tests.known_values import known_values
 from tests.peers import stats
 
-POINTS = tuple(str(point) for point in range(101))
+HUNDRED = Scale("", tuple(str(point) for point in range(101)), "interval")
 
 
 def _numbers(rng, units, raters, spread=12.0):
@@ -40,15 +32,14 @@ def _numbers(rng, units, raters, spread=12.0):
     return np.clip(np.round(true[:, None] + rng.normal(0, spread, (units, raters))), 0, 100) + 0.0
 
 
-def _matrix(values, **more):
+def _matrix(values, scale=HUNDRED):
     names = ["ann", "ben", "cat", "dan"]
     names = [*names[: values.shape[1] - 1], "judge"]
     labels = {
         name: ["-" if np.isnan(each) else f"{each:g}" for each in column]
         for name, column in zip(names, values.T, strict=True)
     }
-    scale = more.pop("scale", Scale("", POINTS, "interval"))
-    return matrix_of(labels, scale, ["judge"], **more)
+    return matrix_of(labels, scale, ["judge"])
 
 
 def _resamples(matrix):
@@ -69,13 +60,14 @@ def test_shrout_and_fleiss_1979():
 def test_two_raters_from_their_table():
     values = _numbers(np.random.default_rng(4), 60, 3)
     coded = _matrix(values).on_categories()
-    table = pair_tables(coded, [(0, 1)], _resamples(_matrix(values)))[0, 0]
-    squares = numbers.squares_of_two(numbers.moments(table))
+    table = pairs.pair_tables(coded, [(0, 1)], _resamples(_matrix(values)))[0, 0]
+    squares = numbers.squares_of_two(table)
     for kind, ours in (("agreement", squares.agreement), ("consistency", squares.consistency)):
         theirs = numbers.intraclass_correlation(values[:, :2], kind=kind).estimate
         assert float(ours) == pytest.approx(theirs, abs=1e-9)
     first, second = values[:, 0], values[:, 1]
-    panel = {name: float(of(table)) for name, of in measurement_of(coded).statistics().items()}
+    statistics = pairs.measurement_of(coded).statistics()
+    panel = {name: float(of(table)) for name, of in statistics.items()}
     apart = np.abs(first[:, None] - second)
     linear = 1 - np.abs(first - second).mean() / apart.mean()
     assert panel["weighted_kappa_linear"] == pytest.approx(linear)
@@ -95,9 +87,7 @@ def test_ranks_of_a_resample_are_close_to_those_that_are_ranked_anew():
     weight = np.where(np.arange(150) < 4, 11.0, 1.0)
     weight[4:44] = 0.0
     whole = stats.spearmanr(*values.T).statistic
-    contributions = numbers.rank_contributions(
-        *codes.T, weight
-    )  # a unit of the weight 11 is 11 units
+    contributions = numbers.rank_contributions(*codes.T, weight)  # weight 11 is 11 units
     assert np.tanh(np.average(contributions, weights=weight)) == pytest.approx(whole)
     drawn = rng.multinomial(150, np.full(150, 1 / 150), 400)
     anew = np.array([stats.spearmanr(*values.repeat(times, axis=0).T).statistic for times in drawn])
@@ -115,10 +105,10 @@ def test_alpha_of_uneven_numbers_with_gaps():
     values[rng.random(values.shape) < 0.2] = np.nan
     seen = sorted({f"{each:g}" for each in values.ravel() if not np.isnan(each)}, key=float)
     scale = Scale("", tuple(seen), "interval", number=True)
-    coded = _matrix(values, scale=scale).on_categories()
     matrix = _matrix(values, scale=scale)
-    counts = label_counts(coded, range(3))
-    found = group_panel(counts, coded, _resamples(matrix))["krippendorff_alpha_interval"][0]
+    coded = matrix.on_categories()
+    panel = group_panel(label_counts(coded, range(3)), coded, _resamples(matrix))
+    found = panel["krippendorff_alpha_interval"][0]
     theirs = krippendorff.alpha(values.T, level_of_measurement="interval")
     assert found == pytest.approx(theirs, abs=1e-9)
 
@@ -129,14 +119,11 @@ def test_people_as_a_group_on_units_that_all_labelled():
     matrix = _matrix(values)
     rows = ResultRows("")
     numbers.add_number_rows(View.of(rows, matrix.on_categories(), _resamples(matrix)))
-    found = rows.get("icc_a1", "humans")
-    assert found["estimate"] == pytest.approx(
-        numbers.intraclass_correlation(values[:, :3]).estimate
-    )
+    found, expected = rows.get("icc_a1", "humans"), numbers.intraclass_correlation(values[:, :3])
+    assert found["estimate"] == pytest.approx(expected.estimate)
     assert found["n_units"] == 40
     assert "3 raters, on the 40 items that all of them labelled" in found["note"]
-    mean = rows.get("mean_number", "ann")
-    assert mean["estimate"] == pytest.approx(values[:, 0].mean())
+    assert rows.get("mean_number", "ann")["estimate"] == pytest.approx(values[:, 0].mean())
 
 
 @pytest.mark.parametrize(
@@ -159,20 +146,15 @@ def test_what_is_no_set_of_numbers():
         numbers.intraclass_correlation([[1], [2]])
     with pytest.raises(InputError, match="agreement or consistency"):
         numbers.intraclass_correlation([[1, 2], [2, 3]], kind="absolute")
-
-
-def test_too_many_different_numbers():
     with pytest.raises(InputError, match="2002 different numbers, more than 2001; round them"):
         Scale("", tuple(str(n) for n in range(2002)), "interval")
 
 
-def kappa_by_hand(pairs, apart):
+def kappa_by_hand(labels, apart):
     """The size and the kappa of one table, from its pairs of labels."""
-    size = sum(weight for weight, _, _ in pairs)
-    first = defaultdict(float)
-    second = defaultdict(float)
-    observed = 0.0
-    for weight, a, b in pairs:
+    size = sum(weight for weight, _, _ in labels)
+    first, second, observed = defaultdict(float), defaultdict(float), 0.0
+    for weight, a, b in labels:
         first[a] += weight / size
         second[b] += weight / size
         observed += weight / size * apart[a, b]
@@ -187,14 +169,12 @@ def by_hand(coded, units, apart, *, tie_breaks=False):
     own = {p for p in range(people.shape[1]) if held[p] >= 0.5 * len(units)}
     if sum(1 for p, n in enumerate(held) if n and p not in own) == 1:
         own = {p for p, n in enumerate(held) if n}
-    with_grader = defaultdict(list)
-    among = defaultdict(list)
+    with_grader, among = defaultdict(list), defaultdict(list)
     for u in units:
         who = [p for p in range(people.shape[1]) if people[u, p] >= 0]
-        all_pairs = list(combinations(who, 2))
-        counted = all_pairs
+        counted = list(combinations(who, 2))
         if tie_breaks and len(who) > 2:
-            counted = [(a, b) for a, b in all_pairs if people[u, a] != people[u, b]]
+            counted = [(a, b) for a, b in counted if people[u, a] != people[u, b]]
         for a, b in counted:
             weight = 1.0 / len(counted)
             for p in (a, b):
@@ -210,10 +190,10 @@ def by_hand(coded, units, apart, *, tie_breaks=False):
                 among[(a if a in own else b,)].append((weight, *sides))
     means = []
     for tables in (with_grader, among):
-        found = [kappa_by_hand(pairs, apart) for pairs in tables.values()]
+        found = [kappa_by_hand(labels, apart) for labels in tables.values()]
         found = [(size, kappa) for size, kappa in found if not np.isnan(kappa)]
         means.append(sum(s * k for s, k in found) / sum(s for s, _ in found))
-    return means[0], means[1]
+    return means
 
 
 def labels_of(rng, units, people, q, held):
@@ -254,14 +234,13 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
         apart = (apart > 0) * 1.0
     twice = (codes[:, :-1] >= 0).sum(axis=1) >= 2
     resamples = Resamples(np.ones(n), 0, np.random.default_rng(0))
-    overlap = Overlap.of(coded, resamples, coded.members("human"), twice)
-    name = deciding_kappa(coded)
-    statistics = {name: measurement_of(coded).statistics()[name]}
+    overlap = pairs.Overlap.of(coded, resamples, coded.members("human"), twice)
+    name = pairs.deciding_kappa(coded)
+    statistics = {name: pairs.measurement_of(coded).statistics()[name]}
     expected = by_hand(coded, np.flatnonzero(twice), apart)
-    found = (
-        means_with(overlap, codes[:, -1], resamples, statistics)[name].values[0],
-        means_of(overlap, overlap.tables_among(), resamples, statistics)[name].values[0],
-    )
+    with_grader = pairs.means_with(overlap, codes[:, -1], resamples, statistics)
+    among = pairs.means_of(overlap, overlap.tables_among(), resamples, statistics)
+    found = [float(means[name].values[0]) for means in (with_grader, among)]
     assert found == pytest.approx(expected, abs=1e-12)
     # The form by which verdicts are bounded gives the same.
     sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
@@ -279,7 +258,7 @@ def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs():
     codes[:, :-1][~held] = -1
     coded = replace(coded_of(codes, "nominal", (1.0, 2.0, 3.0)), tie_breaks=True)
     resamples = Resamples(np.ones(80), 0, np.random.default_rng(0))
-    overlap = Overlap.of(coded, resamples, coded.members("human"))
+    overlap = pairs.Overlap.of(coded, resamples, coded.members("human"))
     expected = by_hand(coded, np.arange(80), 1.0 - np.eye(3), tie_breaks=True)
     sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
     found = [float(kappas_of(each, 1.0 - np.eye(3))[0]) for each in sums]

@@ -265,9 +265,8 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
             bound = bounds.lower_bound(statistic, sample, alpha)
             if bound[0] > -1.5:
                 fitting = stats.norm.cdf(stats.norm.isf(alpha) - 0.2)
-                assert bounds.chance_above(statistic, sample, bound) == pytest.approx(
-                    fitting, abs=0.02
-                )
+                chance = bounds.chance_above(statistic, sample, bound)
+                assert chance == pytest.approx(fitting, abs=0.02)
 
 
 def _table(pattern):
@@ -312,8 +311,7 @@ def test_where_nobody_erred_an_error_may_still_come():
 
 
 def test_influence_on_a_mean_is_each_values_distance():
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=40)
+    values = np.random.default_rng(1).normal(size=40)
     left_out = [np.delete(values, n).mean() for n in range(40)]
     found = bounds.influence(np.array([values.mean(), *left_out]))
     assert found == pytest.approx(values - values.mean())
@@ -328,8 +326,7 @@ def test_without_skewness_it_is_the_t_bound():
 
 def test_a_skewed_mean_is_missed_as_often_as_stated():
     """A share of .1 among 60: the plain t bound misses far more often than one side allows."""
-    rng = np.random.default_rng(2)
-    drawn = (rng.random((1500, 60)) < 0.9).astype(float)
+    drawn = (np.random.default_rng(2).random((1500, 60)) < 0.9).astype(float)
     varying = drawn[drawn.std(axis=1) > 0]
     lower = [each.mean() - bounds.reach(each - each.mean()) for each in varying]
     plain = varying.mean(axis=1) - 2.0 * varying.std(axis=1, ddof=1) / math.sqrt(60)
@@ -343,9 +340,8 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal():
     contributions = rng.multivariate_normal(np.zeros(3), correlation, 5000)
     observed = np.corrcoef(contributions, rowvar=False)
     level = bounds.simultaneous_level(contributions, 0.02)
-    inside = stats.multivariate_normal(np.zeros(3), observed, seed=1).cdf(
-        np.full(3, stats.norm.isf(level))
-    )
+    joint = stats.multivariate_normal(np.zeros(3), observed, seed=1)
+    inside = joint.cdf(np.full(3, stats.norm.isf(level)))
     assert 1.0 - inside == pytest.approx(0.02, rel=0.05)
     assert bounds.simultaneous_level(contributions[:, :1], 0.02) == 0.02
     alone = rng.normal(size=(5000, 6))

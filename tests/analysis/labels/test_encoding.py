@@ -102,13 +102,12 @@ REASON = "failed <b>both</b> checks"
 @pytest.fixture
 def analysis():
     facts = StudyFacts(excluded={"bad": REASON, "never-came": "x"})
-    ratings = ratings_of(LABELS, graders=["grader"])
-    return analyse(ratings, None, [SCALE], resamples=50, facts=facts, verify=True)
+    return analyse_labels(LABELS, SCALE, ["grader"], facts=facts, verify=True)
 
 
 def test_main_figures_are_those_of_an_analysis_without_them(analysis):
     kept = {rater: labels for rater, labels in LABELS.items() if rater != "bad"}
-    plain = analyse(ratings_of(kept, graders=["grader"]), None, [SCALE], resamples=50)
+    plain = analyse_labels(kept, SCALE, ["grader"])
     pd.testing.assert_frame_equal(analysis.results, plain.results)
     assert analysis.verdicts == plain.verdicts
 
@@ -123,15 +122,12 @@ def test_the_report_says_who_and_why(analysis, tmp_path):
 
 
 def test_where_everyone_is_excluded_there_is_nothing_to_say():
-    found = analyse_labels(
-        {"ann": "yn"}, SCALE, resamples=100, facts=StudyFacts(excluded={"ann": "alone"})
-    )
+    found = analyse_labels({"ann": "yn"}, SCALE, facts=StudyFacts(excluded={"ann": "alone"}))
     assert found.results.empty
     assert "ann: alone" in found.notes[0]
 
 
-ALL_UNITS = [f"u{n:05d}" for n in range(40)]
-WITHHELD = frozenset(ALL_UNITS[:20])
+WITHHELD = frozenset(f"u{n:05d}" for n in range(20))
 
 
 def coverage(*tables, withheld=None):
