@@ -297,6 +297,19 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
     assert (judged.verdicts[:, g] == verdicts).all()
 
 
+def test_a_threshold_for_the_audit_of_biases_follows_the_sampling_weights():
+    """Many units of which few were sampled say .2, few of which all were say .8."""
+    p, cut = np.tile(np.linspace(0, 1, 21), 20), np.repeat([0.2, 0.8], 210)
+    labels = {"ann": np.where(p >= cut, "y", "n"), "g": np.where(p >= 0.5, "y", "n")}
+    ratings = ratings_of(labels, ["g"], {"g": p})
+    names = ratings["unit_id"].drop_duplicates()
+    weight = np.where(cut == 0.2, 50.0, 1.0)
+    units = pd.DataFrame({"unit_id": names, "cluster_id": names, "sampling_weight": weight})
+    weighted = encode(combine_readings(validate_ratings(ratings), YES), YES, units)
+    (labels,) = tune.labels_tuned_on_others(weighted).values()
+    assert (labels.thresholds[:, labels.raters.index("g")] < 0.3).all()
+
+
 def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
     before = tune.with_held_out_thresholds(matrix(tables, tuned_scale()))
     own = tune.folds(before.clusters) == tune.folds(before.clusters)[0]
