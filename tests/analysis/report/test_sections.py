@@ -22,7 +22,7 @@ from evenhand.analysis.report.sections.certainty import reliability_diagrams, th
 from evenhand.analysis.report.sections.raters import page_of
 from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.statistics import Code, Note, Remark, join_notes
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects.scores import RATES
 from evenhand.reporting.library import check
 from evenhand.study.settings.analysis import PublishedFigures
@@ -37,7 +37,7 @@ XY = Scale("", ("x", "y"))
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
 
 
-def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: float) -> Source:
+def _source(kind: str, reason: Note, tuned: tuple[float, float, float], gain: float) -> Source:
     rows = ResultRows("tone")
 
     def add(statistic: str, found: Interval, at: str, note: Note = "") -> None:
