@@ -290,8 +290,8 @@ def show_table(
             if name not in html_columns:
                 spec, link = formats.get(name, number), links.get(name)
                 kind, content = _cell(row[name], spec, link, names.get(name, {}))
-            of = f'class="{kind}" data-heading="{html.escape(heading)}"'
-            cells.append(f"<td {of}>{content}</td>")
+            marks = f' class="{kind}"' * bool(kind) + f' data-heading="{html.escape(heading)}"'
+            cells.append(f"<td{marks}>{content}</td>")
         rows.append("".join(cells))
     with st.expander(caption) if folded else nullcontext():
         st.html(

@@ -103,11 +103,11 @@ PASS, AT = "can_replace", "can_replace_at_threshold"
         ([candidate("g", "agrees_with_reference", holds_for="binary", threshold=0.25)],
          "Use g for r at threshold 0.25: its binary labels agree with the reference."),
         ([candidate("g", PASS, 1.5), candidate("dear", PASS, 12.0, difference=0.05)],
-         "Use g for r: the cheapest that passes. Also passing: dear."),
+         "Use g for r: the cheapest that passes in full. Also passing: dear."),
         ([candidate("g", PASS, 1.5, difference=0.05), candidate("worse", PASS, 12.0)],
          "Use g for r. Also passing: worse."),
         ([candidate("g", PASS), candidate("k", AT, holds_for="binary", threshold=0.2)],
-         "Use g for r. Also passing: k (binary label at threshold 0.2)."),
+         "Use g for r. Passing only in part: k (binary label at threshold 0.2)."),
         # What would rather be ruled out is no reason to label more.
         ([candidate("bad", "inconclusive", more_clusters=300),
           candidate("near", "inconclusive", more_clusters=500, promising=True)],
