@@ -32,7 +32,7 @@ from evenhand.texts import table_of
 MOST_BYTES = formats.MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 MOST_UNPACKED = 1024**3  # bytes of an archive, and bytes that all its members may hold together
-_HEAD = 4096
+_HEAD = 4096  # bytes that tell what a file is
 _LONGEST_LINE = 1024**2
 
 
@@ -104,7 +104,7 @@ class Source:
             value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
             return _FirstValue()
-        return _FirstValue(value, is_whole=end == len(text))
+        return _FirstValue(value, is_whole=end == len(text))  # else more follows: JSONL
 
     @property
     def _too_large(self) -> bool:
@@ -314,7 +314,7 @@ def number_as_text(value: Any) -> Any:
 _MOST_MEMBERS = 200_000
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 """Methods of compression in ZIP; Python's `zipfile` lacks the last, with which Inspect packs."""
-_ENCRYPTED = 0x1
+_ENCRYPTED = 0x1  # a bit of a member's flags
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """The header of a member: its signature, and the lengths of its name and its extra field."""
 
@@ -360,11 +360,11 @@ class Archive:
             raise ValueError("no member begins here")
         start = offset + _LOCAL_HEADER.size + name_length + extra_length
         packed = self._content[start : start + member.compress_size]
-        size = self._bytes_left + 1
+        size = self._bytes_left + 1  # so that `read` sees that it is too large
         if member.compress_type == _STORED:
             return packed[:size]
         if member.compress_type == _DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)  # without a header
         if member.compress_type == _ZSTD:
             with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
                 return bytes(stream.read(size))
@@ -623,7 +623,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
         without_text.update(ASKED)
     if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
         return candidates[0]
-    return filled[0] if len(filled) == 1 == len(value) else ""
+    return filled[0] if len(filled) == 1 == len(value) else ""  # {"any_name": "Text"}
 
 
 def _filled_under(value: object, names: Collection[str]) -> object:
