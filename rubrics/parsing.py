@@ -392,7 +392,7 @@ class RubricParser:
             return True  # "B?"
         if match["key"].casefold() == "no" and re.match(r"\.?\s*\d", rest):  # "No. 5"
             return True
-        return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))  # "4 out of 10"
+        return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))  # "4 of 10"
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
         """Return True if the words before an answer suppose it or make it somebody else's; those of
