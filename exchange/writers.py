@@ -33,7 +33,7 @@ TEXTS = {
     "prompt_b": "Prompt B", "response_b": "Response B",
 }  # fmt: skip
 """Columns of units with the rated texts, and their headings where they are shown."""
-_COMBINED_COLUMNS = ("draw", "order")
+_COMBINED_COLUMNS = ("draw", "order")  # `combined_note` says what becomes of them
 _METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
 _ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
 
@@ -156,7 +156,7 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
     """
     # A response unit also carries the prompts of its pair.
-    is_pair = "response" not in cells
+    is_pair = "response" not in cells  # or a comparison
     names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])

@@ -197,7 +197,7 @@ def _exact_toml_string(text: str) -> Any:
 # ---- a rubric asked on the command line ---------------------------------------------------------
 
 MOST_POINTS = 11  # points of a scale that are options; raters type the number on a longer scale
-_SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
+_SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")  # "1-5"
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
 _PREFERENCES = {  # ends of the names of texts, by key
@@ -482,7 +482,7 @@ PATTERN_SECONDS = 1.0
 MOST_REPEATED = 10_000
 """Limit of the product of a pattern's repeat counts, as in `a{20}`: all copies are compiled."""
 _REPEAT_COUNT = re.compile(r"\{(\d+)")
-_STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
+_STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")  # "verdict" or "[1]"
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
 
 

@@ -214,8 +214,8 @@ class RubricParser:
         is_word = match["word"].casefold() in self._field_words
         is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
         if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
-            return match[0]
-        fields.is_unclear = True
+            return match[0]  # "Pass: all is well", "A: it is clear"
+        fields.is_unclear = True  # "Pass: ok", "A: 3"
         return ""
 
     def _is_negative(self, word: str) -> bool:

@@ -213,7 +213,7 @@ _JFIF, _SCAN = 0xE0, 0xDA
 _SEGMENTS = [bytes([marker]) for marker in (_JFIF, 0xDB, 0xC0, 0xC2, 0xC4, 0xDD, _SCAN)]
 """Markers of segments of a JPEG that its pixels need."""
 _PLAIN_JFIF = re.compile(rb"JFIF\0.{7}\0\0", re.DOTALL)  # without a preview
-_NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")
+_NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")  # not a byte of pixels, nor a restart
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,7 @@ def plain_kind(name: str) -> str:
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _INPUTS = {"prompt", "context", "reference"}
-RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}
+RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}  # which may be an input
 """Names of fields with the text to be rated."""
 _UNKNOWN = "unknown"
 _RESERVED_FACTS = re.compile(
@@ -300,7 +300,7 @@ class ItemRows(_Collected):
         of some tools, counts once. Raises InputError where it has other texts then.
         """
         texts = {name: text for name, text in texts.items() if text}
-        if not texts.keys() - (() if self._fields else _INPUTS):
+        if not texts.keys() - (() if self._fields else _INPUTS):  # none, or inputs alone
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)

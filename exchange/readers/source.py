@@ -97,7 +97,7 @@ class Source:
             return _FirstValue()
         try:
             if plain.startswith(b"{") and (value := self._first_line()) is not None:
-                return _FirstValue(value)
+                return _FirstValue(value)  # JSONL
             if self._too_large:
                 return _FirstValue()
             text = self.path.read_bytes().decode("utf-8-sig").strip()
@@ -124,7 +124,7 @@ class Source:
     def header(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; none of any other."""
         suffix = self.path.suffix.casefold()
-        if suffix not in formats.DELIMITED or self._first_value != _FirstValue():
+        if suffix not in formats.DELIMITED or self._first_value != _FirstValue():  # or it is JSON
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
         with suppress(csv.Error):
@@ -556,7 +556,7 @@ def reply_text(cell: str) -> str:
     if not isinstance(value, dict):
         return cell
     has_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED
-    if _reply_in(value) is value and not has_reply:
+    if _reply_in(value) is value and not has_reply:  # nothing was around a reply
         return cell
     lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
     firsts = [replies[0] for replies in lists if replies]
