@@ -33,7 +33,7 @@ TEXTS = {
     "prompt_b": "Prompt B", "response_b": "Response B",
 }  # fmt: skip
 """Columns of units with the rated texts, and their headings where they are shown."""
-_COMBINED_COLUMNS = ("draw", "order")
+_COMBINED_COLUMNS = ("draw", "order")  # `combined_note` says what becomes of them
 _METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
 _ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
 
@@ -110,7 +110,7 @@ def combined_note(material: Material) -> list[str]:
 
 
 def facts_of(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the filled cells of a row of ratings among these names."""
+    """Return the filled cells of a row of ratings among these names: neither NaN nor ""."""
     return {name: row[name] for name in names if row[name] == row[name] and row[name] != ""}
 
 
@@ -156,7 +156,7 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
     """
     # A response unit also carries the prompts of its pair.
-    is_pair = "response" not in cells
+    is_pair = "response" not in cells  # or a comparison
     names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])
@@ -368,7 +368,7 @@ def inspect_scores(material: Material) -> Output:
     rows = material.combined
     has_rubrics = rows["rubric"].nunique() > 1
     names = (rows["rubric"].map(rubric_name) + "/" if has_rubrics else "") + rows["rater_id"]
-    no_labels = dict.fromkeys(sorted(names.unique()))
+    no_labels = dict.fromkeys(sorted(names.unique()))  # None, by rater
     records = []
     for unit, unit_ratings in _rows_by_unit(material, rows.assign(name=names)):
         unit_labels: list[dict[Any, Any]] = unit_ratings.to_dict("records")
@@ -433,7 +433,7 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
     is sent twice is one piece of feedback.
     """
     metadata = {name: str(value) for name, value in rating_metadata(row).items()}
-    kind = "model" if row["rater_kind"] == "model" else "api"
+    kind = "model" if row["rater_kind"] == "model" else "api"  # people labelled outside of its app
     run = tool_id(row, unit, "run_id")
     feedback = {
         "id": stable_rating_id(row),

@@ -146,10 +146,10 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
     text = (files("evenhand.rubrics") / "templates" / "draft.toml").read_text("utf-8")
     if start:
         copy = load_rubric(start).model_copy(update={"name": "draft"})
-        head, blank, _ = text.partition("\n\n")
+        head, blank, _ = text.partition("\n\n")  # the comment at the top of the draft
         text = head + blank + dump_rubric(copy)
-    text = text.replace('"draft"', json.dumps(name), 1)
-    parse_rubric(text, f"{name}.toml")
+    text = text.replace('"draft"', json.dumps(name), 1)  # the value of `name`
+    parse_rubric(text, f"{name}.toml")  # raises InputError for an invalid name
     return text
 
 
@@ -181,7 +181,7 @@ def _toml_item(value: Any) -> Any:
     import tomlkit
 
     if isinstance(value, str) and "\n" in value:
-        return tomlkit.string(value + "\n", multiline=True)
+        return tomlkit.string(value + "\n", multiline=True)  # stripped when it is read
     if isinstance(value, dict):
         return tomlkit.item({key: _toml_item(item) for key, item in value.items()})
     return tomlkit.item([_toml_item(item) for item in value] if isinstance(value, list) else value)
@@ -197,13 +197,13 @@ def _exact_toml_string(text: str) -> Any:
 # ---- a rubric asked on the command line ---------------------------------------------------------
 
 MOST_POINTS = 11  # points of a scale that are options; raters type the number on a longer scale
-_SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
+_SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")  # "1-5"
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
 _PREFERENCES = {  # ends of the names of texts, by key
-    **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
-    **{"B": "b", "B1": "b_little", "B2": "b_much"},
-}
+    "A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie",
+    "B": "b", "B1": "b_little", "B2": "b_much",
+}  # fmt: skip
 _SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}
 
 
@@ -248,7 +248,7 @@ def asked_rubric(
     if isinstance(points, Number):
         return Rubric.model_validate(fields | {"number": points})
     names = _names_by_key(points, several=several)
-    ordered = () if several or level else ordered_scale([*names])
+    ordered = () if several or level else ordered_scale([*names])  # from low to high
     keys = [*(ordered or names)]
     default = keys[:1] if len(keys) == 2 else []
     affirmative = [key for key in keys if key in _AFFIRMATIVE] or default
@@ -303,7 +303,7 @@ def _points(scale: str) -> list[str] | Number:
         raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
     low, high = int(ends[1]), int(ends[2])
     if (low, high) == (0, 1):
-        return Number(low=0, high=1, step=0.01)
+        return Number(low=0, high=1, step=0.01)  # a share, not a no and a yes
     if not 2 <= high - low + 1 <= MOST_NUMBERS:
         raise InputError(f"--scale {scale} must have 2 to {MOST_NUMBERS:,} points")
     points = [str(point) for point in range(low, high + 1)]
@@ -321,7 +321,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
     if steps not in _KEYS_BY_STEPS:
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
     keys = _KEYS_BY_STEPS[steps]
-    sides = [_SIDES.get(key[0], "") for key in keys]
+    sides = [_SIDES.get(key[0], "") for key in keys]  # "t" of "tie": neither
     names = [written(f"items.prefers_{_PREFERENCES[key]}") for key in keys]
     return Rubric(
         name="preference",
@@ -341,7 +341,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
 
 def _key_of(name: str) -> str:
     """Return the key of an option of this name. Raises InputError if the name gives none."""
-    key = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]
+    key = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]  # as long as `KEY`
     if not key:
         raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
     return key
@@ -392,7 +392,7 @@ class Reworded(Rubric):
 
     @classmethod
     def of(cls, rubric: Rubric, words: OwnWords, **fields: Any) -> Self:
-        """Return a rubric with other words, and other values of these fields, for its graders."""
+        """Return a rubric with other words, and other (checked) fields, for its graders."""
         original = {name: getattr(rubric, name) for name in Rubric.model_fields}
         return cls.model_construct(**original | fields | {"of_people": rubric, "words": words})
 
@@ -482,7 +482,7 @@ PATTERN_SECONDS = 1.0
 MOST_REPEATED = 10_000
 """Limit of the product of a pattern's repeat counts, as in `a{20}`: all copies are compiled."""
 _REPEAT_COUNT = re.compile(r"\{(\d+)")
-_STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
+_STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")  # "verdict" or "[1]"
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
 
 
@@ -538,7 +538,7 @@ class JudgePrompt(PromptTemplate, OwnWords):
         """Return the rubric with this prompt for its graders. Raises InputError if the prompt names
         a text that the rubric's units do not have, or leaves out a response.
         """
-        texts = [name for name in TEXT_VARIABLES if ("_" in name) == rubric.has_sides]
+        texts = [name for name in TEXT_VARIABLES if ("_" in name) == rubric.has_sides]  # "prompt_a"
         if rubric.unit == "comparison":
             texts = [*ANSWERS]
         allowed = list(dict.fromkeys([*texts, *rubric.variables]))
@@ -568,7 +568,7 @@ class JudgePrompt(PromptTemplate, OwnWords):
         if self.answer_pattern:
             answers = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
             return [answer for answer in answers if answer]
-        path = _STEP.findall(self.answer_json.removeprefix("$."))
+        path = _STEP.findall(self.answer_json.removeprefix("$."))  # name or index of each step
         field, *steps = [name or int(index) for name, index in path]
         return [
             answer if isinstance(answer, str) else json.dumps(answer)
@@ -648,7 +648,7 @@ def _values_at(value: Any, steps: list[str | int]) -> Iterator[Any]:
     if not steps:
         yield value
     elif isinstance(value, Mapping):
-        for name, inner in getattr(value, "pairs", value.items()):
+        for name, inner in getattr(value, "pairs", value.items()):  # `JsonObject`
             if name == steps[0]:
                 yield from _values_at(inner, steps[1:])
     elif isinstance(value, list) and isinstance(steps[0], int) and steps[0] < len(value):

@@ -485,7 +485,7 @@ class Rubric(Texts):
     def _variables_of_kind(self, kind: str) -> tuple[str, ...]:
         columns = tuple(block.column for block in self.blocks if block.kind == kind)
         is_both_answers = "response" in columns and "response" not in self.variables
-        return (*columns, *ANSWERS) if is_both_answers else columns
+        return (*columns, *ANSWERS) if is_both_answers else columns  # one block for both
 
     def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
         """Return the rubric with texts of these kinds, by variable: "conversation" or "image".
@@ -570,7 +570,8 @@ class Rubric(Texts):
     def parser(self) -> RubricParser:
         """The parser of graders' answers, cached as its patterns take long to compile."""
         parser_class = RubricParser if self.kind.is_single else SeveralParser
-        return parser_class(self.kind.names, (self.name, self.title.partition(" (")[0]))
+        title = self.title.partition(" (")[0]  # "Tone (polite)" is announced as "Tone: ..."
+        return parser_class(self.kind.names, titles=(self.name, title))
 
 
 def coarser_faults(

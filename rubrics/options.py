@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")
+KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")  # "A1", "no-answer", "-0.5"
 
 
 class Strict(BaseModel):
@@ -118,7 +118,7 @@ def plain_number(text: str) -> str:
         number = Decimal(text.strip())
     except InvalidOperation:
         return ""
-    if not number.is_finite() or abs(number.adjusted()) > 30:
+    if not number.is_finite() or abs(number.adjusted()) > 30:  # too long to write out
         return "0" if number == 0 else ""
     short = f"{number:f}"
     short = short.rstrip("0").rstrip(".") if "." in short else short
@@ -148,7 +148,7 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     endings = {match[2] or "" for match in matches}  # ".0", where pandas wrote the column
     if len(numbers) < max(3, len(labels)) or len(endings) > 1:
         return ()
-    low, high, (ending,) = numbers[0], numbers[-1], endings
+    low, high, (ending,) = numbers[0], numbers[-1], endings  # which they all have
     gap = max(after - before for before, after in pairwise(numbers)) - 1
     if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(numbers) <= high - low + 1):
         return ()
@@ -283,7 +283,7 @@ def listed_texts(text: str) -> list[str] | None:
         values = json.loads(text)
     except (ValueError, RecursionError):
         inner = text[1:-1]
-        entries = re.compile(rf"(?:{_ENTRY.pattern})*+\s*", re.DOTALL)
+        entries = re.compile(rf"(?:{_ENTRY.pattern})*+\s*", re.DOTALL)  # *+ never backtracks
         if text[0] + text[-1] not in ("[]", "{}") or not entries.fullmatch(inner):
             return None
         try:
@@ -312,7 +312,7 @@ def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | 
     marks = [mark for mark in SEPARATORS if any(mark in cell for cell in joined)]
     if options:
         declared = {*options, NONE, ""}
-        candidates = ("", *marks, "".join(marks))
+        candidates = ("", *marks, "".join(marks))  # of equal ones the first counts
         return min(candidates, key=lambda mark: len(_distinct_options(joined, mark) - declared))
     shares = {mark: _recurring_share(distinct, mark) for mark in marks}
     plausible = []

@@ -66,7 +66,7 @@ class Forms(dict[str, re.Pattern[str]]):
 
 _MASKED = "\ue000"  # replaces each character of a quotation
 _COMMON = Forms()  # forms that are the same whatever the options are
-_ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]
+_ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # for explicit ones
 
 # ---- the parser of one option ----
 # The groups of each form, of which those are None that took no part in a match:
@@ -121,14 +121,14 @@ class RubricParser:
         # Words that may be names of fields: a letter, "yes" or "no" before a colon names none.
         words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
         self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
-        self._titles = tuple(title.casefold() for title in titles if title)
+        self._titles = tuple(title.casefold() for title in titles if title)  # announce, "Tone: 4"
         self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))
 
     def label(self, text: str) -> str | None:
         """Return the key that a reply gives, or None where it gives none or more than one."""
         plain = _plain_answer(text)
         if plain is None or _COMMON["speakers"].search(plain) or _COMMON["ballot"].search(plain):
-            return None
+            return None  # or other turns, "User: ...", or a list to tick, "[ ] A"
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
@@ -182,24 +182,24 @@ class RubricParser:
         is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator
         key = self._key_by_word[word.casefold()]
         if not is_separated and self._key_by_word.get(match["value"].casefold()) == key:
-            return match[0]  # the option said twice
+            return match[0]  # the option said twice: "yes (yes)"
         is_negative = self._is_negative(word)
-        is_yes = bool(match["yes"] or match["done"])
-        is_crossed = bool(match["open"]) and match["value"] != "[ ]"
+        is_yes = bool(match["yes"] or match["done"])  # "pass: yes", "pass ✅"
+        is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "fail ❌"
         is_marked = not is_separated and (bool(match["done"]) or is_crossed)
         if word.casefold() not in self._field_words:
             if is_marked and (is_yes or is_negative):  # "B ✅"
                 return affirmed_text
-            is_polar = bool(_COMMON["polar"].fullmatch(word))
+            is_polar = bool(_COMMON["polar"].fullmatch(word))  # "yes", "true"
             if "?" in separator or (is_polar and not is_separated and not is_marked):
                 return match[0]  # no field: "A? no", "yes, true"
-            fields.is_unclear = True
+            fields.is_unclear = True  # "A: yes"
             return ""
         if (is_yes and not separator.startswith('"')) or (is_negative and is_marked):
             return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
         if match["first"] is None or not is_separated or (is_negative and not is_yes):
             fields.is_unclear = True  # within a sentence, "pass [ ]", or "fail: no"
-        (fields.affirmed if is_yes else fields.denied).add(key)
+        (fields.affirmed if is_yes else fields.denied).add(key)  # '"pass": true', "pass: no"
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
@@ -214,8 +214,8 @@ class RubricParser:
         is_word = match["word"].casefold() in self._field_words
         is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
         if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
-            return match[0]
-        fields.is_unclear = True
+            return match[0]  # "Pass: all is well", "A: it is clear"
+        fields.is_unclear = True  # "Pass: ok", "A: 3"
         return ""
 
     def _is_negative(self, word: str) -> bool:
@@ -233,19 +233,19 @@ class RubricParser:
         sentence = re.split(r"(?<=[.!?])\s", rest)[0]
         n_words = len(re.findall(r"\w+", sentence))
         if n_words < 2 or _COMMON["begins_with_polar"].match(rest) or "?" in sentence:
-            return False
+            return False  # "Pass: ok", "Pass: yes or no", "Pass: is it clear?"
         key = self._key_by_word[word.casefold()]
         others = [other for other in self._field_words if self._key_by_word[other] != key]
-        rivals = [other for other in others if word not in other]
+        rivals = [other for other in others if word not in other]  # not "incorrect" for "correct"
         rival = rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)"
         if re.search(rival, sentence, re.IGNORECASE):
-            return False
-        names_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))
+            return False  # "Pass: it would fail"
+        names_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
         if re.match(r"\W*\d", rest):  # a count of faults, or else a score
             is_count = bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and n_words == 2
-            return names_fault and is_count
+            return names_fault and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
         if not _COMMON["denies"].search(sentence):
-            return True
+            return True  # "Pass: all is well"
         denies_fault = bool(_COMMON["no_fault"].search(sentence))
         if not names_fault:
             return denies_fault  # "Pass: no errors found"
@@ -258,13 +258,13 @@ class RubricParser:
         """Return the key that a value is, or whose name it is, apart from marks around it."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return None
-        if isinstance(value, float) and value.is_integer():
+        if isinstance(value, float) and value.is_integer():  # 4.0 in JSON
             value = int(value)
         text = str(value).strip()
         folded = text.strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
         if key := self._key_by_word.get(folded):
             return key
-        if isinstance(value, int) or "\n" in text:
+        if isinstance(value, int) or "\n" in text:  # no key and no name
             return None
         match = self._forms["alone"].fullmatch(text)  # "4 - Mild caveats", "4/5"
         return self._key(match) if match and not self._has_other_name(match) else None
@@ -317,7 +317,7 @@ class RubricParser:
             return None
         key, end = answers[0].key, min(answer.end for answer in answers)
         if self._scale_ends and self._forms["other_scale"].search(text):
-            return None
+            return None  # "4 on a scale of 1-10"
         return key if self._is_uncontested(key, text, end, is_strict=not explicit) else None
 
     def _without_quantities(self, text: str) -> str:
@@ -326,32 +326,32 @@ class RubricParser:
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
 
-        text = _COMMON["quantity"].sub(blank, text)
+        text = _COMMON["quantity"].sub(blank, text)  # "Confidence: 3"
         if self._scale_ends:
-            text = self._forms["scale"].sub(blank, text)
+            text = self._forms["scale"].sub(blank, text)  # "On a scale of 1-5"
         numbers = [int(mark[1]) for mark in _COMMON["list_marks"].finditer(text)]
         if len(numbers) > 1 and numbers == [*range(1, len(numbers) + 1)]:
-            text = _COMMON["list_marks"].sub(blank, text)
+            text = _COMMON["list_marks"].sub(blank, text)  # "1. Clear", "2. Short"
         return text
 
     def _mask_quotation(self, match: re.Match[str]) -> str:
         """Return a quotation with each character masked, or as it is if it is a mere option."""
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n").casefold()
-        if inner in self._key_by_word and not re.match(r"```|\s*>", text):
+        if inner in self._key_by_word and not re.match(r"```|\s*>", text):  # code, quoted lines
             return text
         return re.sub(r"[^\n]", _MASKED, text)
 
     def _answers_in(self, text: str) -> Iterator[_Answer]:
         """Yield the options that a text, its quotations masked, gives as the answer."""
         lines = [line for line in re.finditer(r"[^\n]+", text) if line[0].strip()]
-        for line in {*lines[:1], *lines[-1:]}:
+        for line in {*lines[:1], *lines[-1:]}:  # the first and the last
             if self._is_attributed(text, line.start(), is_own=False):
                 continue
             match = self._forms["alone"].fullmatch(re.sub(r"^[\s•>:,]+", "", line[0]).strip())
             if match is None:
                 name = self._forms["introduced"].sub("", line[0]).strip(" .。()[]\"'")
-                if key := self._key_by_name.get(name.casefold()):
+                if key := self._key_by_name.get(name.casefold()):  # "My answer: Second"
                     yield _Answer(key, line.end())
             elif not (self._has_other_name(match) or self._is_list_entry(line, match)):
                 yield _Answer(self._key(match), line.end())
@@ -367,12 +367,12 @@ class RubricParser:
                     end = match.end("answer" if "answer" in groups else "key")
                     yield _Answer(self._key(match), end)
         match = self._forms["opening"].match(text)
-        if match and self._is_opening_answer(match):
+        if match and self._is_opening_answer(match):  # "B, it is clearer"
             yield _Answer(self._key(match), match.end("answer"), is_explicit=False)
         match = self._forms["closing"].search(text)
         if (
             match
-            and not _COMMON["numbered"].search(text[: match.start("answer")])
+            and not _COMMON["numbered"].search(text[: match.start("answer")])  # "See fig. 4"
             and not self._is_attributed(text, match.start("key"), is_own=True)
         ):
             yield _Answer(self._key(match), match.end(), is_explicit=False)
@@ -380,7 +380,7 @@ class RubricParser:
     def _is_list_entry(self, line: re.Match[str], match: re.Match[str]) -> bool:
         """Return True if a line is one of several that each begin with a key: a list, no answer."""
         if match.start("key") > 3 or (self._scale_ends and match["answer"] != match["key"]):
-            return False
+            return False  # "Answer: B" and "4/5" are no marks of a list
         above = line.string[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
         below = line.string[line.end() + 1 :].partition("\n")[0]
         return any(self._forms["listed_key"].match(neighbour) for neighbour in (above, below))
@@ -389,10 +389,10 @@ class RubricParser:
         """Return True if what follows a key makes it another scale's, a doubt or no option."""
         rest = match.string[match.end("key") :].split("\n", 1)[0]
         if _COMMON["doubted"].match(rest):
-            return True
+            return True  # "B?"
         if match["key"].casefold() == "no" and re.match(r"\.?\s*\d", rest):  # "No. 5"
             return True
-        return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))
+        return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))  # "4 of 10"
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
         """Return True if the words before an answer suppose it or make it somebody else's; those of
@@ -400,35 +400,35 @@ class RubricParser:
         """
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
-            return True
+            return True  # "The text ends with B"
         sentences = [part for part in _COMMON["sentence"].split(before) if part.strip()]
         lead = sentences[-1] if sentences else ""
         is_new_line = not before or before.endswith("\n")
         ends_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         is_same_sentence = not is_new_line and not ends_sentence
         if is_same_sentence and _COMMON["SUPPOSED"].search(lead):
-            return True
+            return True  # "If it were short, I choose B"
         may_ascribe = lead.rstrip().endswith((":", "：")) or (is_same_sentence and not is_own)
-        return may_ascribe and bool(_COMMON["SAID"].search(lead))
+        return may_ascribe and bool(_COMMON["SAID"].search(lead))  # "The text says: B"
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
-        """Return True if a reply's first key ("opening") answers, not counts or lists: "4. As"."""
+        """Return True if a reply's first key ("opening") answers, and not counts or lists."""
         key, mark = self._key(match), match["mark"].strip()
         rest = match.string[match.end("mark") :]
         if self._has_other_name(match) or self._is_disqualified(match):
             return False
-        if match["name"]:
+        if match["name"]:  # "4 (Good). It is"
             return True
         if key.isdigit():
-            if mark.startswith((".", ")")) and not mark.startswith(".)"):
+            if mark.startswith((".", ")")) and not mark.startswith(".)"):  # "4. The" is of a list
                 before = match.string[: match.start("key")].rstrip()
                 is_bracketed = before.endswith("(") and mark[0] == ")"
-                has_reason = bool(_COMMON["because_next"].match(rest))
+                has_reason = bool(_COMMON["because_next"].match(rest))  # "4. As it helps"
                 return is_bracketed or not rest.strip() or rest.startswith("\n") or has_reason
-            if mark == "(":
+            if mark == "(":  # "4 (of 5 claims)"
                 return False
         if len(key) == 1 and mark == "(":
-            return bool(re.match(r"[^()\n]*\)\s*(?:[.\n]|\Z)", rest))
+            return bool(re.match(r"[^()\n]*\)\s*(?:[.\n]|\Z)", rest))  # "B (clear)."
         return True
 
     # ---- other options proposed ----
@@ -439,7 +439,7 @@ class RubricParser:
         """
         if _COMMON["BACK"].search(text[start:]):
             return False
-        start = 0 if is_strict else start
+        start = 0 if is_strict else start  # behind the answer
         pairs = self._forms["two_sides"].finditer(text)
         sides = [pair.span() for pair in pairs if key not in pair.groups()]  # "both A and B are"
         for match in self._forms["any_key"].finditer(text, start):
@@ -449,18 +449,18 @@ class RubricParser:
                     return False
             elif is_strict:
                 if len(other) > 1 or not self._is_word(match):
-                    return False
+                    return False  # "B, or C?", but not "B helps a reader"
             elif not (
-                denial
+                denial  # "not A", "worse than A"
                 or any(begin <= match.start() < end for begin, end in sides)
-                or self._is_word(match)
-                or self._is_in_passing(match, start)
+                or self._is_word(match)  # "a reader"
+                or self._is_in_passing(match, start)  # "as response A is vague"
             ):
                 return False
         for match in self._forms["option_name"].finditer(text, start):
-            name = match["name"] or match["one_word"]
+            name = match["name"] or match["one_word"]  # "Mild caveats" or "Good"
             if self._key_by_name[name.casefold()] != key and not _denial_before(match):
-                return False
+                return False  # "B. Or rather First"
         return True
 
     def _is_word(self, match: re.Match[str]) -> bool:
@@ -469,49 +469,49 @@ class RubricParser:
         before, after = text[:start], text[match.end() :]
         if len(key) == 1 and key.isalpha():
             if match["key"] == key or re.match(r"\s*(?:\Z|[\n.,;:)!?])", after):
-                return False
+                return False  # "A" or "a,"
             return not (before.rstrip(" \"'").endswith(("(", "[")) or self._introduces(before))
         if not key.isalpha():
             return False
         is_alone = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before) and re.match(
             r"\s*(?:\Z|[\n.,;:)\]!?/\"'”]|-\s)", after
-        )
-        lead = text[max(_sentence_start(text, start), start - 25) : start]
+        )  # "It is: agree, mostly"
+        lead = text[max(_sentence_start(text, start), start - 25) : start]  # words just before
         return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
     def _introduces(self, before: str) -> bool:
         """Return True if the words before a key introduce an answer."""
-        return bool(self._forms["leads"].search(before[-80:]))
+        return bool(self._forms["leads"].search(before[-80:]))  # more than any such words have
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
         """Return True if another option's key is only a side ("text A"), a count or a place."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
         if _COMMON["list_between"].fullmatch(text[answer_end:start]):
-            return False
+            return False  # "B or A"
         begin = _sentence_start(text, start)
         stop = _COMMON["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
-        lead = text[max(begin, start - 25) : start]
+        lead = text[max(begin, start - 25) : start]  # the words just before
         if _COMMON["PERHAPS"].search(sentence if key.isalpha() else lead):
-            return False
+            return False  # "perhaps A"
         if key.isalpha():
             if _COMMON["side_before"].search(before):
-                return True
+                return True  # "response A"
             following = re.match(r"\s+([a-zà-ÿ]+)", after)
             if following is None or not _COMMON["clause_start"].search(before):
-                return False
-            return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])
+                return False  # "it is A"
+            return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])  # "while A rambles"
         if _COMMON["place_before"].search(before) or _COMMON["counted"].match(after):
-            return True
+            return True  # "step 2"
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
         if following is None:
-            return False
+            return False  # "not far from 2."
         if re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
-            return True
+            return True  # "The 2 claims"
         if _COMMON["article_before"].search(before) or self._introduces(before):
-            return False
-        return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])
+            return False  # "a 2 overall"
+        return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])  # "with 2 flaws", not "2 is"
 
     # ---- JSON ----
 
@@ -526,10 +526,10 @@ class RubricParser:
             prose_after += outside if answers else ""
             if not any(self._is_answer_field(name) for name, _ in fields):
                 if answers and self._holds_option([value for _, value in fields]):
-                    return None
+                    return None  # a further object with an option
                 continue
             if _is_object_attributed(outside):
-                return None
+                return None  # 'Do not print {"label": "B"}'
             for name, value in fields:
                 if self._is_answer_field(name):
                     if isinstance(value, Mapping):  # {"verdict": {"label": "B"}}
@@ -546,13 +546,13 @@ class RubricParser:
         (key,) = answers
         tail = _COMMON["sentence"].split(outside.strip("\n"))[0]
         if not outside.startswith("\n") and _COMMON["SAID"].search(tail):
-            return None
-        # The words around an object may give the same answer, and no other.
+            return None  # '{"label": "B"} is what the text says'
         prose = self._without_quantities(prose + outside)
         in_prose = self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, prose))
         if any(answer.key != key for answer in in_prose):
-            return None
+            return None  # the words around the object give another answer
         rest = self._without_quantities(f"{prose_after}\n{outside}")
+        # On a new line another option is none of a list with the answer, such as "B or A".
         return key if self._is_uncontested(key, f"\n{rest}", 0, is_strict=False) else None
 
     def _is_answer_field(self, name: str) -> bool:
@@ -652,7 +652,7 @@ def answer_of(text: str) -> str | None:
 
 def _plain_answer(reply: str) -> str | None:
     """Return the answer of a reply in plain words, without Markdown, or None as `answer_of`."""
-    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))
+    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))  # long runs of marks shortened
     if answer is None:
         return None
     # "unspaced" is where Latin script meets Chinese or Japanese without a space.

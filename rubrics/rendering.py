@@ -188,7 +188,7 @@ def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
     passages = []
     for entry in entries or ():
         record = {"text": entry} if isinstance(entry, str) else entry
-        if not isinstance(record, dict) or "role" in record:
+        if not isinstance(record, dict) or "role" in record:  # a message
             return []
         facts = record.get("metadata", record.get("meta"))
         if isinstance(facts, dict):
@@ -213,7 +213,7 @@ _JFIF, _SCAN = 0xE0, 0xDA
 _SEGMENTS = [bytes([marker]) for marker in (_JFIF, 0xDB, 0xC0, 0xC2, 0xC4, 0xDD, _SCAN)]
 """Markers of segments of a JPEG that its pixels need."""
 _PLAIN_JFIF = re.compile(rb"JFIF\0.{7}\0\0", re.DOTALL)  # without a preview
-_NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")
+_NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")  # not a byte of pixels, nor a restart
 
 
 @dataclass(frozen=True)
@@ -286,14 +286,14 @@ def _is_bare_png(content: bytes) -> bool:
 
 def _is_bare_jpeg(content: bytes) -> bool:
     """Return True if a JPEG has the segments of its pixels, and no others."""
-    offset = 2
+    offset = 2  # behind the marker of the start
     while content[offset : offset + 1] == b"\xff" and content[offset + 1 : offset + 2] in _SEGMENTS:
         marker, start = content[offset + 1], offset + 4
-        offset += 2 + int.from_bytes(content[offset + 2 : start], "big")
+        offset += 2 + int.from_bytes(content[offset + 2 : start], "big")  # the length counts itself
         if marker == _JFIF and not _PLAIN_JFIF.fullmatch(content[start:offset]):
             return False
         if marker == _SCAN:
-            next_marker = _NEXT_MARKER.search(content, offset)
+            next_marker = _NEXT_MARKER.search(content, offset)  # behind the pixels
             offset = next_marker.start() if next_marker else len(content)
     return content.startswith(b"\xff\xd8") and content[offset:] == b"\xff\xd9"
 
@@ -429,7 +429,7 @@ def text_blocks(
         elif block and block.kind == "image":
             image = image_of(values[name])
             image = image if image and image.is_bare else None  # as a study keeps images
-            text = image.words if image else text and MISSING
+            text = image.words if image else text and MISSING  # "" stays empty
         blocks.append(TextBlock(label, name, kind, side, text, block, turns, image))
     return tuple(blocks)
 

@@ -237,7 +237,7 @@ _RECORD_FIELDS = ({*_KEY_COLUMNS, "labels"}, {"user_id", "instance_id_to_label_t
 def _is_potato(source: src.Source) -> bool:
     if source.path.is_dir():
         return next(_answer_files(source.path), None) is not None
-    is_table = {*source.header[:2]} == _KEY_COLUMNS
+    is_table = {*source.header[:2]} == _KEY_COLUMNS  # its export begins with them
     return is_table or any(names <= source.first.keys() for names in _RECORD_FIELDS)
 
 
@@ -380,7 +380,7 @@ def _label(name: str, value: object) -> object:
     >>> _label("yes", "yes"), _label("scale_3", "3"), _label("positive", True)
     ('yes', '3', 'positive')
     """
-    is_value = name in _POTATO["values"] or name.startswith("scale_") or not name
+    is_value = name in _POTATO["values"] or name.startswith("scale_") or not name  # not an option
     return src.Numeral(value) if is_value and isinstance(value, str) else name
 
 
@@ -397,7 +397,7 @@ def _read_prodigy(rows: Rows, source: src.Source) -> None:
         if isinstance(accepted, list) and record.get("options"):
             value, rubric = src.unwrap((accepted if answer == "accept" else []) or None), ""
         elif "spans" in record and "label" not in record:
-            value, rubric = [], ""
+            value, rubric = [], ""  # left out: spans are no one label
         unit, when = record.get("_input_hash"), record.get("_timestamp")
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
@@ -445,7 +445,7 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
             labels_by_user.setdefault(user, []).append(annotation.get("label"))
         for user, labels in labels_by_user.items():
             label = src.unwrap(labels or None)
-            if user in _DOCCANO["together"] and not src.get_in(record, "annotations"):
+            if user in _DOCCANO["together"] and not src.get_in(record, "annotations"):  # "all"
                 rows.leave_out(written("left_out.shared"))
             elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
                 rows.leave_out(written("left_out.regions"))
@@ -521,7 +521,7 @@ def votes(rows: Rows, source: src.Source, records: list[src.Record]) -> Export:
 
 def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> ItemTable:
     """Return the answers that were compared as items: a model's answer to a question at one turn is
-    an item, the question its cluster. Raises InputError where the votes have no answers.
+    an item, QUESTION/TURN/MODEL, in the question's cluster. Raises InputError without any answers.
     """
     for comparison in _comparisons(records):
         turn, cluster = comparison.unit.rsplit("/", 2)[0], comparison.unit.partition("/")[0]
@@ -574,13 +574,13 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
     """Yield the comparison that each vote is about; votes without both answers have none."""
     for vote in records:
         question_id, turn = _question(vote)
-        n_turns = int(turn) if turn.isdecimal() and len(turn) < 3 else 1
+        n_turns = int(turn) if turn.isdecimal() and len(turn) < 3 else 1  # of two messages
         conversations: dict[str, list[src.Record]] = {}
         for side in "ab":
             messages = src.messages_in(vote.get(f"conversation_{side}")) or []
             conversations[src.text_of(vote.get(f"model_{side}"))] = messages
-        one, two = min(conversations), max(conversations)
-        question = src.text_in(conversations[one][:1], ())
+        one, two = min(conversations), max(conversations)  # in alphabetical order
+        question = src.text_in(conversations[one][:1], ())  # the first message, the same for both
         replies = {m: conversations[m][1 : 2 * n_turns] for m in (one, two) if conversations[m][1:]}
         answers = {model: src.text_in(reply, ()) for model, reply in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
@@ -597,7 +597,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
     winner = src.text_of(vote.get("winner"))
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
-    one, two = sorted((first, second))
+    one, two = sorted((first, second))  # "a" and "b" in labels
     winning_model = {"model_a": first, "model_b": second}.get(winner, "")
     label, reason = {one: "a", two: "b"}.get(winning_model), ""
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
@@ -663,7 +663,7 @@ def _hugging_face_items(rows: ItemRows, source: src.Source) -> ItemTable:
 
 def _frame(columns: list[str], records: list[src.Record]) -> pd.DataFrame:
     """Return records as a table of texts, with the index of a table read from a CSV file."""
-    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)  # messages count from 1
     cells = {name: [src.label_cell(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
@@ -691,7 +691,7 @@ def _dataset(source: src.Source) -> tuple[list[str], list[src.Record], int]:
 
 def _data_files(folder: Path) -> list[Path]:
     """Return the files with data in a folder, in `data`, or in folders of splits."""
-    if (folder / _EVENHAND_RATINGS).is_file():
+    if (folder / _EVENHAND_RATINGS).is_file():  # not its table of units
         return [folder / _EVENHAND_RATINGS]
     return [
         path
@@ -730,12 +730,12 @@ def _records(table: Any, file: Path) -> list[src.Record]:
         if column not in classes or not isinstance(value, int):
             return src.number_as_text(value)
         names = classes[column]
-        return src.Numeral(names[value]) if 0 <= value < len(names) else None
+        return src.Numeral(names[value]) if 0 <= value < len(names) else None  # -1: no label
 
     return [{name: cell(name, value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-READERS = {
+READERS = {  # recognises, ratings, items, and has_items where files may have none
     "argilla": Reader(_is_argilla, _read_argilla, _argilla_items),
     "label_studio": Reader(_is_label_studio, _read_label_studio, _label_studio_items, _has_tasks),
     "potato": Reader(_is_potato, _read_potato, _potato_items),

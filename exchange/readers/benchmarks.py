@@ -63,7 +63,7 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
         samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
     has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
     every_score = [score for _, scores in samples for score in scores.values()]
-    is_edited = any(objects(score.get("history"))[1:] for score in every_score)
+    is_edited = any(objects(score.get("history"))[1:] for score in every_score)  # first: the score
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
@@ -72,7 +72,7 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
             rows.leave_out(written("left_out.no_score"))
         columns = {"cluster_id": name} if has_epochs else {}
         for scorer, score in scores.items():
-            _add_score(rows, unit, scorer, score, columns, scorer if is_edited else "")
+            _add_score(rows, unit, scorer, score, columns, rubric=scorer if is_edited else "")
     return rows.export(written("exchange.inspect_edited" if is_edited else "exchange.inspect"))
 
 
@@ -115,7 +115,7 @@ def _inspect_texts(sample: Record) -> Record:
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(conversation) or []
     if len([message for message in messages if message["role"] in ("assistant", "tool")]) > 1:
-        return texts_of(None, messages, expected=target)
+        return texts_of(None, messages, expected=target)  # a conversation
     return texts_of(prompt, output, expected=target)
 
 
@@ -137,7 +137,7 @@ def _add_score(
     """Add a score, its first value as the scorer's and each edit as its author's."""
     metadata = score.get("metadata")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
-    history = objects(score.get("history"))
+    history = objects(score.get("history"))  # the score, then its edits
     first = history[0].get("value") if history else score.get("value")
     if raters and isinstance(first, dict):  # evenhand's writer: a value for each rater
         for name, value in first.items():
@@ -226,7 +226,7 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
 def _lm_eval_choice(sample: Record) -> _Choice:
     """Return the likeliest option, or the filtered answer, and the gold one, if known."""
     responses, target = sample.get("filtered_resps"), sample.get("target")
-    first = _first(responses)
+    first = _first(responses)  # the first option's [likelihood, is greedy], or a text
     if _generated(sample) or not isinstance(first, list):
         return _Choice(_first(first) if first and isinstance(first, list) else first, target)
     options, prompt = [], _prompt(sample)
@@ -270,7 +270,7 @@ def _prompt(sample: Record) -> object:
 
 def _generated(sample: Record) -> list[str]:
     """Return the texts that the model generated, without numbers, which are kept as texts too."""
-    first = _first(sample.get("resps"))
+    first = _first(sample.get("resps"))  # all texts of the first request
     texts = first if isinstance(first, list) else [first]
     return [text for text in texts if type(text) is str and text]
 
@@ -336,7 +336,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     ]
     graded = list(zip(parts, errors, strict=True))
     passed = all(part.get("pass") is True for part, error in graded if not error)
-    is_open = any(errors) and passed
+    is_open = any(errors) and passed  # an unread one may have failed
     rows.add(unit, grader, "model", None if is_open else passed, unscored_reason="error" * is_open)
     for part, error in graded if len(parts) > 1 else ():
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
@@ -345,9 +345,8 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
 
 
 def _results(source: Source) -> list[Record]:
-    document: Any = source.document
     for path in (("results", "results"), ("results",)):
-        if results := objects(get_in(document, *path)):
+        if results := objects(get_in(source.document, *path)):
             return results
     return source.records() if "gradingResult" in source.first else []
 
@@ -356,8 +355,7 @@ def _results(source: Source) -> list[Record]:
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
 def _cases(source: Source) -> list[Record]:
     """Return the test cases of a file, with their fields in snake case."""
-    document: Any = source.document
-    lists = [get_in(document, *path.split(".")) for path in TOOLS["deepeval"]["cases"]]
+    lists = [get_in(source.document, *path.split(".")) for path in TOOLS["deepeval"]["cases"]]
     return [snake_case(case) for cases in lists for case in objects(cases)]
 
 
@@ -411,7 +409,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     for record in filter(_is_root, records):
         log = objects(record.get("audit_data"))
         changes = [entry for entry in log if entry.get("source") == "app"]
-        paths = [get_in(change, "audit_data", "path") for change in changes]
+        paths = [get_in(change, "audit_data", "path") for change in changes]  # ["scores", NAME]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         unit = first_text(record.get("id"), record.get("span_id"))
         for name, value in fields_in(record.get("scores")).items():
@@ -427,13 +425,12 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
 def _braintrust_items(rows: ItemRows, source: Source) -> None:
     """Read a row with an output as an item."""
     for record in filter(_is_root, _braintrust_rows(source.records())):
-        inputs, output, expected, metadata = (
+        inputs, output, expected, facts = (
             from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
         texts, ids = texts_of(inputs, output, expected=expected), {"span_id": record.get("span_id")}
         unit = first_text(record.get("id"), record.get("span_id"))
-        subject = first_text(get_in(metadata, "model"))
-        rows.add(unit, texts, subject=subject, ids=ids, about=metadata)
+        rows.add(unit, texts, subject=first_text(get_in(facts, "model")), ids=ids, about=facts)
 
 
 def _braintrust_rows(records: list[Record]) -> list[Record]:
@@ -471,12 +468,12 @@ def _calls_model(span: str, below: dict[str, list[Record]]) -> bool:
             if get_in(child, "span_attributes", "type") == "llm":
                 return True
             name = text_of(child.get("span_id"))
-            spans += [name] if name not in seen else []
+            spans += [name] if name not in seen else []  # the loop goes on over these
             seen.add(name)
     return False
 
 
-READERS = {
+READERS = {  # recognises, ratings, items, and has_items where files may have none
     "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
     "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
     "promptfoo": Reader(

@@ -115,7 +115,7 @@ def _sheets(source: src.Source) -> list[_Sheet]:
         raise InputError(
             f"{source.name} has several sheets ({titles}); name the one to read with --sheet NAME"
         )
-    return sorted(filled, key=lambda sheet: sheet not in tables)
+    return sorted(filled, key=lambda sheet: sheet not in tables)  # the table first
 
 
 def _book(source: src.Source, *, formulas: bool = False) -> Any:
@@ -207,7 +207,7 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
                 "; name every column in the first row, and move other cells to another sheet"
             )
     cells = [[*row.cells[:width], *[""] * (width - len(row.cells))] for row in body]
-    index = [row.number - formats.FIRST_ROW for row in body]
+    index = [row.number - formats.FIRST_ROW for row in body]  # messages add it again
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
@@ -307,9 +307,11 @@ _DEEPEST_KEY, _QUOTED = 12, 60
 _FEW_LABELS = 20  # different answers at most that are labels, and not texts
 _JSON = src.TOOLS["json"]
 _PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
-_RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["who"], _JSON["what"], _JSON["when"]
-_CERTAIN_RATER_KEYS = _RATER_KEYS[:12]
-_ANSWERS_KEY, _RATER_NAMES_KEY = src.pattern("json", "answers"), src.pattern("json", "names")
+_CERTAIN_RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["only_who"], _JSON["what"], _JSON["when"]
+_RATER_KEYS = [*_CERTAIN_RATER_KEYS, *_JSON["who"]]  # also "user" or "model"
+_ANSWERS_KEY = src.pattern("json", "answers")  # "annotations", "human_labels", "judge_scores"
+_RATERS_LABELS_KEY = src.pattern("json", "list")  # "expert_scores", a label by each; not "labels"
+_RATER_NAMES_KEY = src.pattern("json", "names")  # "annotators", "worker_ids"
 
 
 @dataclass(frozen=True)
@@ -349,7 +351,7 @@ def _is_json(source: src.Source) -> bool:
     if source.header:
         return False
     document = source.document
-    if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
+    if isinstance(document, dict) and source.path.suffix.casefold() == ".json":  # and no JSONL
         return any(map(_may_hold_items, document.values()))
     records = src.objects(document) if isinstance(document, list) else [source.first]
     return any(_answer_keys(item) or _rated_parts_key(item) for item in islice(records, _SAMPLED))
@@ -402,7 +404,7 @@ def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:
 
 def _judge_keys(records: list[src.Record], labels: set[str]) -> list[str]:
     """Return the keys of items that are called after a model and whose values are all labels."""
-    candidates = filter(src.pattern("json", "judge").search, records[0])
+    candidates = filter(src.pattern("json", "judge").search, records[0])  # "gpt-4o", "my_judge"
     values = {name: {src.text_of(record.get(name)) for record in records} for name in candidates}
     return [name for name in values if values[name] - {""} and values[name] - {""} <= labels]
 
@@ -420,7 +422,7 @@ def _notes(where: str) -> list[str]:
 # ---- the list of items --------------------------------------------------------------------------
 def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
     """Return words for the items' place in a file, and the items. Raises InputError if unclear."""
-    if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
+    if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":  # JSONL
         return "one list", source.records()
     return _items_below(source.document, source.name, "")
 
@@ -432,12 +434,12 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
         return where, src.objects(value)
     values = src.fields_in(value)
     if len(values) > 1 and all(isinstance(part, dict) for part in values.values()):
-        if items := _items_by_rater(values):
+        if items := _items_by_rater(values):  # {"ann": {"i1": "yes", ...}, "bob": {...}}
             return f"{where}, by annotator and item", items
-        if set.intersection(*({*part} for part in values.values())):
+        if set.intersection(*({*part} for part in values.values())):  # {"i1": {"text": "..."}}
             return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
     if len(values) > 1 and all(src.objects(part) for part in values.values()):
-        return f"{where}, in several lists", _merged_lists(values)
+        return f"{where}, in several lists", _merged_lists(values)  # {"dev": [{}], "test": [{}]}
     containers = {key: part for key, part in values.items() if _may_hold_items(part)}
     if not containers or path.count(".") >= _DEEPEST_WRAPPER:
         place = f"{file_name}, {one_line(path)}" if path else file_name
@@ -445,7 +447,7 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
             f"{place} is JSON without a list of items; write a list of objects, an item each, such "
             'as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
-    longest = max(containers, key=lambda key: len(containers[key]))
+    longest = max(containers, key=lambda key: len(containers[key]))  # {"data": [{}], "info": []}
     lengths = [len(part) for part in containers.values()]
     if lengths.count(len(containers[longest])) > 1:
         several = one_line(", ".join(containers))[:_QUOTED]
@@ -488,7 +490,7 @@ def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
     key = next((name for name in merged[0][1] if names_items(name)), "")
     parts_by_list = map(src.objects, lists.values())
     first, *others = ({src.text_of(part.get(key)) for part in parts} for parts in parts_by_list)
-    column = "annotator" if key and first & set().union(*others) else "part"
+    column = "annotator" if key and first & set().union(*others) else "part"  # of the same items
     return [{column: name, **record} for name, record in merged]
 
 
@@ -522,6 +524,7 @@ def _id_key(records: list[src.Record]) -> str:
 
 
 def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
+    """Return items as a table of texts; messages count them from 1, by index + FIRST_ROW."""
     formats.check_table({name for record in records for name in record}, len(records), source)
     cells = [{name: formats.cell_text(v) for name, v in record.items()} for record in records]
     index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
@@ -543,8 +546,8 @@ def _holds_answers(key: str, value: object, record: src.Record) -> bool:
         have_raters = all(any(_rater_name(part.get(n)) for n in _RATER_KEYS) for part in records)
         return len(records) == len(value) and (have_raters or is_called_answers)
     if isinstance(value, list):
-        is_called_list = bool(src.pattern("json", "list").search(key))
-        return is_called_answers and is_called_list and not _RATER_NAMES_KEY.fullmatch(key)
+        are_labels = bool(_RATERS_LABELS_KEY.search(key)) and not _RATER_NAMES_KEY.fullmatch(key)
+        return is_called_answers and are_labels
     has_labels = isinstance(value, dict) or bool(_labels_by_rater(key, value, record))
     return is_called_answers and has_labels
 
@@ -558,7 +561,7 @@ def _labels_by_rater(key: str, value: object, record: src.Record) -> dict[str, o
             raters = _split(record[name])
             are_several = len(labels) > 1 or isinstance(value, list)
             if are_several and len(raters) == len(labels) == len({*raters}):
-                return dict(zip(raters, labels, strict=True))
+                return dict(zip(raters, labels, strict=True))  # annotators: a, b; labels: yes, no
     return {}
 
 
@@ -572,7 +575,7 @@ def _split(value: object) -> list[str]:
 def _answers_in(node: _Node) -> Iterator[_Node]:
     """Yield the labels in a node. Raises InputError for a value that is no answer."""
     value = node.value
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or isinstance(value, (str, bool)):  # a number is a Numeral, a str
         if not node.rater:
             raise node.fault
         yield node
@@ -592,7 +595,7 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
             elif _names_rater(name, inner):
                 yield from _answers_in(replace(child, rater=one_line(name)))
             else:
-                # A question: with the answers of raters there may be their mean or majority.
+                # A question, perhaps with the raters' mean: {"tone": {"mean": 4, "ratings": [...]}}
                 question = child.for_question(name)
                 of_raters = [
                     replace(question.child(key, answers), key=key)
@@ -605,7 +608,7 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
 
 def _names_rater(name: str, inner: object) -> bool:
     """Return True if a key is a rater's name, by its form or by the value below it."""
-    if src.pattern("json", "person").fullmatch(name) or plain_kind(name):
+    if src.pattern("json", "person").fullmatch(name) or plain_kind(name):  # "w12"
         return True
     if isinstance(inner, dict):
         return any(key in inner for key in _LABEL_KEYS)
@@ -617,10 +620,10 @@ def _answers_in_list(node: _Node) -> Iterator[_Node]:
     values = node.value
     if node.rater and not any(isinstance(value, (dict, list)) for value in values):
         yield replace(node, value=values[0] if len(values) == 1 else values)
-        return
+        return  # options of one answer: {"ann": ["a", "b"]}
     words = re.split(r"[ _-]", node.key.lower())
     stems = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
-    # Raters without names are called after the key: `expert_1` for `expert_scores`.
+    # Raters without names are called after the key: `expert_1` for `individual_expert_scores`.
     stem = next((word.rstrip("s") for word in stems if word != "individual"), "annotator")
     for number, value in enumerate(values, start=1):
         path, rater = f"{node.path}[{number - 1}]", node.rater or f"{stem}_{number}"
@@ -653,7 +656,7 @@ def _answers_of_rater(node: _Node) -> Iterator[_Node]:
         yield from _answers_in(node.child(label_key, value[label_key]))
         return
     for name, label in value.items():
-        is_number = isinstance(label, (bool, src.Numeral))
+        is_number = isinstance(label, (bool, src.Numeral))  # not texts, such as a comment
         is_other = name in (rater_key, question_key, *_TIME_KEYS) or names_items(name)
         if is_number and not is_other:
             yield replace(node.for_question(name), value=label)
@@ -672,7 +675,7 @@ def _rater_kind(rater: str, key: str) -> str:
     """Return the kind of a rater by name, or by the key of the answers; "" if neither shows it."""
     if kind := plain_kind(rater):
         return kind
-    if src.pattern("json", "machine").search(key):
+    if src.pattern("json", "machine").search(key):  # "model_scores"
         return "model"
     is_person = src.pattern("json", "person").fullmatch(rater)
     return "human" if is_person or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""

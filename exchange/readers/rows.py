@@ -101,7 +101,7 @@ class Rows(_Collected):
         if self._several and isinstance(value, list):
             labels = [label_of(src.text_of(part)) for part in value]
             if all(labels):
-                value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))
+                value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))  # no fault now
         time = row.get("created_at", "")
         row["created_at"] = stored_instant(time)
         key = tuple(row.get(name, "") for name in RATING_KEY)
@@ -124,7 +124,7 @@ class Rows(_Collected):
             facts = {"file": self._name, "rater": rater, "unit": unit, "of": of}
             raise InputError(written("exchange.two_answers", one=one, other=other, **facts))
         self.leave_out(written("left_out.earlier"))
-        return bool(row["label"]) if later is None else later
+        return bool(row["label"]) if later is None else later  # one of the two is no label
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
         """Return the reason why a row is not a rating, or "" if it is one."""
@@ -207,7 +207,7 @@ def label_of(value: object) -> str | None:
     ('true', 'yes', None, None)
     """
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return "true" if value else "false"  # as JSON writes it
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
@@ -248,7 +248,7 @@ def plain_kind(name: str) -> str:
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _INPUTS = {"prompt", "context", "reference"}
-RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}
+RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}  # which may be an input
 """Names of fields with the text to be rated."""
 _UNKNOWN = "unknown"
 _RESERVED_FACTS = re.compile(
@@ -300,7 +300,7 @@ class ItemRows(_Collected):
         of some tools, counts once. Raises InputError where it has other texts then.
         """
         texts = {name: text for name, text in texts.items() if text}
-        if not texts.keys() - (() if self._fields else _INPUTS):
+        if not texts.keys() - (() if self._fields else _INPUTS):  # none, or inputs alone
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)
@@ -343,7 +343,7 @@ class ItemRows(_Collected):
                     text["conversation"] = [*src.as_messages(text.pop("prompt", "")), reply]
         # A column is messages for all items, or for none.
         for name in {name for text in texts for name in text if isinstance(text[name], list)}:
-            role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
+            role = "assistant" if name.partition("_")[0] in RESPONSES else "user"  # "response_a"
             texts = [text | {name: src.as_messages(text.get(name, ""), role)} for text in texts]
         names = list(dict.fromkeys(name for text in texts for name in text))
         if not self._fields:
@@ -363,7 +363,7 @@ class ItemRows(_Collected):
             columns[cluster] = groups
         for name in dict.fromkeys(name for item in items for name in item["about"]):
             columns.setdefault(name, [item["about"].get(name, "") for item in items])
-        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)
+        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages count from 1
         table = pd.DataFrame(columns, index=index, dtype=str)
         units = tuple(item["unit"] for item in items)
         return ItemTable(table, notes, tuple(show), cluster if has_clusters else "", units)
@@ -385,9 +385,9 @@ class Reader(NamedTuple):
 def has_fields(
     tool: str, kind: str = "ratings", *, in_tables: bool = False
 ) -> Callable[[src.Source], bool]:
-    """Return a function that recognises files by the fields of their first record."""
+    """Return a function that recognises files whose first record has these fields of the tool."""
     names = {*src.TOOLS[tool][kind]}
-    return lambda source: names <= {*((in_tables and source.columns) or source.first)}
+    return lambda source: names <= {*((in_tables and source.columns) or source.first)}  # Parquet's
 
 
 def users_fields(fields: object) -> dict[str, src.Text]:

@@ -32,7 +32,7 @@ from evenhand.texts import table_of
 MOST_BYTES = formats.MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 MOST_UNPACKED = 1024**3  # bytes of an archive, and bytes that all its members may hold together
-_HEAD = 4096
+_HEAD = 4096  # bytes that tell what a file is
 _LONGEST_LINE = 1024**2
 
 
@@ -97,14 +97,14 @@ class Source:
             return _FirstValue()
         try:
             if plain.startswith(b"{") and (value := self._first_line()) is not None:
-                return _FirstValue(value)
+                return _FirstValue(value)  # JSONL
             if self._too_large:
                 return _FirstValue()
             text = self.path.read_bytes().decode("utf-8-sig").strip()
             value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
             return _FirstValue()
-        return _FirstValue(value, is_whole=end == len(text))
+        return _FirstValue(value, is_whole=end == len(text))  # else more follows: JSONL
 
     @property
     def _too_large(self) -> bool:
@@ -124,7 +124,7 @@ class Source:
     def header(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; none of any other."""
         suffix = self.path.suffix.casefold()
-        if suffix not in formats.DELIMITED or self._first_value != _FirstValue():
+        if suffix not in formats.DELIMITED or self._first_value != _FirstValue():  # or it is JSON
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
         with suppress(csv.Error):
@@ -314,7 +314,7 @@ def number_as_text(value: Any) -> Any:
 _MOST_MEMBERS = 200_000
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 """Methods of compression in ZIP; Python's `zipfile` lacks the last, with which Inspect packs."""
-_ENCRYPTED = 0x1
+_ENCRYPTED = 0x1  # a bit of a member's flags
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """The header of a member: its signature, and the lengths of its name and its extra field."""
 
@@ -360,11 +360,11 @@ class Archive:
             raise ValueError("no member begins here")
         start = offset + _LOCAL_HEADER.size + name_length + extra_length
         packed = self._content[start : start + member.compress_size]
-        size = self._bytes_left + 1
+        size = self._bytes_left + 1  # so that `read` sees that it is too large
         if member.compress_type == _STORED:
             return packed[:size]
         if member.compress_type == _DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)  # without a header
         if member.compress_type == _ZSTD:
             with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
                 return bytes(stream.read(size))
@@ -556,7 +556,7 @@ def reply_text(cell: str) -> str:
     if not isinstance(value, dict):
         return cell
     has_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED
-    if _reply_in(value) is value and not has_reply:
+    if _reply_in(value) is value and not has_reply:  # nothing was around a reply
         return cell
     lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
     firsts = [replies[0] for replies in lists if replies]
@@ -623,7 +623,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
         without_text.update(ASKED)
     if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
         return candidates[0]
-    return filled[0] if len(filled) == 1 == len(value) else ""
+    return filled[0] if len(filled) == 1 == len(value) else ""  # {"any_name": "Text"}
 
 
 def _filled_under(value: object, names: Collection[str]) -> object:

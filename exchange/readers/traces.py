@@ -4,6 +4,7 @@ item; its context is the documents that steps below it retrieved, its subject th
 
 `Span` and `add_traces` are shared; each tool then has a section of functions that recognise its
 files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READERS` is at the end.
+In records `get_in` follows keys, `value_at` a path "a.b", and `name_at` the first of several.
 """
 
 from __future__ import annotations
@@ -69,10 +70,10 @@ class Span:
 
     @classmethod
     def of(cls, record: Record, tool: str, **fields: Any) -> Span:
-        """Return the step of a record, whose parts have the tool's names (`span` in `TOOLS`), with
-        other values of these fields.
+        """Return the step of a record with other values of these fields. `span` in `TOOLS` has the
+        tool's keys of input and output, and paths of other parts, of which the first filled counts.
         """
-        form = TOOLS[tool]["span"]
+        form = TOOLS[tool]["span"]  # {"given": "inputs", "model": ["model", "metadata.model"], ...}
         step: Record = {name: name_at(record, form.get(name, ())) for name in _STEP}
         for name in ("given", "made"):
             text = record.get(form[name])
@@ -113,7 +114,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         for span in uppermost:
             subtree = [span, *chain.from_iterable(_levels(span.id, below))]
             retrieved = dict.fromkeys(filter(None, (step.retrieved for step in subtree)))
-            models = ["", *(step.model for step in subtree if step.model)]
+            models = ["", *(step.model for step in subtree if step.model)]  # the last counts
             context = "\n\n".join(retrieved) or None
             texts = texts_of(span.given, span.made, context=context, expected=span.expected)
             facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
@@ -135,11 +136,12 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
     a writer of evenhand stored in the tool's metadata takes precedence, and over it a `unit`, a
     `value` and other columns that are given here.
     """
-    form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
+    form = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
+    kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
     origin = name_at(record, [form["origin"]])
     known = rating_columns(from_json(value_at(record, form["claim"]))) | columns
-    known.pop("rubric", None)
-    raters = form["raters"].get(origin, form["raters"]["other"])
+    known.pop("rubric", None)  # the record itself names it
+    raters = form["raters"].get(origin, form["raters"]["other"])  # paths of the name
     values = (value_at(record, path) for path in form.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
     rows.add(
@@ -196,14 +198,13 @@ def _langfuse_items(rows: ItemRows, source: Source) -> None:
     spans: dict[str, Span] = {}
     _, steps = _langfuse_parts(source.records())
     for step in steps:
-        # The page exports a score as a list of one.
-        no_facts = _LANGFUSE["no_facts"]
+        no_facts = _LANGFUSE["no_facts"]  # a score is a list of one, as the page exports it
         about = {name: unwrap(fact) for name, fact in step.record.items() if name not in no_facts}
         about |= fields_in(from_json(step.record.get("metadata")))
-        ids: Record = {"ids": step.ids, "unit": "/".join(step.ids.values())}
-        ids |= {"trace": step.ids["trace_id"], "parent": step.parent}
-        span = Span.of(step.record, "langfuse", about=about, **ids)
-        spans.setdefault(f"{span.trace}/{span.id}", span)
+        trace, unit = step.ids["trace_id"], "/".join(step.ids.values())
+        links: Record = {"ids": step.ids, "unit": unit, "trace": trace, "parent": step.parent}
+        span = Span.of(step.record, "langfuse", about=about, **links)
+        spans.setdefault(f"{span.trace}/{span.id}", span)  # a step counts once
     add_traces(rows, spans.values())
 
 
@@ -227,23 +228,23 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
     for record in records:
         inner = [record]
         if "data" in record:
-            inner = objects(record["data"])
-        elif isinstance(record.get("trace"), dict):
+            inner = objects(record["data"])  # a page of the API
+        elif isinstance(record.get("trace"), dict):  # an export, {"trace": {}, "observations": []}
             inner = [{"observations": record.get("observations")} | record["trace"]]
         for value in map(snake_case, inner):
-            below: list[Record] = []
+            observations: list[Record] = []
             if _is_step(value, "trace"):
-                trace = text_of(value["id"])
-                steps.append(_LangfuseStep(value, "", {"trace_id": trace}))
-                below = objects(value.get("observations"))
+                trace_id = text_of(value["id"])
+                steps.append(_LangfuseStep(value, "", {"trace_id": trace_id}))
+                observations = objects(value.get("observations"))
             elif _is_step(value, "observation"):
-                trace, below = text_of(value["trace_id"]), [value]
+                trace_id, observations = text_of(value["trace_id"]), [value]
             elif not isinstance(value.get("scores"), list):
                 scores.append(value)
             scores += map(snake_case, objects(value.get("scores")))
-            for step in map(snake_case, below):
-                ids = {"trace_id": trace, "observation_id": text_of(step.get("id"))}
-                parent = text_of(step.get("parent_observation_id")) or trace
+            for step in map(snake_case, observations):
+                ids = {"trace_id": trace_id, "observation_id": text_of(step.get("id"))}
+                parent = text_of(step.get("parent_observation_id")) or trace_id
                 steps.append(_LangfuseStep(step, parent, ids))
     return scores, steps
 
@@ -267,7 +268,7 @@ def _langsmith_items(rows: ItemRows, source: Source) -> None:
         facts = {
             name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
             for name, stats in fields_in(from_json(run.get("feedback_stats"))).items()
-            if text_of(get_in(stats, "n")) == "1"
+            if text_of(get_in(stats, "n")) == "1"  # {"n": 1, "values": {"yes": 1}}
         }
         spans.append(Span.of(run, "langsmith", about=facts))
     add_traces(rows, spans)
@@ -282,7 +283,7 @@ _OPIK = TOOLS["opik"]
 
 def _is_opik(source: Source) -> bool:
     first = source.first
-    span = first.get("trace") if "spans" in first else first
+    span = first.get("trace") if "spans" in first else first  # opik export: both
     if not isinstance(span, dict) or not {"id", "start_time"} <= span.keys():
         return False
     return span is not first or ("input" in span and bool({*_OPIK["any_of_trace"]} & span.keys()))
@@ -305,7 +306,8 @@ def _read_opik(rows: Rows, source: Source) -> None:
     people = {author for _, author, origin, _, _ in scores if kinds.get(origin) == "human"}
     for unit, author, origin, name, entry in scores:
         is_person = kinds.get(origin) == "human"
-        rater = "" if origin == "sdk" or (author in people and not is_person) else author
+        is_rule = author in people and not is_person  # it runs under the name of a person
+        rater = "" if origin == "sdk" or is_rule else author
         value = get_in(entry, "category_name") or get_in(entry, "value")
         when = first_text(get_in(entry, "last_updated_at"))
         rows.add(unit, rater or origin, kinds.get(origin, ""), value, name, created_at=when)
@@ -342,7 +344,7 @@ def _read_weave(rows: Rows, source: Source) -> None:
     """Read annotations and reactions as people's labels; a scorer may be a model or code."""
     for feedback in _feedback(source.records()):
         kind, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
-        unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]
+        unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]  # weave:///.../ID
         person = first_text(feedback.get("creator"), feedback.get("wb_user_id"))
         when = feedback.get("created_at")
         if kind.startswith(_NOTE):
@@ -396,10 +398,9 @@ def _is_mlflow(source: Source) -> bool:
         return "assessments" in columns and not _IDS.isdisjoint(columns)
     if {"assessment_name", "source"} <= source.first.keys():
         return True
-    first = unpaged([source.first], ["traces"])
     return any(
         isinstance(get_in(value, "assessments"), list)
-        for trace in first
+        for trace in unpaged([source.first], ["traces"])
         for value in (trace.get("info"), trace)
     )
 
@@ -423,7 +424,7 @@ def _has_mlflow_items(source: Source) -> bool:
     first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
     return any(
         isinstance(trace.get("info"), dict)
-        if isinstance(get_in(trace, "data", "spans"), list)
+        if isinstance(get_in(trace, "data", "spans"), list)  # of to_dict, and else of the table
         else not _IDS.isdisjoint(trace) and {"request", "response", "spans"} <= trace.keys()
         for trace in first
     )
@@ -445,11 +446,10 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
         for record in objects(info.get("assessments"))
         if text_of(record.get("assessment_name") or record.get("name")) in EXPECTED
     ]
-    session = get_in(info, "trace_metadata", "mlflow.trace.session")
     tags = fields_in(info.get("tags"))
     own_fields = (*_MLFLOW["used"], *_MLFLOW["unused"])
     facts = {name: fact for name, fact in trace.items() if name not in own_fields}
-    facts |= {name: tag for name, tag in tags.items() if "." not in name}
+    facts |= {name: tag for name, tag in tags.items() if "." not in name}  # no "mlflow.user"
     spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
     for span in spans or [{"inputs": trace.get("request"), "outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
@@ -471,7 +471,7 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
             ids={"trace_id": unit},
             model=first_text(model, get_in(made, "model"), get_in(given, "model")),
             expected=next(filter(None, expected), None),
-            cluster=text_of(session),
+            cluster=text_of(get_in(info, "trace_metadata", "mlflow.trace.session")),
             about=facts,
         )
 
@@ -486,12 +486,11 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
     elif not isinstance(assessment.get("feedback"), dict):
         rows.leave_out(written("left_out.expectations"))
     else:
-        others = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
+        facts = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
         span, error = text_of(assessment.get("span_id")), assessment["feedback"].get("error")
         error = get_in(error, "error_code") if isinstance(error, dict) else error
         unit = f"{trace}/{span}" if span else trace
-        feedback = assessment | {"metadata": others}
-        _add_feedback(rows, feedback, "mlflow", unit, unscored_reason=error)
+        _add_feedback(rows, assessment | {"metadata": facts}, "mlflow", unit, unscored_reason=error)
 
 
 # ---- OpenInference ------------------------------------------------------------------------------
@@ -575,7 +574,7 @@ def _numbered(value: object) -> list[Record]:
     value = from_json(value)
     if not isinstance(value, dict):
         return objects(value)
-    numbers = {name.partition(".")[0] for name in value}
+    numbers = {name.partition(".")[0] for name in value}  # of "0.message.role", "1.message..."
     ordered = sorted((name for name in numbers if name.isdecimal()), key=lambda name: name.zfill(9))
     return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
 
@@ -618,7 +617,7 @@ def _evaluations(record: Record) -> Record:
     return labels
 
 
-READERS = {
+READERS = {  # recognises, ratings, items, and has_items where files may have none
     "langfuse": Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_steps),
     "langsmith": Reader(has_fields("langsmith"), _read_langsmith, _langsmith_items, _has_runs),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
