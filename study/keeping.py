@@ -157,6 +157,7 @@ def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
         if (column := table.autoincrement_column) is not None:
             counter = sa.func.pg_get_serial_sequence(table.name, column.name)
             last = sa.func.max(column)
+            # The third argument is False for an empty table: its next number is 1 itself.
             set_counter = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
             connection.execute(sa.select(set_counter))
 
@@ -314,7 +315,7 @@ def _verify(file: Path, contents: Contents) -> None:
         try:
             restored = restore_study(file, folder)
             with workspace.open_study(folder):
-                pass
+                pass  # it raises an error for a study that does not open
             if restored != contents:
                 raise InputError("it holds other rows")
         except InputError as error:
@@ -468,7 +469,7 @@ def check_archive(path: Path) -> Listing:
     """Read every byte and compare it with the list. Raises InputError if one differs."""
     with _open_archive(path) as (archive, listing):
         for name, entry in listing.files.items():
-            _read_member(archive, name, entry, lambda _: None)
+            _read_member(archive, name, entry, write=lambda _: None)
     return listing
 
 
@@ -718,7 +719,7 @@ def _add_server_to_names(
         provider, _, model_and_settings = rater.partition(":")
         provider_url, address = _PROVIDER_URLS.get(provider), (base_url or "").rstrip("/")
         if not provider_url or not address or address == provider_url or "@http" in rater:
-            continue
+            continue  # no server, the provider's own, or one that is in the name already
         model, separator, settings = model_and_settings.partition("#")
         connection.execute(
             sa.update(table)

@@ -110,7 +110,7 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
         columns = {"order": row["order"], "claimed_at": row["created_at"]}
         tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
     if tasks:
-        versions = enumerate(tasks.values(), last_version(connection) + 1)
+        versions = enumerate(tasks.values(), start=last_version(connection) + 1)
         numbered = [task | {"version": version} for version, task in versions]
         insert = conflict_free_insert(connection, claims)
         insert = insert.on_conflict_do_update(

@@ -38,7 +38,7 @@ def people_labels(study: Study) -> pd.DataFrame:
 def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
     """Return an SQL condition: the row was given under a rubric's text that counts."""
     return sa.or_(
-        table.c.rubric_hash == "",
+        table.c.rubric_hash == "",  # under any text
         *(
             sa.and_(table.c.rubric == name, table.c.rubric_hash.in_(hashes))
             for name, hashes in study.accepted_hashes().items()
@@ -254,7 +254,7 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     now = now or datetime.now(UTC)
     progress = rubric_progress(study)
     done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
-    hours = float(progress["hours_left"].sum(min_count=len(progress)))
+    hours = float(progress["hours_left"].sum(min_count=len(progress)))  # NaN if any is not known
     people = _human_labels(study)
     is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
     people = people[(people["draw"] == 0) & (people["created_at"] != "") & ~is_excluded]

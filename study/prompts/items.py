@@ -135,7 +135,7 @@ def item_columns(
         role: next((column for column in columns if column in shown), "")
         for role, columns in candidates.items()
     }
-    # Without a usual name the response is the last text that is not named like another role.
+    # Without a usual name the response is the last text that is not named like one of the others.
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown
@@ -576,7 +576,7 @@ class ComparisonColumns:
             for role, columns in self.items.roles()
             if role not in ("response", "subject")
         ]
-        return [*others[:1], *compared, *others[1:]]
+        return [*others[:1], *compared, *others[1:]]  # after "shown"
 
     @property
     def show(self) -> list[str]:
@@ -717,7 +717,7 @@ def make_comparisons(
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")
     pairs["prompt_b"] = pairs["prompt_a"]
-    for answered_by, column in zip(ANSWERED_BY, columns.subjects, strict=False):
+    for answered_by, column in zip(ANSWERED_BY, columns.subjects, strict=False):  # two, or none
         pairs[answered_by] = frame[column].str.strip()
     responses_a = items.responses.assign(subject=TOGETHER)
     responses_b = responses_a.assign(side="b", response=frame[columns.answers[1]].to_numpy())

@@ -53,7 +53,7 @@ class BiasSettings(sections.Section):
     @property
     def sides(self) -> tuple[str, str]:
         """Return the names of the two sides, the one first that counts as positive."""
-        first, second = self.leanings or ("side a", "side b")
+        first, second = self.leanings or ("side a", "side b")  # the names of the two leanings
         return first, second
 
     def sign_of(self, group: str) -> int:
@@ -66,7 +66,7 @@ class BiasSettings(sections.Section):
     def orientation(self, table: pd.DataFrame) -> pd.Series:
         """Return 1 for rows with the first leaning on side a, -1 on side b, 0 otherwise."""
         sign_a, sign_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
-        return sign_a.where(sign_a == -sign_b, 0)
+        return sign_a.where(sign_a == -sign_b, 0)  # 0: both sides have one leaning, or none
 
 
 class AnalysisSettings(BiasSettings):
@@ -95,8 +95,7 @@ class AnalysisSettings(BiasSettings):
         if not isinstance(values, Mapping):
             return values
         former_defaults = {"ensembles": [], "interval": "percentile"}
-        entries = values.items()
-        return {name: value for name, value in entries if former_defaults.get(name) != value}
+        return {name: value for name, value in values.items() if former_defaults.get(name) != value}
 
 
 MAX_MARGIN_SHARE = 0.25
@@ -315,5 +314,6 @@ def read_published(named: str, folder: Path) -> PublishedFigures:
             f"study.toml: published is {named!r}; name {', '.join(shipped)}, or a TOML file in "
             "the study's folder"
         )
+    # Bytes that are no UTF-8, as in an author's name, become U+FFFD: figures are read all the same.
     content = path.read_bytes().decode("utf-8-sig", "replace").encode()
     return sections.parsed(PublishedFigures, content, path.name)

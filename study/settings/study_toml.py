@@ -193,7 +193,7 @@ class PaySettings(sections.Section):
 
 
 # ---- logins by OpenID Connect -------------------------------------------------------------------
-_REFERENCE = re.compile(r"\$\{\w+\}")
+_SECRET = re.compile(r"\$\{\w+\}")  # ${NAME}: the variable that holds it
 _PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
@@ -215,7 +215,7 @@ def _check_origin(address: str) -> str:
 
 
 def _check_variable(secret: str) -> str:
-    if not _REFERENCE.fullmatch(secret):  # not repeated in the message: it may be the secret
+    if not _SECRET.fullmatch(secret):  # not repeated in the message: it may be the secret
         raise ValueError("a secret does not stand in study.toml; write ${NAME}, and set NAME")
     return secret
 
@@ -261,7 +261,7 @@ def fault_of_address(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        _ = parts.port  # raises ValueError for one that is no number
     except ValueError:
         return "is not a valid address"
     if parts.scheme not in ("http", "https"):
@@ -361,8 +361,7 @@ class ModelSettings(sections.Section):
     @property
     def changes(self) -> Changes:
         """Return the settings as changes of a study.toml."""
-        sections_by_kind = self.model_dump(mode="json", exclude_unset=True)
-        kinds = sections_by_kind.items()
+        kinds = self.model_dump(mode="json", exclude_unset=True).items()
         return {f"{kind}.{name}": keys for kind, by_name in kinds for name, keys in by_name.items()}
 
 
@@ -440,8 +439,7 @@ def new_config_text(config: StudyConfig) -> str:
     for key in ("name", "seed", "store"):
         document[key] = values[key]
     if config.synthetic:
-        flag = tomlkit.item(True)
-        document["synthetic"] = flag.comment("simulated data; every page says so")
+        document["synthetic"] = tomlkit.item(True).comment("simulated data; every page says so")
     document["sample"] = values["sample"]
     annotation = tomlkit.table()
     annotation.add(tomlkit.comment("what annotators label; an empty list means all"))

@@ -122,13 +122,13 @@ def likely_columns(
     """
     from difflib import get_close_matches
 
-    unused = {_plain(name): name for name in columns if "," not in name}
+    unused = {_plain(name): name for name in columns if "," not in name}  # it separates columns
     likely: dict[str, str] = {}
     for ours in missing:
         usual = [ours, *_RATINGS_NAMES.get(ours, ())]
         fitting = [name for name, theirs in unused.items() if fits(ours, theirs)]
         matches = [name for name in usual if name in fitting]
-        if matches := matches or get_close_matches(ours, fitting, 1, 0.8):
+        if matches := matches or get_close_matches(ours, fitting, n=1, cutoff=0.8):
             likely[ours] = unused.pop(matches[0])
     return likely
 

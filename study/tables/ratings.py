@@ -68,13 +68,13 @@ def columns_in(text: str | None) -> dict[str, str]:
     {'unit_id': 'item', 'p_positive': 'score'}
     """
     columns: dict[str, str] = {}
-    for part in (text or "").split(",") if text is not None else ():
+    for part in text.split(",") if text is not None else ():  # "" is refused
         name, _, theirs = (word.strip() for word in part.partition("="))
         ours = SHORT.get(name, name)
         if not theirs or ours not in (*RATINGS_COLUMNS, "cluster_id"):
             raise InputError(
                 f"--columns: {part.strip()!r} is not valid; write OURS=THEIRS, such as unit=item, "
-                f"where OURS is one of {', '.join((*SHORT, *RATINGS_COLUMNS[5:]))}"
+                f"where OURS is one of {', '.join((*SHORT, *RATINGS_COLUMNS[5:]))}"  # after `label`
             )
         columns[ours] = theirs
     return columns
