@@ -248,7 +248,7 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory, so the length of a password is limited."""
 
-LOGIN_MINUTES = 8 * 60.0
+LOGIN_MINUTES = 8 * 60.0  # validity of a login by password or link
 _LOGIN = "login"  # purpose of the token of an account's login
 _ENDED: Literal["logged_out"] = "logged_out"  # kind of the event that ends a login
 _hashing_lock = threading.Lock()

@@ -58,7 +58,7 @@ from evenhand.texts import written
 # Copies of all rows of one database in another, SQLite or PostgreSQL, with proof that none changed.
 # The tables are read from the database itself, so a store of an older schema is copied unchanged.
 
-_STUDY_TABLES = {*metadata.tables, "alembic_version"}
+_STUDY_TABLES = {*metadata.tables, "alembic_version"}  # the last one is in stores of before 0.3.0
 _ROWS_PER_CHUNK = 1000
 
 
@@ -524,7 +524,7 @@ def _read_list(archive: zipfile.ZipFile) -> Listing:
     if sorted(names) != sorted([LIST, *listing.files]):
         raise InputError(f"{archive.filename} holds other files than its list says")
     for name, member in zip(names, members, strict=True):
-        path, mode = PurePosixPath(name), member.external_attr >> 16
+        path, mode = PurePosixPath(name), member.external_attr >> 16  # its mode on Unix; 0: none
         is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
         is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
         is_plain = name.isprintable() and "\\" not in name and member.compress_type in _COMPRESSIONS
@@ -733,7 +733,7 @@ def _add_server_to_names(
 OLD_HOURS = 50.0
 """Age at which a backup is old: with nightly backups, more than one night was missed."""
 _MIN_POSTGRESQL = 14
-_MAX_NAMES = 3
+_MAX_NAMES = 3  # of files that a finding lists
 
 
 @dataclass(frozen=True)

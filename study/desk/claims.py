@@ -235,7 +235,7 @@ class KnownUnits:
         self.one_screen_per_unit = study.config.annotation.screen == "all"
         self._rubrics = study.labelled_rubrics()
         units = _read_units(study.folder, file) if file else ()
-        self.units = {f"{kind}:{known_unit.name}": known_unit for known_unit in units}
+        self.units = {f"{kind}:{unit.name}": unit for unit in units}  # such as "check:read-on"
         self.screens: list[Screen] = []
         for unit_id, unit in self.units.items():
             self.screens += self._screens_of(unit_id, unit, file)
@@ -316,7 +316,7 @@ class AttentionChecks(KnownUnits):
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
-        super().__init__(study, settings.file if settings else "", "check")
+        super().__init__(study, settings.file if settings else "", kind="check")
         self._every = settings.every if settings else 1
 
     def remaining(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:

@@ -40,7 +40,7 @@ _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
 _JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # yes, no; Inspect: C, I
-_TEXT_ROLES = ("prompt", "context", "reference", "response")
+_TEXT_ROLES = ("prompt", "context", "reference", "response")  # the response is the last one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,11 +135,11 @@ def item_columns(
         role: next((column for column in columns if column in shown), "")
         for role, columns in candidates.items()
     }
-    # Without a usual name the response is the last text that is not named like one of the others.
+    # Without a usual name the response is the last text that is not named like another role.
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown
-    first_row = frame.iloc[0]
+    first_row = frame.iloc[0]  # it shows the form of all cells of a column
     passages = [column for column in shown if column != response and passages_of(first_row[column])]
     hidden = [
         column

@@ -525,12 +525,12 @@ MARKDOWN_FROM = 0.5  # share of responses with Markdown from which a new study r
 _MAX_CHARACTERS = 50_000  # the rest of a text is not looked at
 
 _MARKDOWN = re.compile(
-    r"^#{1,6} \S"
-    r"|^(?:[-*+]|\d{1,3}[.)]) +\S.*\n\n?(?:[-*+]|\d{1,3}[.)]) +\S"
-    r"|\*\*\S[^\n]*?\*\*"
-    r"|^```"
-    r"|`[^`\n]+`"
-    r"|^\|.*\|[ \t]*\n\|[ \t:|-]+\|",
+    r"^#{1,6} \S"  # a heading
+    r"|^(?:[-*+]|\d{1,3}[.)]) +\S.*\n\n?(?:[-*+]|\d{1,3}[.)]) +\S"  # two entries of a list
+    r"|\*\*\S[^\n]*?\*\*"  # strong words
+    r"|^```"  # a block of code
+    r"|`[^`\n]+`"  # code within a line
+    r"|^\|.*\|[ \t]*\n\|[ \t:|-]+\|",  # the head of a table
     re.MULTILINE,
 )
 

@@ -97,7 +97,7 @@ class PracticeDesk(desk.Desk):
         self.study = study
         _ = study.blinding_key  # read now: the first call may write, which an open read forbids
         settings = study.config.training
-        self.units = claims.KnownUnits(study, settings.file if settings else "", "practice")
+        self.units = claims.KnownUnits(study, settings.file if settings else "", kind="practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
         self._max_attempts = settings.attempts if settings else 1
 

@@ -34,8 +34,8 @@ class SampleSettings(sections.Section):
 
 class RewordingSettings(sections.Section):
     rubric: str = Field(min_length=1)
-    after: int = Field(ge=0)
-    pairs: int = Field(ge=2)
+    after: int = Field(ge=0)  # pairs of the sample before those of the trial
+    pairs: int = Field(ge=2)  # of the trial, half under each wording
     ended: bool = False
 
 
@@ -43,11 +43,11 @@ class AnnotationSettings(sections.Section):
     rubrics: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS)
-    units_per_rater: sections.Count = 0
+    units_per_rater: sections.Count = 0  # 0: no limit
     pairs_per_block: sections.PositiveInt = 10
-    repeat_share: float = Field(default=0.0, ge=0, le=0.5)
-    repeat_gap: sections.PositiveInt = 20
-    lease_minutes: sections.Positive = 120.0
+    repeat_share: float = Field(default=0.0, ge=0, le=0.5)  # of items shown again, unannounced
+    repeat_gap: sections.PositiveInt = 20  # answers between an answer and its repeat
+    lease_minutes: sections.Positive = 120.0  # for which an unanswered item stays reserved
     screen: Literal["one", "all"] = "one"
     display: Literal["text", "markdown"] = "text"
     show_controls: bool = True
@@ -281,7 +281,7 @@ class ProviderSettings(sections.Declared):
     base_url: str = ""
     key_env: str = ""
     headers: dict[str, str] = Field(default_factory=dict)
-    speaks: str = ""
+    speaks: str = ""  # the protocol of the server's API
 
     @field_validator("base_url")
     @classmethod
@@ -387,9 +387,9 @@ class StudyConfig(sections.Section):
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)
+    thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)  # rubric, grader
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
-    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by rubric: their hashes
     names: sections.DisplayNames = Field(default_factory=dict)
 
     @property

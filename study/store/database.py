@@ -234,7 +234,7 @@ class Database:
         except StoreAway as away:
             if _is_locked(away):
                 raise InputError(_LOCKED) from None
-            if _is_operational(away):
+            if _is_operational(away):  # it does not answer; otherwise it is no database
                 raise
         except sa.exc.DatabaseError:
             pass

@@ -111,7 +111,7 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     hint = f" (it has {columns}); {', '.join(_REQUIRED)} are required"
     require_columns(frame, _REQUIRED, source, hint)
     if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
-        frame = frame.reset_index(drop=True)
+        frame = frame.reset_index(drop=True)  # the index gives the rows' numbers in messages
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
         if column not in frame:
