@@ -143,7 +143,7 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
 
 def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> float:
     """Return the longest wait that a limit sets for the sender, in seconds; zero or less: none.
-    `attempts` are all at the same account or from the same address.
+    `attempts` are at the same account or from the same address: a row by address, one by browser.
     """
     period_start = _timestamp(now - FAILURE_PERIOD)
 

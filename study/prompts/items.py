@@ -528,7 +528,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
             where = f"{name}, row {row_number(items.judge_labels, row_index)}"
             raise InputError(f"{where}: {column} is {shortened(label)!r}, which is {problem}")
         keys.append(key)
-    rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"
+    rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"  # see `RATER_CODE`
     cells = {"unit_id": items.unit_ids, "rubric": rubric.name, "rater_id": rater}
     frame = pd.DataFrame(cells | {"rater_kind": "model", "label": keys})
     frame = frame[frame["label"] != ""].reset_index(drop=True)
@@ -664,7 +664,7 @@ def comparison_columns(
             )
     first, second = answers
     new_names = (_without_side(first), *_ANSWER_NAMES)
-    answer = next(column for column in new_names if column and column not in frame)
+    answer = next(column for column in new_names if column and column not in frame)  # a free name
     usual_clusters = _COMPARISON_NAMES["cluster"]
     clusters = [column for column in usual_clusters if column in frame and column != judge]
     cluster = cluster or next(iter(clusters), "")
@@ -749,7 +749,7 @@ def comparison_judge(
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
-        word = verdict.casefold().removesuffix(".0")
+        word = verdict.casefold().removesuffix(".0")  # 1.0 names side 1
         side = "?" if word in option_words else _side_of_word(word, columns.answers, row_subjects)
         labels.append(option_by_side.get(side, verdict))  # else `judge_ratings` reads the verdict
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))

@@ -483,7 +483,7 @@ def with_values(text: str, changes: Changes) -> str:
         path = section.split(".", 1) if section else []
         for depth, name in enumerate(path, start=1):
             if name not in table:
-                table[name] = tomlkit.table(is_super_table=depth < len(path))
+                table[name] = tomlkit.table(is_super_table=depth < len(path))  # no own line
             table = table[name]
         _set_values(table, values)
     return tomlkit.dumps(document)

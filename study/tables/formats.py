@@ -293,7 +293,7 @@ def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large file without quotes or blank lines fast; None for any other, or bad one."""
+    """Read a large file of several columns, without quotes or blank lines, fast; else None."""
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string

@@ -232,7 +232,7 @@ class BatchRequest:
 class Chunk:
     """A batch as it was intended. `batch_id` is empty until the provider has given it."""
 
-    chunk: str
+    chunk: str  # its id, known before it is sent
     rater_id: str
     base_url: str
     requests: tuple[BatchRequest, ...]
