@@ -204,7 +204,7 @@ def _is_held(study: Study) -> sa.ColumnElement[bool]:
 
 WINDOW_HOURS = 24
 """Hours that a forecast extrapolates: a whole day, so that nights are included."""
-_MIN_HOURS, _MIN_LABELS = 2, 20
+_MIN_HOURS, _MIN_LABELS = 2, 20  # fewest hours and labels from which an end is forecast
 _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 
 
@@ -286,7 +286,7 @@ def time_left(outlook: Forecast) -> str:
 
 WORDS_PER_MINUTE = 238
 """Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
-SECONDS_TO_DECIDE = 5
+SECONDS_TO_DECIDE = 5  # an assumption
 
 
 @dataclass(frozen=True)
