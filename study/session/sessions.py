@@ -724,7 +724,7 @@ def amount_owed(
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed by `[pay]` and spent on graders, None if unknown, and graders without prices."""
+    """Amounts owed by `[pay]` and spent on graders, None if unknown; graders of unknown cost."""
 
     currency: str = ""
     owed: float | None = None

@@ -303,7 +303,7 @@ class _Watch:
                 for connection in list(self._connections):  # a waiting thread fails at once
                     with (
                         contextlib.suppress(Exception),  # closed meanwhile: each driver has its own
-                        # A copy of the number, as the driver is to close its own.
+                        # Of a copy of its number: the driver closes its own.
                         socket.socket(fileno=os.dup(connection.fileno())) as tcp_socket,
                     ):
                         tcp_socket.shutdown(socket.SHUT_RDWR)
