@@ -143,7 +143,7 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
 
 def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> float:
     """Return the longest wait that a limit sets for the sender, in seconds; zero or less: none.
-    `attempts` are all at the same account or from the same address.
+    `attempts` are at the same account or from the same address: a row by address, one by browser.
     """
     period_start = _timestamp(now - FAILURE_PERIOD)
 
@@ -229,8 +229,7 @@ def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
         raise Refused("link_invalid") from None
     if (datetime.now(UTC) - made_at).total_seconds() >= signed["minutes"] * 60:
         raise Refused("link_expired")
-    claims: dict[str, Any] = signed["claims"]
-    return claims
+    return dict(signed["claims"])
 
 
 def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
@@ -249,7 +248,7 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory, so the length of a password is limited."""
 
-LOGIN_MINUTES = 8 * 60.0
+LOGIN_MINUTES = 8 * 60.0  # validity of a login by password or link
 _LOGIN = "login"  # purpose of the token of an account's login
 _ENDED: Literal["logged_out"] = "logged_out"  # kind of the event that ends a login
 _hashing_lock = threading.Lock()
@@ -259,7 +258,7 @@ _hashing_lock = threading.Lock()
 @dataclass(frozen=True)
 class Account:
     """The account of a person with a password, or for whom an identity provider vouches. `version`
-    changes with password and role.
+    is the id of its latest event, so it changes with password and role.
     """
 
     name: str
@@ -299,7 +298,7 @@ def accounts(store: Store) -> dict[str, Account]:
         return {
             row.name: Account(row.name, row.role, row.event_id)
             for row in connection.execute(query.order_by(account_events.c.name))
-            if row.kind == "set"
+            if row.kind == "set"  # not "disabled"
         }
 
 
@@ -344,7 +343,7 @@ def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
     """
     with store.write() as connection:
         row = connection.execute(_select_account(name)).first()
-        if row is not None and row.kind != "set":
+        if row is not None and row.kind != "set":  # "disabled"
             raise Refused("account_ended")
         if row is None or row.role != role:
             event = {"name": name, "kind": "set", "role": role}
@@ -360,7 +359,7 @@ def read_login(store: Store, token: str) -> Account:
     """
     claims = read_open_login(store, _LOGIN, token)
     account = accounts(store).get(claims["name"])
-    if account is None or account.version != claims["version"]:
+    if account is None or account.version != claims["version"]:  # ended, or changed
         raise Refused("login_ended")
     return account
 
@@ -374,8 +373,9 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     """Return a login token's claims. Raises InputError as `read_token`, and for an ended login."""
     claims = read_token(store, purpose, token)
     login = claims.get("login")  # tokens of version 0.1.0 have no number
-    is_its_end = schema.lead_events.c.kind == _ENDED, schema.lead_events.c.reason == login
-    if login is None or store.values(sa.select(schema.lead_events.c.event_id).where(*is_its_end)):
+    events = schema.lead_events.c  # `reason` has what `note_act` calls the detail
+    is_its_end = events.kind == _ENDED, events.reason == login
+    if login is None or store.values(sa.select(events.event_id).where(*is_its_end)):
         raise Refused("login_ended")
     return claims
 
@@ -442,7 +442,8 @@ def log_out(store: Store, login: str) -> None:
     """End a login on the server, so in every browser. An invalid or expired one is ignored."""
     for purpose in (_BY_LINK, _LOGIN):
         with contextlib.suppress(InputError):
-            note_act(store, _ENDED, "", read_open_login(store, purpose, login)["login"], "")
+            number = read_open_login(store, purpose, login)["login"]
+            note_act(store, _ENDED, about="", detail=number, done_by="")
 
 
 def visitor(store: Store, login: str) -> Visitor:
@@ -459,12 +460,12 @@ def visitor(store: Store, login: str) -> Visitor:
 
 def use_once(store: Store, nonce: str) -> bool:
     """Return True at the first use of a link's or an ID token's nonce, and record the use."""
-    is_use = schema.lead_events.c.kind == _USED, schema.lead_events.c.reason == nonce
-    earlier_use = sa.select(schema.lead_events.c.event_id).where(*is_use)
+    events = schema.lead_events.c
+    earlier_use = sa.select(events.event_id).where(events.kind == _USED, events.reason == nonce)
     with store.write() as connection:
         if connection.execute(earlier_use).first():
             return False
-        note_act(store, _USED, "", nonce, "")
+        note_act(store, _USED, about="", detail=nonce, done_by="")  # within this transaction
     return True
 
 
@@ -522,7 +523,7 @@ def client_secret(settings: study_toml.OidcSettings) -> str:
     """Return the app's secret at the provider. Raises InputError where single sign-on cannot work:
     the study's file may not send the secret, the library is missing, or the environment has none.
     """
-    name = settings.client_secret[2:-1]
+    name = settings.client_secret[2:-1]  # the setting is "${NAME}"
     settings.check("[oidc] client_secret", name, settings.server_metadata_url)
     if find_spec("authlib") is None:
         raise InputError(written("single_sign_on.no_extra"))
@@ -697,7 +698,7 @@ def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> No
         raise Refused("closed_before")
     if reason:
         _require_place(study, connection)
-        for side in sides_by_rater(study, connection, rater).values():
+        for side in sides_by_rater(study, connection, rater).values():  # one, or none
             if not has_room(study, connection, side):
                 raise Refused("no_places")
         add_event(connection, rater, "readmitted")
@@ -708,8 +709,7 @@ def _require_place(study: Study, connection: sa.Connection) -> None:
     settings = study.config.prolific
     if settings is None or not settings.places:
         return
-    query = sa.select(participant_entries.c.rater_id).distinct()
-    raters = set(connection.execute(query).scalars())
+    raters = set(connection.execute(sa.select(participant_entries.c.rater_id).distinct()).scalars())
     if len(raters) < settings.places:
         return
     ends = ends_of(connection)
@@ -848,8 +848,7 @@ def _admit_invite(study: Study, token: str, query: Mapping[str, str]) -> Admissi
     if (rater := log[0].rater_id) != _ANYONE:
         return Admission(rater, "invite", {"invite": token})
     rater = enter_participant(study, query)
-    minutes = study.config.session.login_hours * 60
-    token = make_token(study.store, _PASS, {"rater": rater}, minutes)
+    token = make_token(study.store, _PASS, {"rater": rater}, 60 * study.config.session.login_hours)
     return Admission(rater, "prolific", {"pass": token})
 
 
@@ -925,7 +924,7 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
 
 def invites_table(study: Study) -> pd.DataFrame:
     """Return a row per invite, the latest first: `rater_id` ("": participants from Prolific),
-    `token`, `until` (both empty before 0.4), and `state`, "open", "revoked" or "expired".
+    `token`, `until` (both empty for one of before 0.3.0), `state`: "open", "revoked" or "expired".
     """
     events = study.store.rows(sa.select(invite_events).order_by(invite_events.c.event_id))
     now, rows = datetime.now(UTC).isoformat(), []
@@ -935,7 +934,7 @@ def invites_table(study: Study) -> pd.DataFrame:
         until = _expiry(token, invite.created_at).isoformat() if token else ""
         state = latest_kinds[invite.invite_id]
         if state == "made":
-            state = "expired" if "" < until <= now else "open"
+            state = "expired" if "" < until <= now else "open"  # ISO 8601 sorts by time
         rows.append((invite.rater_id, token, until, state))
     return pd.DataFrame(rows[::-1], columns=["rater_id", "token", "until", "state"])
 

@@ -39,7 +39,7 @@ _MAX_VALUE_CHARACTERS, _MAX_LINE_CHARACTERS = 60, 600  # of a value, and of a li
 def fixed_because(key: str, begun: bool) -> str:
     """Return why a setting such as "sample.pairs" cannot be changed; "" if it can."""
     reasons = (_RULES["fixed_once_begun"] if begun else {}) | _RULES["fixed"]
-    for name in (key, key.partition(".")[0]):
+    for name in (key, key.partition(".")[0]):  # the rule on the key, or on its section
         if reason := reasons.get(name):
             return written(f"change.fixed_{reason}")
     return ""
@@ -238,7 +238,7 @@ def _effect(key: str, old: StudyConfig, new: StudyConfig) -> str:
     effect_names = _RULES["effects"]  # names of sentences, by key or by section
     effect = effect_names.get(key) or effect_names.get(section, section)
     old_value, new_value = settings_by_key(old).get(key), settings_by_key(new).get(key)
-    if section in _RULES["off"] and not getattr(new, section):
+    if section in _RULES["off"] and not getattr(new, section):  # the section was taken out
         effect = _RULES["off"][section]
     elif effect == "read_again" and not new_value:
         effect = "left_out"

@@ -281,7 +281,7 @@ class PublishedStudy:
 
 def checked_file(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
     """Return a published study's file. Raises InputError if it is outside, absent or too large."""
-    path = inside(folder, name, "it", DESIGN)
+    path = inside(folder, name, key="it", file=DESIGN)  # the message: design.toml: it names ...
     if not path.is_file() or path.stat().st_size > max_bytes:
         raise InputError(written("reproduce.no_file", file=path, most=max_bytes))
     return path
@@ -301,7 +301,7 @@ def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
                 f"rubric {rubric.name!r} is on {rubric.unit}s; two answers to one prompt, and "
                 "nothing else, are rated by one on comparisons, such as preference"
             )
-        unit = (cells["pair_id"], "", "a" if rubric.unit == "response" else "")
+        unit = (cells["pair_id"], "", "a" if rubric.unit == "response" else "")  # no subject yet
         values = presented_values(rubric, unit, "ab", cells, dict.fromkeys(sides, ""))
         if missing := [name for name in rubric.variables if name not in values]:
             raise InputError(
@@ -358,7 +358,7 @@ def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
         size = len(sample) + len(new_waves[-1].taken)
     else:
         strata, seed = study.config.sample.stratify, study.config.seed
-        new_sample = sampling.draw_sample(pairs, len(sample) + more, strata, seed, sample)
+        new_sample = sampling.draw_sample(pairs, len(sample) + more, strata, seed, already=sample)
         size = len(new_sample)
         study.store.extend_sample(sample, new_sample[len(sample) :])
     study_toml.change_config(study.folder, {"sample": {"pairs": size}})
@@ -536,7 +536,7 @@ def rewording_of(study: Study) -> Rewording | None:
     pairs = sample[declared.after :][: declared.pairs]
     by_pair = {}
     for index, pair in enumerate(pairs):
-        place = index % 2  # among the two
+        place = index % 2  # among the two, of which the first one names the random number
         new_place = sampling.seeded_number(seed, 2, "rewording", new.name, pairs[index - place])
         by_pair[pair] = new if place == new_place else old
     return Rewording(new, by_pair, declared.ended)
@@ -546,8 +546,8 @@ def units_by_wording(study: Study, rewording: Rewording) -> tuple[list[str], lis
     """Return the trial's units that people label: those under the old wording, then the new."""
     units: dict[str, list[str]] = {rewording.new.variant_of: [], rewording.new.name: []}
     for unit, pair in study.labelled_units():
-        has_kind = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
-        if pair in rewording.by_pair and has_kind:
+        is_pair = parse_unit_id(unit)[2] == ""  # it has no side
+        if pair in rewording.by_pair and is_pair == rewording.new.has_sides:
             units[rewording.by_pair[pair].name].append(unit)
     return units[rewording.new.variant_of], units[rewording.new.name]
 
@@ -580,8 +580,8 @@ def _check_new_wording(study: Study, new: Rubric) -> None:
     """
     labelled = {rubric.name: rubric for rubric in study.labelled_rubrics()}
     if (old := labelled.get(new.variant_of)) is None:
-        rubric_names = ", ".join(labelled)
-        raise InputError(written("rewording.no_variant", rubric=new.name, known=rubric_names))
+        known = ", ".join(labelled)
+        raise InputError(written("rewording.no_variant", rubric=new.name, known=known))
     if study.config.rewording or new.name in study.config.annotation.rubrics:
         raise InputError(written("rewording.one_at_a_time"))
     if new.name in study.rubrics and study.rubrics[new.name].hash != new.hash:

@@ -58,7 +58,7 @@ from evenhand.texts import written
 # Copies of all rows of one database in another, SQLite or PostgreSQL, with proof that none changed.
 # The tables are read from the database itself, so a store of an older schema is copied unchanged.
 
-_STUDY_TABLES = {*metadata.tables, "alembic_version"}
+_STUDY_TABLES = {*metadata.tables, "alembic_version"}  # the last one is in stores of before 0.3.0
 _ROWS_PER_CHUNK = 1000
 
 
@@ -157,6 +157,7 @@ def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
         if (column := table.autoincrement_column) is not None:
             counter = sa.func.pg_get_serial_sequence(table.name, column.name)
             last = sa.func.max(column)
+            # The third argument is False for an empty table: its next number is 1 itself.
             set_counter = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
             connection.execute(sa.select(set_counter))
 
@@ -314,7 +315,7 @@ def _verify(file: Path, contents: Contents) -> None:
         try:
             restored = restore_study(file, folder)
             with workspace.open_study(folder):
-                pass
+                pass  # it raises an error for a study that does not open
             if restored != contents:
                 raise InputError("it holds other rows")
         except InputError as error:
@@ -468,7 +469,7 @@ def check_archive(path: Path) -> Listing:
     """Read every byte and compare it with the list. Raises InputError if one differs."""
     with _open_archive(path) as (archive, listing):
         for name, entry in listing.files.items():
-            _read_member(archive, name, entry, lambda _: None)
+            _read_member(archive, name, entry, write=lambda _: None)
     return listing
 
 
@@ -523,7 +524,7 @@ def _read_list(archive: zipfile.ZipFile) -> Listing:
     if sorted(names) != sorted([LIST, *listing.files]):
         raise InputError(f"{archive.filename} holds other files than its list says")
     for name, member in zip(names, members, strict=True):
-        path, mode = PurePosixPath(name), member.external_attr >> 16
+        path, mode = PurePosixPath(name), member.external_attr >> 16  # its mode on Unix; 0: none
         is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
         is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
         is_plain = name.isprintable() and "\\" not in name and member.compress_type in _COMPRESSIONS
@@ -718,7 +719,7 @@ def _add_server_to_names(
         provider, _, model_and_settings = rater.partition(":")
         provider_url, address = _PROVIDER_URLS.get(provider), (base_url or "").rstrip("/")
         if not provider_url or not address or address == provider_url or "@http" in rater:
-            continue
+            continue  # no server, the provider's own, or one that is in the name already
         model, separator, settings = model_and_settings.partition("#")
         connection.execute(
             sa.update(table)
@@ -732,7 +733,7 @@ def _add_server_to_names(
 OLD_HOURS = 50.0
 """Age at which a backup is old: with nightly backups, more than one night was missed."""
 _MIN_POSTGRESQL = 14
-_MAX_NAMES = 3
+_MAX_NAMES = 3  # of files that a finding lists
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,13 @@ def check_variable(
     declaration: object,
     *,
     to: str = "",
-    keys: Collection[str] = (),
+    for_host: Collection[str] = (),
 ) -> None:
-    """Raise InputError where a file's `key` may not send `variable`. `to` is the URL of its
-    destination, "" where that is not a web address; `keys` are the variables meant for this host;
-    `declaration` is the part of the file, as JSON, that the operator confirms.
+    """Raise InputError where a setting (`key`) of a file may not send an environment variable. `to`
+    is the URL of its destination, "" where that is no web address; variables `for_host` are meant
+    for it; `declaration` is the part of the file, as JSON, that the operator confirms.
     """
-    is_allowed = variable in keys or (variable.startswith(PREFIX) and variable not in _INTERNAL)
+    is_allowed = variable in for_host or (variable.startswith(PREFIX) and variable not in _INTERNAL)
     if is_allowed and not _can_be_overheard(to):
         return
     if is_trusted(file.parent, declaration):
@@ -85,9 +85,9 @@ def is_trusted(folder: Path, declaration: object) -> bool:
 
 
 def inside(folder: Path, name: str, key: str, file: str = "study.toml") -> Path:
-    """Return the path of a file that settings name. Raises InputError if it is outside."""
+    """Return the path of a file that a setting (`key`) names, or raise InputError if outside."""
     path = folder / name
-    if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()):
+    if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()):  # links followed
         raise InputError(written("trust.outside", file=file, key=key, name=name))
     return path
 

@@ -131,7 +131,7 @@ class Study:
         is_pair = units["side"] == ""
         pairs = units.loc[is_pair, "unit_id"].tolist()
         responses = units.loc[~is_pair, "unit_id"].tolist()
-        return {"pair": pairs, "comparison": pairs, "response": responses}
+        return {"pair": pairs, "comparison": pairs, "response": responses}  # both: two sides
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """Return the template variables of one unit as shown in this order."""
@@ -166,7 +166,7 @@ class Study:
         return [
             written("terminal.edited_rubric", rubric=name, count=count, version=digest)
             for (name, digest), count in sorted(self.store.text_versions().items())
-            if digest not in accepted.get(name, (digest,))
+            if digest not in accepted.get(name, (digest,))  # not one that the study has no longer
         ]
 
     def keep_prompt(self, digest: str, source: bytes) -> None:

@@ -235,7 +235,7 @@ class KnownUnits:
         self.one_screen_per_unit = study.config.annotation.screen == "all"
         self._rubrics = study.labelled_rubrics()
         units = _read_units(study.folder, file) if file else ()
-        self.units = {f"{kind}:{known_unit.name}": known_unit for known_unit in units}
+        self.units = {f"{kind}:{unit.name}": unit for unit in units}  # such as "check:read-on"
         self.screens: list[Screen] = []
         for unit_id, unit in self.units.items():
             self.screens += self._screens_of(unit_id, unit, file)
@@ -249,7 +249,7 @@ class KnownUnits:
         rubric, values = self.questions[key].rubric, self.units[key[0]].values
         if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
-            return presented_values(rubric, ("", "", ""), order, values, texts)
+            return presented_values(rubric, ("", "", ""), order, cells=values, texts=texts)
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
@@ -316,7 +316,7 @@ class AttentionChecks(KnownUnits):
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
-        super().__init__(study, settings.file if settings else "", "check")
+        super().__init__(study, settings.file if settings else "", kind="check")
         self._every = settings.every if settings else 1
 
     def remaining(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
@@ -439,7 +439,7 @@ class SessionDesign:
         return "ba" if surplus_ab > 0 else "ab"
 
     def planned_repeats(self, n_first_answers: int) -> int:
-        """Return the number of repeats due after this number of first answers."""
+        """Return the repeats due after so many first answers; the last `repeat_gap` have none."""
         share = self.settings.repeat_share
         n_repeats = int(share * n_first_answers + 1e-9)  # as 0.29 * 100 is below 29
         return max(0, min(n_repeats, n_first_answers - self.settings.repeat_gap))
@@ -456,7 +456,7 @@ class SessionDesign:
         for start in range(0, len(groups), size):
             units = [unit for group in groups[start : start + size] for unit in group]
             for stage_rubrics in rubrics_of_stages:
-                has_sides = stage_rubrics[0].has_sides
+                has_sides = stage_rubrics[0].has_sides  # then on pairs' units, whose side is ""
                 fitting = (unit for unit in units if (parse_unit_id(unit)[2] == "") == has_sides)
                 screens = [self._screen(unit, stage_rubrics) for unit in fitting]
                 if screens := [screen for screen in screens if screen]:
@@ -467,7 +467,7 @@ class SessionDesign:
         """Return a unit's questions under these rubrics, each in the unit's wording."""
         trial = self._rewording
         wordings = (trial.wording(rubric, unit) if trial else rubric for rubric in rubrics)
-        return tuple(Question(unit, wording) for wording in wordings if wording)
+        return tuple(Question(unit, wording) for wording in wordings if wording)  # None: trial over
 
 
 # Rubrics that hide the prompt come first in a block of pairs. A rater may still have seen the
@@ -551,7 +551,7 @@ def last_version(connection: sa.Connection) -> int:
 
 
 class Changes:
-    """Changes of claims within one `write()`, numbered on from the last version in the index."""
+    """Changes of claims in one `write()`, numbered on from the last version of a fresh index."""
 
     def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
         self.connection = connection
@@ -718,7 +718,7 @@ class NextTasks:
         full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
-        # A task is lost once its lease is over and the question has enough other raters.
+        # A first task is lost once its lease is over and the question has enough other raters.
         self.valid_claims = [
             claim
             for claim in self.open_claims
@@ -802,7 +802,8 @@ class NextTasks:
         rubrics = {question.rubric.name for question in self._next_screen}
         screen = next((screen for _, screen in remaining if screen[0].rubric.name in rubrics), ())
         return [
-            self._give(changes, question, 0, checks.order(rater, question)) for question in screen
+            self._give(changes, question, draw=0, order=checks.order(rater, question))
+            for question in screen
         ]
 
     def _claim_repeat(self, changes: Changes) -> list[Claim]:
@@ -819,7 +820,7 @@ class NextTasks:
             claim
             for claim in answers[:-gap]
             if claim.is_first
-            and (*claim.key, 1) not in self.tasks
+            and (*claim.key, 1) not in self.tasks  # not repeated yet
             and in_design(claim, design)
             and not any(asked_together(claim, other, together) for other in recent)
         ]
@@ -827,7 +828,7 @@ class NextTasks:
             return []
         drawn = min(candidates, key=lambda claim: design.digest("repeat", rater, *claim.key))
         return [
-            self._give(changes, design.questions[claim.key], 1, claim.order)
+            self._give(changes, design.questions[claim.key], draw=1, order=claim.order)
             for claim in candidates
             if asked_together(claim, drawn, together)
         ]
@@ -851,7 +852,7 @@ class NextTasks:
             orders = self.index.side_orders(self.rater_id)
             counts = Counter((parse_unit_id(other)[1], side) for other, side in orders.items())
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
-        return [self._give(changes, question, 0, order) for question in screen]
+        return [self._give(changes, question, draw=0, order=order) for question in screen]
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
         """Store and return a new claim of a question for this rater."""

@@ -249,6 +249,7 @@ def rater_flags(
         for row in connection.execute(query)
         if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
+    # Of several tasks all count: a list asks which have any.
     return tuple(flags[-_MAX_FLAGS:]) if len(tasks) == 1 else tuple(flags)
 
 
@@ -458,7 +459,7 @@ class AnnotationDesk(Desk):
     def __init__(self, study: Study) -> None:
         self.study = study
         accepted = study.accepted_hashes().values()
-        self._key = study.blinding_key  # read now: not possible within another transaction
+        self._key = study.blinding_key  # read now: the first call may write, which a read forbids
         self._index = claims.ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = claims.Oversight()
         self._work_log = WorkLog()
@@ -481,8 +482,8 @@ class AnnotationDesk(Desk):
         return self._sheet(rater_id)
 
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
-        """Return the sheet that comes after this one, reserved for the rater, so that their page
-        can have it before they ask for it; None where nothing is left, or the day may be over.
+        """Return the sheet after this one, without `minutes`, reserved for the rater, so that their
+        page can have it before they ask for it; None where nothing is left, or the day may be over.
         """
         return self._sheet(rater_id, sheet)
 
@@ -533,7 +534,7 @@ class AnnotationDesk(Desk):
         """Return the reason as `end_reason` does, with `n_assumed` answers more than are stored."""
         self._work_log.refresh(connection)
         by_lead = self._oversight.end_reason(tasks.rater_id)
-        if by_lead or tasks.valid_claims:
+        if by_lead or tasks.valid_claims:  # open tasks may be answered past a day's limit
             return by_lead
         session = self.study.config.session
         # An assumed answer counts for the longest time, and twice: the rater may change it.
@@ -657,7 +658,7 @@ class AnnotationDesk(Desk):
             answers = stored_answers(connection, rater_id, reopened, self.study.rubrics)
             flags = rater_flags(connection, rater_id, reopened)
         tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
-        older = recent[recent.index(reopened[0]) + 1 :] or reopened
+        older = recent[recent.index(reopened[0]) + 1 :] or reopened  # the first answer has itself
         number = next(number for number, claim in numbered if claim is reopened[0])
         done, total = self.progress(rater_id)
         return Sheet(tasks, done, total, older[0].task_id, flags=flags, answered_as=number)

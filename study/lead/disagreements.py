@@ -84,7 +84,7 @@ def open_next(
     """
 
     def position(unit: QueuedUnit) -> tuple[bool, bool, str]:
-        return unit.key != wanted, unit.key in skipped, _digest(name, *unit.key)
+        return unit.key != wanted, unit.key in skipped, _digest(name, *unit.key)  # False is first
 
     queue = adjudication_queue(study)
     return min(queue, key=position, default=None), len(queue)
@@ -107,7 +107,7 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
     first. `done_by` is the adjudicator's name, `reason` the remark written with the decision.
     """
     decisions = sa.select(
-        *(labels.c[column] for column in DECIDED_COLUMNS[:3]),
+        *(labels.c[column] for column in ("unit_id", "rubric", "label")),
         sa.func.coalesce(remarks.c.text, "").label("reason"),
         labels.c.rater_id.label("done_by"),
         labels.c.created_at,
@@ -427,6 +427,7 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
         flag_cells = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
         latest_event = latest_by_flag.get(row.event_id)
         is_open = latest_event is None or latest_event.kind == REOPENED
+        # Without an event, None has none of these attributes.
         outcome = [getattr(latest_event, name, "") for name in ("text", "done_by", "created_at")]
         flag = RaisedFlag(*flag_cells, row.created_at, is_open, *outcome)
         (open_flags if is_open else closed_flags).append(flag)

@@ -48,8 +48,8 @@ def import_ratings(
         label_rows = [row for row in new_rows if row["rater_kind"] != "model"]
         grade_rows = [row for row in new_rows if row["rater_kind"] == "model"]
         if label_rows:
-            insert = conflict_free_insert(connection, labels).on_conflict_do_nothing()
-            connection.execute(insert, [row | {"submit_id": _new_id()} for row in label_rows])
+            label_rows = [row | {"submit_id": _new_id()} for row in label_rows]
+            connection.execute(sa.insert(labels), label_rows)
         _add_claims(connection, [row for row in label_rows if row["rater_kind"] == "human"])
         if grade_rows:
             cost_by_rater = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
@@ -110,7 +110,7 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
         columns = {"order": row["order"], "claimed_at": row["created_at"]}
         tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
     if tasks:
-        versions = enumerate(tasks.values(), last_version(connection) + 1)
+        versions = enumerate(tasks.values(), start=last_version(connection) + 1)
         numbered = [task | {"version": version} for version, task in versions]
         insert = conflict_free_insert(connection, claims)
         insert = insert.on_conflict_do_update(

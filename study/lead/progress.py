@@ -38,7 +38,7 @@ def people_labels(study: Study) -> pd.DataFrame:
 def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
     """Return an SQL condition: the row was given under a rubric's text that counts."""
     return sa.or_(
-        table.c.rubric_hash == "",
+        table.c.rubric_hash == "",  # under any text
         *(
             sa.and_(table.c.rubric == name, table.c.rubric_hash.in_(hashes))
             for name, hashes in study.accepted_hashes().items()
@@ -204,7 +204,7 @@ def _is_held(study: Study) -> sa.ColumnElement[bool]:
 
 WINDOW_HOURS = 24
 """Hours that a forecast extrapolates: a whole day, so that nights are included."""
-_MIN_HOURS, _MIN_LABELS = 2, 20
+_MIN_HOURS, _MIN_LABELS = 2, 20  # fewest hours and labels from which an end is forecast
 _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 
 
@@ -254,7 +254,7 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     now = now or datetime.now(UTC)
     progress = rubric_progress(study)
     done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
-    hours = float(progress["hours_left"].sum(min_count=len(progress)))
+    hours = float(progress["hours_left"].sum(min_count=len(progress)))  # NaN if any is not known
     people = _human_labels(study)
     is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
     people = people[(people["draw"] == 0) & (people["created_at"] != "") & ~is_excluded]
@@ -286,7 +286,7 @@ def time_left(outlook: Forecast) -> str:
 
 WORDS_PER_MINUTE = 238
 """Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
-SECONDS_TO_DECIDE = 5
+SECONDS_TO_DECIDE = 5  # an assumption
 
 
 @dataclass(frozen=True)

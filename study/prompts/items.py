@@ -40,7 +40,7 @@ _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
 _JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # yes, no; Inspect: C, I
-_TEXT_ROLES = ("prompt", "context", "reference", "response")
+_TEXT_ROLES = ("prompt", "context", "reference", "response")  # the response is the last one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def item_columns(
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown
-    first_row = frame.iloc[0]
+    first_row = frame.iloc[0]  # it shows the form of all cells of a column
     passages = [column for column in shown if column != response and passages_of(first_row[column])]
     hidden = [
         column
@@ -528,7 +528,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
             where = f"{name}, row {row_number(items.judge_labels, row_index)}"
             raise InputError(f"{where}: {column} is {shortened(label)!r}, which is {problem}")
         keys.append(key)
-    rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"
+    rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"  # see `RATER_CODE`
     cells = {"unit_id": items.unit_ids, "rubric": rubric.name, "rater_id": rater}
     frame = pd.DataFrame(cells | {"rater_kind": "model", "label": keys})
     frame = frame[frame["label"] != ""].reset_index(drop=True)
@@ -576,7 +576,7 @@ class ComparisonColumns:
             for role, columns in self.items.roles()
             if role not in ("response", "subject")
         ]
-        return [*others[:1], *compared, *others[1:]]
+        return [*others[:1], *compared, *others[1:]]  # after "shown"
 
     @property
     def show(self) -> list[str]:
@@ -664,7 +664,7 @@ def comparison_columns(
             )
     first, second = answers
     new_names = (_without_side(first), *_ANSWER_NAMES)
-    answer = next(column for column in new_names if column and column not in frame)
+    answer = next(column for column in new_names if column and column not in frame)  # a free name
     usual_clusters = _COMPARISON_NAMES["cluster"]
     clusters = [column for column in usual_clusters if column in frame and column != judge]
     cluster = cluster or next(iter(clusters), "")
@@ -717,7 +717,7 @@ def make_comparisons(
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")
     pairs["prompt_b"] = pairs["prompt_a"]
-    for answered_by, column in zip(ANSWERED_BY, columns.subjects, strict=False):
+    for answered_by, column in zip(ANSWERED_BY, columns.subjects, strict=False):  # two, or none
         pairs[answered_by] = frame[column].str.strip()
     responses_a = items.responses.assign(subject=TOGETHER)
     responses_b = responses_a.assign(side="b", response=frame[columns.answers[1]].to_numpy())
@@ -749,7 +749,7 @@ def comparison_judge(
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
-        word = verdict.casefold().removesuffix(".0")
+        word = verdict.casefold().removesuffix(".0")  # 1.0 names side 1
         side = "?" if word in option_words else _side_of_word(word, columns.answers, row_subjects)
         labels.append(option_by_side.get(side, verdict))  # else `judge_ratings` reads the verdict
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))

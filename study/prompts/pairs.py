@@ -163,8 +163,8 @@ def stored_image(cell: str, folder: Path) -> Image:
     small.info.clear()  # a comment or a profile would be written again
     if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
         # A whole photograph takes long: a sixteenth of the pixels shows whether it might fit.
-        sixteenth = _encoded(small.reduce(4), "PNG", compress_level=3)
-        if len(sixteenth) <= _MAX_STORED_BYTES / 4:
+        sixteenth = _encoded(small.reduce(4), "PNG", compress_level=3)  # a quarter of each side
+        if len(sixteenth) <= _MAX_STORED_BYTES / 4:  # not / 16: fewer pixels compress less well
             encoded = _encoded(small, "PNG", compress_level=3)
             if len(encoded) <= _MAX_STORED_BYTES:
                 return Image("image/png", base64.b64encode(encoded).decode())
@@ -298,7 +298,7 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
                 raise InputError(f"{where}: {column} is empty; fill it in or take the row out")
         if prompt_a == prompt_b:
             raise InputError(f"{where}: prompt_a and prompt_b are the same; a pair needs two sides")
-        if first_row := row_of_id.get(pair_id):
+        if first_row := row_of_id.get(pair_id):  # 1 or more
             raise InputError(
                 f"{where}: pair_id {pair_id!r} stands in row {first_row} too; give it another"
             )
@@ -342,8 +342,7 @@ def read_propositions(
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
     statements = _read_statements(path)
-    images = images_shown(rubrics, statements)
-    statements = with_images(statements, images, path.name, path.parent)
+    statements = with_images(statements, images_shown(rubrics, statements), path.name, path.parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
     extra_columns = [column for column in statements if column not in ("id", "text", "paraphrase")]
     first_wording, are_further = next(iter(templates)), statements.duplicated("id")
@@ -418,8 +417,7 @@ def read_responses(path: Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = 
     InputError naming the first bad row: an unknown prompt or pair, a second response to the same
     prompt, or a pair of which the subject answered only one side.
     """
-    frame = read_table(path)
-    name = path.name
+    frame, name = read_table(path), path.name
     table_columns.require_columns(frame, ("subject", "response"), name)
     if sides_of(pairs) == ("a",) and "pair_id" in frame and "side" not in frame:
         frame = frame.assign(side="a")
@@ -429,8 +427,7 @@ def read_responses(path: Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = 
         )
     if frame.empty:
         raise InputError(f"{name} holds no responses")
-    images = images_shown(rubrics, frame[["response"]])
-    frame = with_images(frame, images, name, path.parent)
+    frame = with_images(frame, images_shown(rubrics, frame[["response"]]), name, path.parent)
     table = _located(frame, pairs, name)
     _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
     return table
@@ -515,7 +512,7 @@ def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str
     }
     rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
     added = {"response_words": [words.get(row, "") for row in rows]}
-    for side in "ab":  # of pairs, whose own side is ""
+    for side in "ab":  # of pairs: the `side` of a pair's unit is ""
         added[f"response_{side}_words"] = [
             "" if unit_side else words.get((pair, subject, side), "")
             for pair, subject, unit_side in rows
@@ -528,12 +525,12 @@ MARKDOWN_FROM = 0.5  # share of responses with Markdown from which a new study r
 _MAX_CHARACTERS = 50_000  # the rest of a text is not looked at
 
 _MARKDOWN = re.compile(
-    r"^#{1,6} \S"
-    r"|^(?:[-*+]|\d{1,3}[.)]) +\S.*\n\n?(?:[-*+]|\d{1,3}[.)]) +\S"
-    r"|\*\*\S[^\n]*?\*\*"
-    r"|^```"
-    r"|`[^`\n]+`"
-    r"|^\|.*\|[ \t]*\n\|[ \t:|-]+\|",
+    r"^#{1,6} \S"  # a heading
+    r"|^(?:[-*+]|\d{1,3}[.)]) +\S.*\n\n?(?:[-*+]|\d{1,3}[.)]) +\S"  # two entries of a list
+    r"|\*\*\S[^\n]*?\*\*"  # strong words
+    r"|^```"  # a block of code
+    r"|`[^`\n]+`"  # code within a line
+    r"|^\|.*\|[ \t]*\n\|[ \t:|-]+\|",  # the head of a table
     re.MULTILINE,
 )
 

@@ -228,7 +228,7 @@ def chances_for(
     are variances (Neyman 1934) - or its earlier probability if that is larger. Raises InputError
     where `more` pairs cannot be picked that way.
     """
-    floor = 1.0 / (MAX_RATIO**2 - 1.0)
+    floor = 1.0 / (MAX_RATIO**2 - 1.0)  # so that sqrt((floor + 1) / floor) is MAX_RATIO
     root_scores = np.sqrt([floor + scores[pair] for pair in scores])
     prior = np.array([before[pair] for pair in scores])
     max_more = float(np.maximum(MAX_CHANCE - prior, 0.0).sum())

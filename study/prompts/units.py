@@ -41,7 +41,7 @@ def has_known_answer(unit_id: str) -> bool:
     >>> has_known_answer("check:read-on"), has_known_answer("p0001|model-x")
     (True, False)
     """
-    return "|" not in unit_id
+    return "|" not in unit_id  # which separates pair, subject and side
 
 
 def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:

@@ -95,9 +95,9 @@ class PracticeDesk(desk.Desk):
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        _ = study.blinding_key  # read now: not possible within another transaction
+        _ = study.blinding_key  # read now: the first call may write, which an open read forbids
         settings = study.config.training
-        self.units = claims.KnownUnits(study, settings.file if settings else "", "practice")
+        self.units = claims.KnownUnits(study, settings.file if settings else "", kind="practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
         self._max_attempts = settings.attempts if settings else 1
 
@@ -118,7 +118,8 @@ class PracticeDesk(desk.Desk):
                 if (*screen[0].key, attempt) not in feedback_read:
                     return Step("feedback", attempt=attempt, screen=screen)
             accepted = {key: self.units.accepted(key) for key in self.units.questions}
-            is_right = [answers[(*key, attempt)] in keys for key, keys in accepted.items() if keys]
+            # A question without accepted answers counts neither way.
+            is_right = [answers[*key, attempt] in names for key, names in accepted.items() if names]
             if sum(is_right) / len(is_right) >= self._pass_mark:
                 return None
         return Step("ended", reason="screened_out", attempt=self._max_attempts)
@@ -300,7 +301,7 @@ class Sessions:
             "rubric": config.training and config.training.walk_through,
             "practice": self.practice.units.screens,
             "comprehension": config.comprehension,
-            "background": config.background and config.background.optional,
+            "background": config.background and config.background.optional,  # the rest is "side"
             "labelling": True,
         }
         return [step for step, setting in settings.items() if setting]
@@ -358,7 +359,8 @@ class Sessions:
         return Step("comprehension", attempt=len(attempts), missed=missed)
 
     # Completed steps. A step is recorded only if it is the rater's next one, since they may be
-    # further on in another window. `language` is that of the text read, "" for the main one.
+    # further on in another window; `next_step` reads within the open `write()`, with its events.
+    # `language` is that of the text read, "" for the main one.
 
     def read_welcome(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
@@ -475,6 +477,7 @@ class Sessions:
         if new_state == "labelled":
             query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
         tasks = list(connection.execute(query).scalars())
+        # Each change gets the next version: the desks read what is newer than they know.
         for version, task_id in enumerate(tasks, start=claims.last_version(connection) + 1):
             update = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)
             connection.execute(update.values(state=new_state, version=version))
@@ -524,6 +527,7 @@ End = Literal["complete", "screened_out", "no_consent", "returned", "stopped", "
 def study_url(base: str, token: str) -> str:
     """Return the address to enter at Prolific, with placeholders for its ids."""
     parameters = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+    # Prolific replaces {{%PROLIFIC_PID%}} by the participant's id, and so on.
     return f"{base}?invite={token}&" + "&".join(f"{name}={{{{%{name}%}}}}" for name in parameters)
 
 
@@ -537,6 +541,7 @@ def completion_code(study: Study, end: End) -> str:
     """Return the completion code of this end, for raters who enter it; "" if there is none."""
     settings = study.config.prolific
     code: str = getattr(settings, end) if settings else ""
+    # Without a code of its own, "nothing_left" has that of "complete".
     return settings.complete if settings and not code and end == "nothing_left" else code
 
 
@@ -681,7 +686,8 @@ def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) 
     """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
     if step.reason:
         return step.reason
-    if exclusion and not "" < work.completed <= exclusion.created_at:
+    was_complete = exclusion and "" < work.completed <= exclusion.created_at  # ISO 8601 times
+    if exclusion and not was_complete:
         return "stopped" if exclusion.done_by == claims.STOPPED_BY else "excluded"
     if work.completed:
         return "complete" if work.answers else "nothing_left"
@@ -718,7 +724,7 @@ def amount_owed(
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed by `[pay]`, and spent on graders; None if unknown. `unpriced` counts graders."""
+    """Amounts owed by `[pay]` and spent on graders, None if unknown; graders of unknown cost."""
 
     currency: str = ""
     owed: float | None = None

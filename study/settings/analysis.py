@@ -53,7 +53,7 @@ class BiasSettings(sections.Section):
     @property
     def sides(self) -> tuple[str, str]:
         """Return the names of the two sides, the one first that counts as positive."""
-        first, second = self.leanings or ("side a", "side b")
+        first, second = self.leanings or ("side a", "side b")  # the names of the two leanings
         return first, second
 
     def sign_of(self, group: str) -> int:
@@ -66,7 +66,7 @@ class BiasSettings(sections.Section):
     def orientation(self, table: pd.DataFrame) -> pd.Series:
         """Return 1 for rows with the first leaning on side a, -1 on side b, 0 otherwise."""
         sign_a, sign_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
-        return sign_a.where(sign_a == -sign_b, 0)
+        return sign_a.where(sign_a == -sign_b, 0)  # 0: both sides have one leaning, or none
 
 
 class AnalysisSettings(BiasSettings):
@@ -75,18 +75,18 @@ class AnalysisSettings(BiasSettings):
     margin: float = Field(default=0.1, gt=0, lt=2)
     resamples: int = Field(default=2000, ge=10)
     cluster: str = Field(default="pair", min_length=1)
-    epsilon: sections.ShareBelowOne = 0.2
-    slices: Columns = ()
-    variants: Columns = ()
-    groups: Columns = ()
+    epsilon: sections.ShareBelowOne = 0.2  # of the alternative annotator test
+    slices: Columns = ()  # columns by which the main figures are split
+    variants: Columns = ()  # columns that distinguish variants of one question
+    groups: Columns = ()  # columns with the group that an item is about
     rater_slices: Columns = ()
-    confidence_cut: sections.PositiveShare = 0.9
-    confidence_target: sections.PositiveShare = 0.95
+    confidence_cut: sections.PositiveShare = 0.9  # labels from this confidence on also count apart
+    confidence_target: sections.PositiveShare = 0.95  # agreement that a confidence cut guarantees
     ordered: OrderedWeights = "linear"
     clip_scores: bool = True
-    overlap: Overlap = "unknown"
-    missing: Columns = ()
-    sensitivity_cluster: str = ""
+    overlap: Overlap = "unknown"  # selection of the items with several labels
+    missing: Columns = ()  # labels that mean that there is none
+    sensitivity_cluster: str = ""  # a column that is resampled in addition
 
     @model_validator(mode="before")
     @classmethod
@@ -95,8 +95,7 @@ class AnalysisSettings(BiasSettings):
         if not isinstance(values, Mapping):
             return values
         former_defaults = {"ensembles": [], "interval": "percentile"}
-        entries = values.items()
-        return {name: value for name, value in entries if former_defaults.get(name) != value}
+        return {name: value for name, value in values.items() if former_defaults.get(name) != value}
 
 
 MAX_MARGIN_SHARE = 0.25
@@ -133,19 +132,19 @@ beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from word
     max_injection: sections.Share = 0.1
     max_knocked_off: sections.Share = 0.2
     max_silenced: sections.Share = 0.1
-    max_gross: sections.PositiveShare = 1.0
-    min_stability: sections.Kappa = 0.8
-    min_information: sections.PositiveShare = 0.5
+    max_gross: sections.PositiveShare = 1.0  # share of gross errors
+    min_stability: sections.Kappa = 0.8  # between wordings of a rubric
+    min_information: sections.PositiveShare = 0.5  # with correction: kappa, as a share of people's
 
-    scope: Scope = "these"
-    looks: sections.Count = 0
+    scope: Scope = "these"  # the annotators that a verdict is about
+    looks: sections.Count = 0  # interim analyses declared before labelling; 0: none declared
     across_rubrics: AcrossRubrics = "none"
-    margin_share: sections.ShareBelowOne = 0.0
-    drift_margin: float = Field(default=0.0, ge=0, lt=2)
-    min_people_kappa: sections.Kappa = 0.2
-    min_rarer: sections.Count = 10
+    margin_share: sections.ShareBelowOne = 0.0  # margin, as a share of people's kappa; 0: not used
+    drift_margin: float = Field(default=0.0, ge=0, lt=2)  # change of an unchanged grader; 0: margin
+    min_people_kappa: sections.Kappa = 0.2  # at its lower bound
+    min_rarer: sections.Count = 10  # pairs with the minority label
 
-    reference: str = ""
+    reference: str = ""  # the rater whose labels count as right
     reference_kappa: float = Field(default=0.6, ge=-1, lt=1)
     reference_sensitivity: sections.ShareBelowOne = 0.8
     reference_specificity: sections.ShareBelowOne = 0.8
@@ -199,13 +198,13 @@ class QualitySettings(sections.Section):
 
     stop: tuple[QualityFlag, ...] = ()
     min_answers: sections.PositiveInt = 20
-    fast: float = Field(default=0.33, ge=0, lt=1)
-    idle: sections.PositiveShare = 0.5
-    run: float = Field(default=2.0, ge=1)
-    agreement: sections.NotNegative = 0.2
-    leaning: sections.Share = 0.2
-    drift: sections.NotNegative = 0.05
-    attention: int = Field(default=1, ge=0)
+    fast: float = Field(default=0.33, ge=0, lt=1)  # median time
+    idle: sections.PositiveShare = 0.5  # of the time at work, spent without an answer
+    run: float = Field(default=2.0, ge=1)  # longest run of one label, in multiples of the usual
+    agreement: sections.NotNegative = 0.2  # kappa below the others'
+    leaning: sections.Share = 0.2  # more often than others in one category
+    drift: sections.NotNegative = 0.05  # agreement lost in the second half
+    attention: int = Field(default=1, ge=0)  # failed checks that are allowed
 
 
 # ---- figures that others published: a TOML file for each source ---------------------------------
@@ -315,5 +314,6 @@ def read_published(named: str, folder: Path) -> PublishedFigures:
             f"study.toml: published is {named!r}; name {', '.join(shipped)}, or a TOML file in "
             "the study's folder"
         )
+    # Bytes that are no UTF-8, as in an author's name, become U+FFFD: figures are read all the same.
     content = path.read_bytes().decode("utf-8-sig", "replace").encode()
     return sections.parsed(PublishedFigures, content, path.name)

@@ -39,7 +39,7 @@ class Section(BaseModel):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         for key, entry in settings_words().get(cls.__name__, {}).items():
             field, description = cls.model_fields[key], entry
-            if not isinstance(entry, str):
+            if not isinstance(entry, str):  # {"says": description, ...: more about the key}
                 description, field.json_schema_extra = entry["says"], entry
             field.description = description
 
@@ -60,10 +60,10 @@ class Declared(Section):
         """Return the keys that the operator confirms."""
         return self.model_dump(mode="json", exclude=set(self.sends_nothing))
 
-    def check(self, key: str, variable: str, to: str = "", keys: Collection[str] = ()) -> None:
+    def check(self, key: str, variable: str, to: str = "", for_host: Collection[str] = ()) -> None:
         """Raise InputError where the file may not send a variable; see `check_variable`."""
         if self._file is not None:
-            check_variable(self._file, key, variable, self.declaration, to=to, keys=keys)
+            check_variable(self._file, key, variable, self.declaration, to=to, for_host=for_host)
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -147,7 +147,7 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
         return f"{place} is missing; add it"
     if fault["type"] == "value_error":
         return f"{place}: {fault['ctx']['error']}" if place else str(fault["ctx"]["error"])
-    _, _, rule = fault["msg"].partition(" should ")
+    _, _, rule = fault["msg"].partition(" should ")  # such as "Input should be greater than 0"
     rule = rule.partition(", unable to parse")[0]
     rule = _PATTERN_WORDS.get(fault.get("ctx", {}).get("pattern", ""), rule)
     value = fault["input"]

@@ -34,8 +34,8 @@ class SampleSettings(sections.Section):
 
 class RewordingSettings(sections.Section):
     rubric: str = Field(min_length=1)
-    after: int = Field(ge=0)
-    pairs: int = Field(ge=2)
+    after: int = Field(ge=0)  # pairs of the sample before those of the trial
+    pairs: int = Field(ge=2)  # of the trial, half under each wording
     ended: bool = False
 
 
@@ -43,11 +43,11 @@ class AnnotationSettings(sections.Section):
     rubrics: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS)
-    units_per_rater: sections.Count = 0
+    units_per_rater: sections.Count = 0  # 0: no limit
     pairs_per_block: sections.PositiveInt = 10
-    repeat_share: float = Field(default=0.0, ge=0, le=0.5)
-    repeat_gap: sections.PositiveInt = 20
-    lease_minutes: sections.Positive = 120.0
+    repeat_share: float = Field(default=0.0, ge=0, le=0.5)  # of items shown again, unannounced
+    repeat_gap: sections.PositiveInt = 20  # answers between an answer and its repeat
+    lease_minutes: sections.Positive = 120.0  # for which an unanswered item stays reserved
     screen: Literal["one", "all"] = "one"
     display: Literal["text", "markdown"] = "text"
     show_controls: bool = True
@@ -193,7 +193,7 @@ class PaySettings(sections.Section):
 
 
 # ---- logins by OpenID Connect -------------------------------------------------------------------
-_REFERENCE = re.compile(r"\$\{\w+\}")
+_SECRET = re.compile(r"\$\{\w+\}")  # ${NAME}: the variable that holds it
 _PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
@@ -215,7 +215,7 @@ def _check_origin(address: str) -> str:
 
 
 def _check_variable(secret: str) -> str:
-    if not _REFERENCE.fullmatch(secret):  # not repeated in the message: it may be the secret
+    if not _SECRET.fullmatch(secret):  # not repeated in the message: it may be the secret
         raise ValueError("a secret does not stand in study.toml; write ${NAME}, and set NAME")
     return secret
 
@@ -261,7 +261,7 @@ def fault_of_address(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        _ = parts.port  # raises ValueError for one that is no number
     except ValueError:
         return "is not a valid address"
     if parts.scheme not in ("http", "https"):
@@ -281,7 +281,7 @@ class ProviderSettings(sections.Declared):
     base_url: str = ""
     key_env: str = ""
     headers: dict[str, str] = Field(default_factory=dict)
-    speaks: str = ""
+    speaks: str = ""  # the protocol of the server's API
 
     @field_validator("base_url")
     @classmethod
@@ -361,8 +361,7 @@ class ModelSettings(sections.Section):
     @property
     def changes(self) -> Changes:
         """Return the settings as changes of a study.toml."""
-        sections_by_kind = self.model_dump(mode="json", exclude_unset=True)
-        kinds = sections_by_kind.items()
+        kinds = self.model_dump(mode="json", exclude_unset=True).items()
         return {f"{kind}.{name}": keys for kind, by_name in kinds for name, keys in by_name.items()}
 
 
@@ -388,9 +387,9 @@ class StudyConfig(sections.Section):
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)
+    thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)  # rubric, grader
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
-    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by rubric: their hashes
     names: sections.DisplayNames = Field(default_factory=dict)
 
     @property
@@ -440,8 +439,7 @@ def new_config_text(config: StudyConfig) -> str:
     for key in ("name", "seed", "store"):
         document[key] = values[key]
     if config.synthetic:
-        flag = tomlkit.item(True)
-        document["synthetic"] = flag.comment("simulated data; every page says so")
+        document["synthetic"] = tomlkit.item(True).comment("simulated data; every page says so")
     document["sample"] = values["sample"]
     annotation = tomlkit.table()
     annotation.add(tomlkit.comment("what annotators label; an empty list means all"))
@@ -485,7 +483,7 @@ def with_values(text: str, changes: Changes) -> str:
         path = section.split(".", 1) if section else []
         for depth, name in enumerate(path, start=1):
             if name not in table:
-                table[name] = tomlkit.table(is_super_table=depth < len(path))
+                table[name] = tomlkit.table(is_super_table=depth < len(path))  # no own line
             table = table[name]
         _set_values(table, values)
     return tomlkit.dumps(document)

@@ -172,7 +172,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Open a transaction that sees one state of the data and changes nothing."""
+        """Open a read-only transaction on one state of the data, or join an open `write()`."""
         with self._turn():
             if self._open_write is not None:
                 yield self._open_write
@@ -234,7 +234,7 @@ class Database:
         except StoreAway as away:
             if _is_locked(away):
                 raise InputError(_LOCKED) from None
-            if _is_operational(away):
+            if _is_operational(away):  # it does not answer; otherwise it is no database
                 raise
         except sa.exc.DatabaseError:
             pass
@@ -303,6 +303,7 @@ class _Watch:
                 for connection in list(self._connections):  # a waiting thread fails at once
                     with (
                         contextlib.suppress(Exception),  # closed meanwhile: each driver has its own
+                        # Of a copy of its number: the driver closes its own.
                         socket.socket(fileno=os.dup(connection.fileno())) as tcp_socket,
                     ):
                         tcp_socket.shutdown(socket.SHUT_RDWR)
@@ -521,7 +522,7 @@ def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
 def append_once(
     connection: sa.Connection, table: sa.Table, key: str, event: Mapping[str, Any]
 ) -> bool:
-    """Append an event within a `write()`; return False if one with this `key` exists."""
+    """Append an event, with its time, within a `write()`; return False if its `key` exists."""
     insert = conflict_free_insert(connection, table).values(dict(event))
     insert = insert.on_conflict_do_nothing(index_elements=[key]).returning(table.c[key])
     return connection.execute(insert).first() is not None

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 TRIED = "#text-"
 """Separates the rater id of a grader that tries another text of a rubric from the text's hash."""
-CUT_SHORT = "truncated_by_budget"
+CUT_SHORT = "truncated_by_budget"  # the reply ended at a limit of tokens set by the budget
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
 """Reasons that do not depend on the unit: the next run asks again."""
 

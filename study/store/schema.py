@@ -38,7 +38,7 @@ def _table(name: str, *columns: sa.schema.SchemaItem) -> Table:
     return Table(name, metadata, *columns)
 
 
-meta = _table("meta", *_keys("key"), *_required("value", kind=Text))
+meta = _table("meta", *_keys("key"), *_required("value", kind=Text))  # such as schema, secret
 
 pairs = _table(
     "pairs",
@@ -157,7 +157,7 @@ batches = _table(
     *_keys("chunk"),
     *_required("rater_id", "base_url"),
     Column("at_most_usd", Float),  # empty: no known price
-    *_required("questions", kind=JSON),
+    *_required("questions", kind=JSON),  # fields of each `BatchRequest`, in their order
     *_required("created_at"),
 )
 

@@ -69,11 +69,11 @@ class Store(Database):
     def extend_sample(
         self, known: Sequence[str], more: Sequence[str], waves: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Add `more` pairs to the sample, after those `known` to be in it, and log the `waves` in
-        which they were drawn. Raises InputError if the sample has changed meanwhile.
+        """Add `more` pairs to the sample, after those `known` to be in it, and log the `waves` that
+        drew them (rows of `sample_waves`). Raises InputError if the sample has changed meanwhile.
         """
         with self.write() as connection:
-            if self.sample() != list(known):
+            if self.sample() != list(known):  # read within this transaction
                 raise InputError("the sample was enlarged meanwhile; look at it and run this again")
             for position, pair in enumerate(more, start=len(known)):
                 update = sa.update(pairs).where(pairs.c.pair_id == pair)
@@ -135,7 +135,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return (pair's cells, responses by side) for each (pair_id, subject), of hundreds."""
+        """Return (pair's cells, responses by side) by (pair_id, subject), for hundreds at most."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
@@ -219,7 +219,7 @@ class Store(Database):
         with self.read() as connection:
             for table in (labels, grades):
                 key = (table.c.rubric, table.c.rubric_hash)
-                is_tried = table.c.rater_id.contains(TRIED, autoescape=True)
+                is_tried = table.c.rater_id.contains(TRIED, autoescape=True)  # see `tried_rater`
                 query = sa.select(*key, sa.func.count()).where(table.c.rubric_hash != "", ~is_tried)
                 for rubric, digest, count in connection.execute(query.group_by(*key)):
                     counts[rubric, digest] += count
@@ -353,7 +353,7 @@ def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
 
 
 def total_spent(store: Store) -> float:
-    """Return the known cost of grades and responses in US dollars, with reserved amounts."""
+    """Return the US dollars known to be spent on grades and responses, or held for lost replies."""
     with store.read() as connection:
         return math.fsum(
             connection.execute(sa.select(sa.func.sum(table.c.provenance[name].as_float()))).scalar()
@@ -379,7 +379,7 @@ def answers_table(store: Store) -> pd.DataFrame:
     of time, with imported answers and skips. `display` is "" where it is not known, `evidence` a
     JSON list of `{"text", "start", "end"}`.
     """
-    label_columns = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])
+    label_columns = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])  # the last two: details
     query = (
         sa.select(*label_columns, answer_details.c.display, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
@@ -486,8 +486,7 @@ def add_event(connection: sa.Connection, rater_id: str, kind: EventKind, **detai
 
 def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
     """Return a rater's events in the order of time."""
-    log = EventLog(session_events, Event)
-    return log.within(connection, session_events.c.rater_id == rater_id)
+    return EventLog(session_events, Event).within(connection, session_events.c.rater_id == rater_id)
 
 
 def release_reason(log: Sequence[Event]) -> str:

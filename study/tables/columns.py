@@ -122,13 +122,13 @@ def likely_columns(
     """
     from difflib import get_close_matches
 
-    unused = {_plain(name): name for name in columns if "," not in name}
+    unused = {_plain(name): name for name in columns if "," not in name}  # it separates columns
     likely: dict[str, str] = {}
     for ours in missing:
         usual = [ours, *_RATINGS_NAMES.get(ours, ())]
         fitting = [name for name, theirs in unused.items() if fits(ours, theirs)]
         matches = [name for name in usual if name in fitting]
-        if matches := matches or get_close_matches(ours, fitting, 1, 0.8):
+        if matches := matches or get_close_matches(ours, fitting, n=1, cutoff=0.8):
             likely[ours] = unused.pop(matches[0])
     return likely
 
@@ -190,17 +190,17 @@ def _plain(name: str) -> str:
 # Texts with one folded form are the same to a reader: they differ in the composition of letters,
 # invisible characters, outer or doubled spaces, or 2.0 for 2. Texts with one loose form look alike:
 # they differ by case, punctuation, underscores or leading zeros, and users are asked about them.
-_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")  # 2.0
 _SPACES = re.compile("[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
-_UNSEEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
+_UNSEEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # variation selectors
+_PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")  # ASCII with single spaces: it is folded
 _MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
     | dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u2033\u00ab\u00bb", '"')
 )
 _UNUSUAL = frozenset(map(chr, _MARKS)) - {"`"}  # marks that are not on every keyboard
-_BETWEEN = re.compile(r"(?<=\w)[\s_-]+(?=\w)|_")
+_BETWEEN = re.compile(r"(?<=\w)[\s_-]+(?=\w)|_")  # separators between words, and any underscore
 _AT_THE_ENDS = " \t\"'()[].,;:!"
 _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
 

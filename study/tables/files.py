@@ -13,7 +13,7 @@ from pathlib import Path
 from evenhand.errors import InputError
 
 FILE, FOLDER = 0o600, 0o700  # modes of files and folders: only the owner can read and write them
-HAS_MODES = hasattr(os, "geteuid")
+HAS_MODES = hasattr(os, "geteuid")  # False on Windows
 
 
 def new_file(path: Path) -> None:
@@ -71,7 +71,7 @@ def _make_private(entry: Path, owners: Set[int]) -> bool:
     """Remove other users' rights to a file of one of these owners; return True if it had any."""
     try:
         status = entry.lstat()
-        mode = stat.S_IMODE(status.st_mode) & FOLDER
+        mode = stat.S_IMODE(status.st_mode) & FOLDER  # the owner's own rights alone
         is_theirs = status.st_uid in owners and not stat.S_ISLNK(status.st_mode)
         if not is_theirs or stat.S_IMODE(status.st_mode) == mode:
             return False
@@ -79,9 +79,6 @@ def _make_private(entry: Path, owners: Set[int]) -> bool:
     except OSError:  # deleted meanwhile, as a temporary file is, or on a read-only file system
         return False
     return True
-
-
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def check_folder(path: Path) -> None:
@@ -102,8 +99,9 @@ def atomic_write(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # a file in the place of a device would stay there
         raise InputError(f"{path} is a device; name a file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(temporary, _NEW_FILE, FILE), "wb") as file:
+        with os.fdopen(os.open(temporary, flags, FILE), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -131,6 +131,10 @@ def _text_bytes(column: Any) -> int:
 
 # ---- whole tables -------------------------------------------------------------------------------
 FIRST_ROW = 2  # the row number of index 0: the first row below a header
+DELIMITED = (".csv", ".tsv", ".tab", ".txt")
+_JSON = (".json", ".jsonl", ".ndjson")
+SUFFIXES = "the extension must be .csv, .jsonl or .parquet"
+_ONE_A_LINE = "write one JSON object a line"
 _LONGEST_CELL = 2**31 - 1
 MOST_JSON = 256 * 1024**2  # bytes of JSON that are parsed at once
 _LARGE = 1_000_000  # bytes from which a plain CSV is read by the fast reader
@@ -163,7 +167,7 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
     suffix = path.suffix.casefold()
     if suffix in DELIMITED:
         table = _read_csv(path, headed=headed)
-        if _GUARDED_BYTES.search(path.read_bytes()):
+        if _GUARDED_BYTES.search(path.read_bytes()):  # an apostrophe before = + - @: see `guarded`
             table = unguarded_frame(table)
         if headed:
             refuse_headless(table, path.name)
@@ -225,7 +229,7 @@ def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
         if not isinstance(value, str):
             return value
         cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
-        cell.data_type, cell.quotePrefix = "s", bool(_RISKY.match(value))
+        cell.data_type, cell.quotePrefix = "s", bool(_RISKY.match(value))  # like a formula
         return cell
 
     for row in rows:
@@ -289,7 +293,7 @@ def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large file without quotes or blank lines fast; None for any other, or bad one."""
+    """Read a large file of several columns, without quotes or blank lines, fast; else None."""
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string
@@ -501,10 +505,6 @@ _LONGEST_LINE = 1024**2  # bytes of a line of JSON that is tried as a record
 AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # that of UTF-8
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
-DELIMITED = (".csv", ".tsv", ".tab", ".txt")
-_JSON = (".json", ".jsonl", ".ndjson")
-SUFFIXES = "the extension must be .csv, .jsonl or .parquet"
-_ONE_A_LINE = "write one JSON object a line"
 
 
 def refuse_foreign(path: Path) -> None:
@@ -713,7 +713,7 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), include_columns=names
-        ),
+        ),  # no `include_columns`: all
     )
 
 

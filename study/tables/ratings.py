@@ -68,13 +68,13 @@ def columns_in(text: str | None) -> dict[str, str]:
     {'unit_id': 'item', 'p_positive': 'score'}
     """
     columns: dict[str, str] = {}
-    for part in (text or "").split(",") if text is not None else ():
+    for part in text.split(",") if text is not None else ():  # "" is refused
         name, _, theirs = (word.strip() for word in part.partition("="))
         ours = SHORT.get(name, name)
         if not theirs or ours not in (*RATINGS_COLUMNS, "cluster_id"):
             raise InputError(
                 f"--columns: {part.strip()!r} is not valid; write OURS=THEIRS, such as unit=item, "
-                f"where OURS is one of {', '.join((*SHORT, *RATINGS_COLUMNS[5:]))}"
+                f"where OURS is one of {', '.join((*SHORT, *RATINGS_COLUMNS[5:]))}"  # after `label`
             )
         columns[ours] = theirs
     return columns
@@ -111,7 +111,7 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     hint = f" (it has {columns}); {', '.join(_REQUIRED)} are required"
     require_columns(frame, _REQUIRED, source, hint)
     if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
-        frame = frame.reset_index(drop=True)
+        frame = frame.reset_index(drop=True)  # the index gives the rows' numbers in messages
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
         if column not in frame:

@@ -156,8 +156,7 @@ def influences_on_texts(store: Database, rubric: str) -> dict[str, set[str]]:
     clusters_by_text: dict[str, set[str]] = {}
     for rater, candidate in candidates_of(store, rubric).items():
         if candidate.has_own_text and (text := own_prompt_hash(rater)):
-            clusters = clusters_by_text.setdefault(text, set(training_clusters))
-            clusters |= chosen.get(rater, set())
+            clusters_by_text.setdefault(text, set(training_clusters)).update(chosen.get(rater, ()))
     return clusters_by_text
 
 
@@ -166,7 +165,7 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
     Readings with the same content are one, whatever the graders are called; readings of all graders
     of the rubric are counted together.
     """
-    with store.write():
+    with store.write():  # one reading at a time: two never get the same number
         contents = contents_read(store, rubric)
         if reading.content not in contents:
             _append_detail(store, READ, rubric, asdict(reading), done_by)
@@ -333,8 +332,7 @@ def note_files(
     """Append that a lead changed files: (new text, summary of changes) by the file's name."""
     for name, (text, summary) in changed.items():
         if name == "study.toml":
-            detail = f"{_settings_digest(text)} {summary}"
-            _note(connection, "settings", name, detail, done_by)
+            _note(connection, "settings", name, f"{_settings_digest(text)} {summary}", done_by)
         else:
             _note(connection, "file", name, summary, done_by)
 
@@ -355,7 +353,7 @@ def acts(store: Database) -> pd.DataFrame:
         adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
-    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")
+    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # ties as well
     table["done_by"] = table["done_by"].str.removeprefix("adjudicator:")
     return table.reset_index(drop=True)
 

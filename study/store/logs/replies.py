@@ -113,8 +113,7 @@ def finished_trials(
         columns.rubric_hash.in_(rubric_hashes),
         columns.unscored_reason.not_in(TRANSIENT_REASONS),
     )
-    rows = store.rows(query.order_by(columns.event_id))
-    return {tuple(trial): label for *trial, label in rows}
+    return {tuple(trial): label for *trial, label in store.rows(query.order_by(columns.event_id))}
 
 
 def was_audited(store: Store) -> bool:
@@ -226,14 +225,14 @@ class BatchRequest:
     @property
     def draws(self) -> list[tuple[int, str]]:
         """Return the draws that it asks for, each with its grade's key."""
-        return [(self.draw, self.custom_id[:40]), *self.more]
+        return [(self.draw, self.custom_id[:40]), *self.more]  # the id: the key, or "KEY-NUMBER"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
     """A batch as it was intended. `batch_id` is empty until the provider has given it."""
 
-    chunk: str
+    chunk: str  # its id, known before it is sent
     rater_id: str
     base_url: str
     requests: tuple[BatchRequest, ...]
@@ -272,7 +271,7 @@ class BatchJournal:
     def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
         """Append a chunk's grades and close it, in one transaction."""
         with self._store.write() as connection:
-            self._store.add_grades(attempts)
+            self._store.add_grades(attempts)  # within this transaction
             _append_event(connection, chunk, "collected", batch_id)
 
     def count(self, rater_id: str) -> int:
