@@ -136,7 +136,7 @@ def _study_context(
     from evenhand.study.store.store import models_that_answered
 
     usage, call = dataset.facts.usage, dataset.call
-    quoted = with_ids(analysis.disagreements, analysis.ids)
+    quoted = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
         """Return values with names in place of ids in their keys, which are (rubric, unit id), or
@@ -407,7 +407,7 @@ def choice_lines(run: Mapping[str, Any], call: Callable[[str], str] = str) -> li
         lines.append(written("methods.improved_gain", **run))
     if run.get("known_before"):
         lines.append(written("improve.known_before", **fields))
-    return [*lines, *run.get("said", ())]
+    return [*lines, *run.get("said", ())]  # remarks on proposals
 
 
 def audits_of(study: Study, grader: str) -> list[Audit]:

@@ -614,7 +614,8 @@ class _Run:
         try:
             if trial.proposals:
                 spec, _ = running.parse_proposer(trial.study, trial.proposer)
-                running.tariff_for(spec, rounds.budget, "", trial.study.config.prices)
+                prices = trial.study.config.prices
+                running.tariff_for(spec, rounds.budget, tier="", prices=prices)  # only to raise
                 self.propose()
                 trial.note_candidates(self.done_by)
             self.choose()

@@ -317,7 +317,7 @@ class _Adapter:
         comments = [written("improve.written_by", **source, parent=self._start.grader, **about)]
         if (price := answer.provenance.get("cost_usd")) is not None:
             comments.append(written("improve.written_for", price=price))
-        instructions = Instructions.make(accepted, (), comments)
+        instructions = Instructions.make(accepted, remarks=comments)
         self.instructions[text] = instructions, written("improve.proposed", **source)
 
 
@@ -372,7 +372,7 @@ def forecast_gepa(
         instructions = Instructions.make(f"{nth} ".ljust(MOST_CHARACTERS, "x"))
         placeholders.append((instructions, written("improve.proposed", nth=nth, proposer=proposer)))
     forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
-    return [replace(forecast, sample=None)], Proposals(placeholders)
+    return [replace(forecast, sample=None)], Proposals(placeholders)  # a sample would be filler
 
 
 # ---- a rubric's text ----------------------------------------------------------------------------
@@ -658,7 +658,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     grader = tried.rpartition(TRIED)[0]
     dataset = _labelled_under_both(study, text, grader, tried)
     units = dataset.ratings["unit_id"].nunique()
-    if dataset.ratings["rater_id"].nunique() < 3:
+    if dataset.ratings["rater_id"].nunique() < 3:  # an annotator, and the grader with each text
         return TextTrial(grader, text.name, units)
     dataset = dataset.changed(  # without comparisons of something else
         slices=(), rater_slices=(), groups=(), variants=(), sensitivity_cluster="", reference=""

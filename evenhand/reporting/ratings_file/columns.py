@@ -321,7 +321,7 @@ def guessed_grid(
         if len(grid_names) > len(best):
             best, (separator, after) = grid_names, marks
     if not best or (not raters and all(map(plain_kind, best))):
-        return None
+        return None  # if all names are plainly raters', such as "gpt-4", no part is a rubric
     is_rater_last, is_sure = _rater_side(table, best, raters)
     first_parts, second_parts = zip(*best.values(), strict=True)
     for parts in (first_parts, second_parts):  # numbers may count anything
@@ -595,7 +595,7 @@ def roles_in(
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     raters = texts(table["rater_id"])
-    needs_kinds = export is not None and export.by_unit
+    needs_kinds = export is not None and export.by_unit  # its tool may leave kinds open, as ""
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and not needs_kinds):
         return table, options, items
@@ -663,7 +663,8 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     if EVERYBODY in options.kinds:
         declared = [rater for rater in options.kinds if rater != EVERYBODY]
         absent = [name for name in declared if name not in table]
-        grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(declared, "human")))
+        named = dict.fromkeys(declared, "human")  # a grid needs raters of any kind
+        grid = grid_in(table, columns, replace(options, kinds=named))
         if grid and absent:
             return everybody_of(options, grid.raters)
         raters = rater_label_columns(table, columns)
@@ -732,6 +733,6 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
     if options.wide:
         return named_grid(table, options.wide, columns, options.kinds)
     if not {*options.kinds} - {*columns} and options.kinds:
-        return None
+        return None  # each rater has one column
     grid = guessed_grid(table, columns, options.kinds)
     return grid if grid and grid.is_sure else None

@@ -175,7 +175,8 @@ def _lookalike_names(
     """Return names in a column that look like a more frequent one, with that one, if no value of
     the column `partner` (items for raters, raters for items) occurs with both.
     """
-    declared = options.kinds if column == "rater_id" and not options.inferred else {}
+    is_typed = column == "rater_id" and not options.inferred
+    declared = options.kinds if is_typed else {}  # typed names are of different raters
     groups = [
         [name for name in group if name not in declared]
         for group in lookalikes(table[column].unique())
@@ -208,8 +209,7 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndN
     """
     source, options = reading.source, reading.options
     declared_kinds = options.kinds
-    is_wide = reading.rows is not None
-    if not declared_kinds or is_wide:
+    if not declared_kinds or reading.rows is not None:  # a wide table
         return table, []
     raters = texts(table["rater_id"])
     for rater, kind in declared_kinds.items():
@@ -554,8 +554,8 @@ class ScaledRatings:
 def scales_of(
     ratings: pd.DataFrame, reading: RatingsInput, sidecar: Sidecar, scales: Scales | None
 ) -> ScaledRatings:
-    """Return the ratings with corrected labels, and the scales or options of their rubrics.
-    `scales` replace those of the sidecar.
+    """Return the ratings with corrected labels, and the scales or options of their rubrics. Labels
+    are sets by `several`, by the rubric or by the sidecar, whose scales `scales` replace.
     """
     options = reading.options
     if options.several:
@@ -565,11 +565,11 @@ def scales_of(
                     f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
                     "takes each option as a yes or no of its own"
                 )
-        ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, {})
-        return _declared_sets(ratings, {"": options.categories}, reading)
+        ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
+        return _declared_sets(ratings, declared={"": options.categories}, reading=reading)
     set_options: dict[str, Sequence[str]] = {}
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
-        ratings = _rubric_rows(ratings, options, {}).assign(rubric=rubric.name)
+        ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
     without_level: set[str] = set()
     if scales is None:
@@ -580,7 +580,7 @@ def scales_of(
     sets = None
     if is_set.any():
         sets = _declared_sets(ratings[is_set], set_options, reading)
-        if is_set.all() or options.rubric in set_options:
+        if is_set.all() or options.rubric in set_options:  # no single labels are asked for
             return sets
         ratings = ratings[~is_set]
         scales = {name: scale for name, scale in scales.items() if name not in set_options}
@@ -605,7 +605,7 @@ def declared_scales(
     """
     options = reading.options
     if (options.rubric or "").endswith(".toml"):
-        stored_scales = {}
+        stored_scales = {}  # the rubric's file has the scale
     if options.rubric is not None:
         ratings = _rubric_rows(ratings, options, stored_scales)
         rubrics = set(ratings["rubric"].unique())
@@ -629,10 +629,9 @@ def declared_scales(
         notes += [*label_notes, *scale_notes]
         corrected_tables.append(corrected)
     if options.normalise:
-        counts = {"changed": n_joined, "labels": len(ratings)}
-        notes = [written("reading.normalised", **counts), *notes]
+        notes = [written("reading.normalised", changed=n_joined, labels=len(ratings)), *notes]
     if is_corrected:
-        ratings = pd.concat(corrected_tables).loc[ratings.index]
+        ratings = pd.concat(corrected_tables).loc[ratings.index]  # in their first order
     return ScaledRatings(ratings, scales, notes=notes)
 
 
@@ -774,7 +773,7 @@ def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: st
 
 YES, NO = "yes", "no"
 UNNAMED = "labels"  # the name of a rubric of sets without one
-_MARKED = re.compile(r"[;,#|\[{]")
+_MARKED = re.compile(r"[;,#|\[{]")  # a mark between options, or of a list
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a scale has far fewer
 _MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
