@@ -18,7 +18,7 @@ def app_port(port: int | None) -> int:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
         return port
     for candidate in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):
-        with socket.socket() as probe, suppress(OSError):
+        with socket.socket() as probe, suppress(OSError):  # a port in use raises OSError
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", candidate))
             return candidate

@@ -253,7 +253,7 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
         at_threshold = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
         figures = [figure for figure in published.figure if figure.threshold == threshold]
         statistics = [figure.statistic for figure in figures if figure.rubric == rubric]
-        names = {*statistics, *(f"pair_{name}" for name in statistics)}
+        names = {*statistics, *(f"pair_{name}" for name in statistics)}  # "pair_": of two raters
         for row in at_threshold.rows:
             raters = {row["rater_a"], row["rater_b"]}
             if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:

@@ -195,7 +195,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "==": operator.eq,
 }
-_CLAUSE = re.compile(
+_CLAUSE = re.compile(  # such as kappa|binary.low > 0.5, or STATISTIC@LEVEL.high <= 1
     r"(?P<statistic>[a-z][a-z0-9_]*)"
     r"(?:@(?P<level>[^\s<>=|]+?))?"
     r"(?P<binary>\|binary)?"

@@ -699,7 +699,7 @@ def _copied_rows(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | Non
     n_copies = int(np.gcd.reduce(counts))
     if n_copies < 2 or len(counts) < MIN_COPIED:
         return None
-    rows_in_group = counts // n_copies
+    rows_in_group = counts // n_copies  # rows of the smaller table that are equal
     rank_in_group = pd.Series(group).groupby(group).cumcount().to_numpy()
-    first_row = np.concatenate([[0], np.cumsum(rows_in_group)[:-1]])
+    first_row = np.concatenate([[0], np.cumsum(rows_in_group)[:-1]])  # of each group
     return np.asarray(first_row[group] + rank_in_group % rows_in_group[group])

@@ -166,7 +166,7 @@ def _asks_otherwise(text: str, rubric: Rubric) -> str:
     """
     rubric_lines = {_plain(wording) for wording in (*options_of(rubric), rubric.question)}
     keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)
-    asks = re.compile(
+    asks = re.compile(  # such as "yes) ...", "The options are now: ..." or "Answer with ..."
         rf"\W*(?:{keys})\s*[).:=]|\W*(?:the )?(?:new )?(?:options?|questions?)(?: (?:is|are))?"
         r"(?: now)?\s*:|.*\bstands? between (?:the )?tags\b|\W*answer with\b",
         re.IGNORECASE,

@@ -77,7 +77,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     if all(map(_DATE.fullmatch, cells)):
         return False
     if ours == "unit_id":  # of a long table, in which items have several rows
-        return len(table) < 3 or len(values) < len(table)
+        return len(table) < 3 or len(values) < len(table)  # two rows show nothing
     if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
         return False
     are_numbers = all(map(_NUMBER.fullmatch, cells))
@@ -224,7 +224,7 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
     if rater not in table:
         return roles
     if "unit_id" in absent and "unit_id" not in roles:
-        items = [
+        items = [  # whose names, but for "id" or "ids", are of no fact, as "session_ids" is
             column
             for column in possible_columns("unit_id")
             if not table.duplicated([column, rater]).any()
@@ -285,7 +285,7 @@ def named_grid(
     are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
     """
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)  # texts and fields in turn
-    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:
+    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:  # [2] is the mark between
         raise InputError(
             f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
             f"them, such as {RATER}_{RUBRIC}"
@@ -645,7 +645,7 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
     for column_of_ids in ("unit_id", "item_id"):
         if column_of_ids in table:
             return table, items or column_of_ids
-    settings: set[str] = set()
+    settings: set[str] = set()  # in them, names of columns that describe units
     for value in options.settings.values():
         settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
     for column in unit_columns(map(str, table)):
@@ -665,11 +665,11 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         absent = [name for name in declared if name not in table]
         named = dict.fromkeys(declared, "human")  # a grid needs raters of any kind
         grid = grid_in(table, columns, replace(options, kinds=named))
-        if grid and absent:
+        if grid and absent:  # names are of raters, and so parts of columns' names
             return everybody_of(options, grid.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
-            raters = label_columns(table, columns)
+            raters = label_columns(table, columns)  # no column of labels is left out
         return everybody_of(options, raters)
     if options.kinds:
         return options

@@ -370,13 +370,13 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
     options, counts = reading.options, _label_counts(ratings)
     are_numbers = all(map(plain_number, counts)) and min(map(float, counts), default=0) >= 0
     if "unit_id" not in ratings or not 2 <= len(counts) <= MAX_LABELS or are_numbers:
-        return []
+        return []  # a number of a scale may be rare
     n_labels = labelled["rater_id"].value_counts()
     frequent_raters = n_labels[n_labels >= _FEWEST_LABELS].index
     if len(frequent_raters) < 2:
         return []
     by_rater = labelled.groupby("rater_id")["label"].agg(set)
-    if sum(map(len, by_rater)) == len(counts):
+    if sum(map(len, by_rater)) == len(counts):  # each label is one rater's
         first, second = by_rater.index[:2]
         raise InputError(
             f"{reading.source}: no two raters have a label in common (such as {first!r} and "
@@ -689,7 +689,7 @@ def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
 ) -> tuple[Scale, list[str]]:
     """Return the scale: of declared categories, else the known one, else of the labels; and notes
-    on labels that were read as a scale, and as an ordered one.
+    on labels that were read as a scale, and as an ordered one unless the known one `has_level`.
     """
     options = reading.options
     notes: list[str] = []
@@ -857,7 +857,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
     if options.categories or options.level == "interval" or is_stored:
         return
     if not any(_MARKED.search(label) for label in ratings["label"].unique()):
-        return
+        return  # quickly, as for most labels
     if options.rubric is not None:
         ratings = _rubric_rows(ratings, options, stored_scales)
     ratings = ratings[~ratings["rubric"].isin(list(stored_scales))]
