@@ -503,8 +503,7 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
                 **{f"like_{n_people}": clusters for n_people, clusters in by_people.items()},
             }
         )
-    people_columns = [f"like {n_people}" for n_people in people_counts]
-    columns = ["", "difference", "now", "these", *people_columns]
+    columns = ["", "difference", "now", "these", *(f"like {count}" for count in people_counts)]
     return [(written("pilot.to_decide"), columns, text_rows), written("pilot.if_it_stays")], rows
 
 

@@ -446,7 +446,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
         wide = [column for column in names if column in foreign or column == "label"]
-        _refuse_wide(table, name, wide, likely.get("rater_id"), options)
+        _refuse_wide(table, name, wide, rater=likely.get("rater_id"), options=options)
     fault = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
         fault = f"{name} has no column 'rater_kind'"
@@ -459,7 +459,7 @@ def _refuse_wide(
     """Raise InputError if columns seem to be raters' labels, unless `rater` names raters."""
     labels = rater_label_columns(table, columns)
     if rater not in (None, *labels):
-        return
+        return  # it has the names of raters, so the table is long
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
         raise InputError(
@@ -718,7 +718,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare kinds, with the names of an export's raters if they are."""
+    """Return options that declare kinds, with the names in an export if these are raters'."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]

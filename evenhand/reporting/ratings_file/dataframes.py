@@ -219,7 +219,8 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     one a blank cell is no rating, and a unit without a name goes by its row.
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
-    table = with_criteria(renamed(export.table, options.columns, file.name), file.name)
+    table = renamed(export.table, options.columns, file.name)
+    table = with_criteria(table, file.name)  # gives weighted criteria, if it has such, ids of units
     table, options, items = roles_in(table, file.name, options, export)
     table = table.set_axis(table.index + FIRST_ROW, axis=0)  # as `long_rows` subtracts it
     rows, reading = long_rows(table, file.name, options, blanks=False)
