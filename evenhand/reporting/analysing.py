@@ -316,7 +316,7 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
         "ratings": len(ratings),
     }
     if stamps:
-        facts["labels given"] = f"{stamps[0][:10]} to {stamps[-1][:10]}"
+        facts["labels given"] = f"{stamps[0][:10]} to {stamps[-1][:10]}"  # dates
     facts["evenhand"] = __version__
     if checked := analysis.verification:
         facts["estimates verified"] = (

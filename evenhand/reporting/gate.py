@@ -351,7 +351,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
         )
     first, second = candidates["rater_a"], candidates["rater_b"]
     with_people = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
-    is_alone = (first == grader) & (second == "")
+    is_alone = (first == grader) & (second == "")  # coverage, though, has "" first
     candidates = candidates[(with_people & (second == grader)) | is_alone]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:

@@ -49,7 +49,7 @@ STATISTICS = {
     "mean": ("mean_ppi", "rate_ppi"),
     "difference": ("mean_difference_ppi", "rate_difference_ppi"),
 }
-"""Statistics to plan for, with the statistics of a pilot's rows that estimate them, in order."""
+"""Statistics to plan for, with those of a pilot's rows that estimate them: the first there is."""
 CORRECTED = ("mean", "difference")
 """Statistics of a grader's labels that annotators' labels correct."""
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)

@@ -153,7 +153,7 @@ def checked(proposal: str, rubric: Rubric) -> str:
     if new_names := placeholders(text) - placeholders(rubric.instructions):
         raise RefusedProposal(written("improve.names_text", name=min(new_names)))
     if line := _asks_otherwise(text, rubric):
-        raise RefusedProposal(written("improve.asks_otherwise", line=line[:80]))
+        raise RefusedProposal(written("improve.asks_otherwise", line=line[:80]))  # its start
     if " ".join(text.split()) == " ".join(rubric.instructions.split()):
         raise RefusedProposal(written("improve.same_words"))
     return text

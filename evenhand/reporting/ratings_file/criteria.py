@@ -169,7 +169,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     _check(units, dataset.name)
     criteria = _criteria_of(units)
     n_responses = criteria["response"].nunique()
-    if list(dataset.scales) == [""]:
+    if list(dataset.scales) == [""]:  # the file names no rubric
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
         ratings = dataset.ratings.assign(rubric=CRITERIA)
         titles = {CRITERIA: written("criteria.unnamed")}

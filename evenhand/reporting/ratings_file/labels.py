@@ -128,7 +128,7 @@ def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
     for column, noun in (("unit_id", "items"), ("rater_id", "raters"), ("label", "labels")):
         cells = texts(table[column])
         folded_cells = fold(cells)
-        if folded_cells is not cells:
+        if folded_cells is not cells:  # the same object, if nothing changes
             n_changed[noun] = int((folded_cells != cells).sum())
         table = table.assign(**{column: folded_cells})
     counts = ", ".join(f"{noun} {count:,}" for noun, count in n_changed.items())
