@@ -115,7 +115,7 @@ def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str
                 f"{rubric.name!r} needs"
             )
     texts = {side: values.get(f"response_{side}", "") for side in "ab"}
-    return presented_values(rubric, ("", "", ""), order, values, texts)
+    return presented_values(rubric, ("", "", ""), order, values, texts)  # both sides
 
 
 def _messages(prompt: PromptText) -> list[ChatMessage]:

@@ -321,7 +321,7 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     # In a text a judge's column is named before its label, as in "quality: 3".
     in_text = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
     in_texts = _pattern(subjects, in_text)
-    in_headings = _pattern([*subjects, *judges], [])
+    in_headings = _pattern([*subjects, *judges], patterns=[])
     first_matches: dict[str, str] = {}
     for item, column, cell in shown_texts(study):
         image = image_of(cell)

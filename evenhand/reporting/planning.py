@@ -179,7 +179,7 @@ class Assumptions:
         theirs, for a correction of this statistic; errors as `scenario`.
         """
         # A grader may know nothing: 0 is allowed.
-        correlation = _checked("correlation", self.correlation, CORRELATION, -1e-9)
+        correlation = _checked("correlation", self.correlation, CORRELATION, low=-1e-9)
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
             # `correlation` is the grader's; a scenario would take it for that of two annotators.
@@ -358,7 +358,7 @@ def _errorless_sentence(
         rule.margin_share * scenario.kappa if rule.margin_share else margin,
         MAX_MARGIN_SHARE * scenario.kappa,  # the verdict's own limit of any margin
     )
-    n_units = scenario.errorless_units(smallest_margin, level_of_look(1, rule.looks))
+    n_units = scenario.errorless_units(smallest_margin, level_of_look(look=1, declared=rule.looks))
     n_pairs = math.ceil(n_units / units_per_pair / scenario.overlap)
     return written("plan.errorless", pairs=_rounded(n_pairs))
 
@@ -381,7 +381,7 @@ def _assumptions_sentence(
     requirement = written(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
-        level=level_of_look(1, rule.looks),
+        level=level_of_look(look=1, declared=rule.looks),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
     return f"{assumed} {requirement} {written('plan.simulated')}"

@@ -317,7 +317,7 @@ def guessed_grid(
     best: dict[str, NameParts] = {}
     separator, after = "", ""
     for marks in [*_BRACKETS, *((mark, "") for mark in _SEPARATORS)]:
-        grid_names = _largest_product(_splits(label_names, "", *marks))
+        grid_names = _largest_product(_splits(label_names, "", *marks))  # no text before the parts
         if len(grid_names) > len(best):
             best, (separator, after) = grid_names, marks
     if not best or (not raters and all(map(plain_kind, best))):
