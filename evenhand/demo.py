@@ -176,8 +176,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     def shipped(table: str) -> pd.DataFrame:
         return pd.read_parquet(_shipped(f"demo_{study}_{table}.parquet"))
 
-    parent = unused_folder(folder).parent
-    with TemporaryDirectory(dir=parent, prefix=f".{folder.name}.") as scratch:
+    with TemporaryDirectory(dir=unused_folder(folder).parent, prefix=f".{folder.name}.") as scratch:
         new_folder, (plan, analysis) = Path(scratch) / "study", demo_plan(study, folder)
         progress(0, _STEPS, "sampling prompts")
         create_study(new_folder, plan)
@@ -192,7 +191,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
                 labels = judge_ratings(plan.items, plan.rubrics[0], _ITEMS_JUDGE, file)
                 import_ratings(demo_study, labels, file)
             progress(2, _STEPS, "adding synthetic ratings")
-            import_ratings(demo_study, shipped("ratings"), "synthetic ratings", PRICES)
+            import_ratings(demo_study, shipped("ratings"), "synthetic ratings", cost_usd=PRICES)
             if study in _GRADED_RUBRICS:
                 progress(3, _STEPS, f"grading with {LEXICAL}")
                 options = GradingOptions(scope="all", rubrics=_GRADED_RUBRICS[study])

@@ -105,7 +105,7 @@ def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str
     if rubric.unit == "response":
         cells = {"prompt": state.input_text, **values}
         texts = {"a": values.get("response", state.output.completion)}
-        return presented_values(rubric, ("", "", "a"), order, cells, texts)
+        return presented_values(rubric, ("", "", "a"), order, cells, texts)  # (pair, subject, side)
     if rubric.unit == "comparison":  # the prompt is the sample's input
         values = {"prompt": state.input_text, **values}
     for name in rubric.variables:
@@ -115,7 +115,7 @@ def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str
                 f"{rubric.name!r} needs"
             )
     texts = {side: values.get(f"response_{side}", "") for side in "ab"}
-    return presented_values(rubric, ("", "", ""), order, values, texts)
+    return presented_values(rubric, ("", "", ""), order, values, texts)  # both sides
 
 
 def _messages(prompt: PromptText) -> list[ChatMessage]:

@@ -18,15 +18,15 @@ def app_port(port: int | None) -> int:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
         return port
     for candidate in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):
-        with socket.socket() as probe, suppress(OSError):
+        with socket.socket() as probe, suppress(OSError):  # a port in use raises OSError
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", candidate))
             return candidate
-    return DEFAULT_PORT
+    return DEFAULT_PORT  # taken too, as the app will say
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Open a page in a browser once the app answers on its port, from another process."""
+    """Open a page in a browser once the app answers on its port, if in a minute; do not wait."""
     program = (
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"

@@ -163,6 +163,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             forecasts = _forecast_grades(study, existing, options)
             steps += [("grades", forecast) for forecast in forecasts]
         spent = total_spent(existing.store) if existing else 0.0
+        # A sample that the user chose is not called too small.
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
         total = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
@@ -280,7 +281,7 @@ def _check_variables_sent(options: Reproduction) -> None:
     for source, settings in sources:
         for name, provider in known_providers(settings.providers).items():
             if name in settings.providers:
-                endpoint_of(provider, "")
+                endpoint_of(provider, typed="")  # only for its InputError
         declared = study_toml.declarations(settings).values()
         trusted = [variable for variable in declared if is_trusted(source.parent, variable)]
         remember(options.folder, trusted)
@@ -299,7 +300,7 @@ def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
         create_study(rehearsal, options.plan())
         config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
         text = config.read_text("utf-8-sig")
-        changes = {"": {"store": "study.db"}, **options.model_settings}
+        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the study's own
         text = study_toml.with_values(text, changes)
         (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
         if existing is not None:

@@ -103,8 +103,7 @@ def run_adjudicate(arguments: Namespace) -> None:
         refuse(arguments, ["--by"], "says who made the decisions; add --decisions FILE")
     with study_of(arguments) as study:
         if arguments.decisions:
-            decisions = arguments.decisions
-            table = read_table(decisions)
+            decisions, table = arguments.decisions, read_table(arguments.decisions)
             n_new, n_left = import_decisions(study, arguments.by, table, decisions.name)
             say("oversight.decisions", count=n_new, name=arguments.by, left=n_left)
             note(study, "import", decisions.name, f"decisions of {arguments.by}: {n_new}")
@@ -145,7 +144,7 @@ def run_invite(arguments: Namespace) -> None:
     address = app_address(arguments.url)
     with study_of(arguments) as study:
         if arguments.revoke:
-            for rater in arguments.raters or [""]:
+            for rater in arguments.raters or [""]:  # "" has the links for Prolific
                 n_revoked = access.revoke_invites(study, rater)
                 note(study, "invite", rater, f"revoked: {n_revoked}")
                 say("session.revoked", whose=rater or "Prolific", count=n_revoked)
@@ -153,7 +152,7 @@ def run_invite(arguments: Namespace) -> None:
             _print_prolific_link(study, address, arguments.hours)
         else:
             raters = arguments.raters or [access.new_code() for _ in range(arguments.count)]
-            note(study, "invite", "", f"made: {len(raters)}")
+            note(study, "invite", detail=f"made: {len(raters)}")
             for link in access.make_invites(study, raters, arguments.hours):
                 print_line(f"{link.rater_id}\t{address}?invite={link.token}")
 
@@ -167,7 +166,7 @@ def _print_prolific_link(study: Study, address: str, hours: float) -> None:
         )
     if not study.config.prolific.places:
         warn("terminal.note", note=written("session.no_places"))
-    (link,) = access.make_invites(study, [""], hours)
+    (link,) = access.make_invites(study, [""], hours)  # "": for whoever comes from Prolific
     note(study, "invite", "Prolific", "made: 1")
     print_line(sessions.study_url(address, link.token))
 

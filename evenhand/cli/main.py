@@ -360,7 +360,7 @@ def trust_settings(arguments: Namespace) -> None:
         settings = study_toml.read_model_settings(settings_file)
         declared_by_folder[settings_file.parent] = study_toml.declarations(settings)
     paths = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
-    paths = [*paths, getattr(arguments, "source", None)]
+    paths = [*paths, getattr(arguments, "source", None)]  # a verb has one of the three
     for path in map(Path, filter(None, paths)):  # a study's folder, or a folder of studies
         files = [path / study_toml.FILE_NAME, *sorted(path.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
         for folder in (file.parent for file in files if file.is_file()):

@@ -65,8 +65,8 @@ def run_annotate(arguments: Namespace) -> int:
     address, host_name = main.annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
-    is_empty_folder = len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}
-    if is_empty_folder:
+    # A folder that is empty but for the placeholder study of an earlier start.
+    if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
         folders = [start_study(folders[0])]
         say("several.start", folder=folders[0].parent)
     typed_folders = [folder.resolve() for folder in arguments.dirs]
@@ -88,7 +88,7 @@ def run_annotate(arguments: Namespace) -> int:
     check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
-    return serve(folders, port, host_name)
+    return serve(folders, port=port, public_host=host_name)
 
 
 def _prepare_several(
@@ -267,8 +267,7 @@ def print_run(summary: graders.RunSummary) -> None:
             say("grade.unscored", grader=grader.rater_id, count=count, reason=reason)
         if n_without := grader.without_probabilities:
             key = "some_without" if n_without < grader.scored else "all_without"
-            counts_of_grader = {"missing": n_without, "labelled": grader.scored}
-            say(f"grade.{key}", grader=grader.rater_id, **counts_of_grader)
+            say(f"grade.{key}", grader=grader.rater_id, missing=n_without, labelled=grader.scored)
         if repeats := grader.unscored[REPEATED]:
             say("grade.repeated", grader=grader.rater_id, repeats=repeats)
 

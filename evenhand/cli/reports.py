@@ -1,6 +1,7 @@
 """Commands that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
 `plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders. Each function
-`run_VERB` runs one of them with its parsed options.
+`run_VERB` runs one of them with its parsed options. `main.call_with` calls a function with those of
+its parameters' names; `main.refuse` raises InputError for those that would have no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli import main
-from evenhand.cli import ratings as runs
+from evenhand.cli import ratings as runs  # limits and output of graders' runs
 from evenhand.cli.terminal import confirms, print_line, print_lines, progress_bar, say, working
 from evenhand.demo import PUBLISHED, analyse_published, default_folder, findings, is_demo, make_demo
 from evenhand.errors import InputError
@@ -192,7 +193,7 @@ def run_reproduce(arguments: Namespace) -> int:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"
-        runs.prepare_serving(folder, "", address, "")
+        runs.prepare_serving(folder, url="", address=address, path="")
         say("reproduce.page", address=address)
         say("reproduce.again")
         open_when_up(address, port)
@@ -270,7 +271,7 @@ def _print_gate(arguments: Namespace, decision: Gate) -> None:
         print_lines([*decision.notes, *decision.lines])
 
 
-def run_save(arguments: Namespace) -> None:
+def run_baseline_save(arguments: Namespace) -> None:
     """Save annotators' labels and a grader's grades as the grader's baseline."""
     from evenhand.analysis.verdicts.versions import margin_of
     from evenhand.reporting.gate import baseline_of, write_baseline

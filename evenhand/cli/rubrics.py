@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from evenhand.cli import ratings as runs
+from evenhand.cli import ratings as runs  # limits and output of graders' runs
 from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_option_names, study_of
 from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
 from evenhand.errors import InputError

@@ -82,7 +82,7 @@ def run_new(arguments: Namespace) -> None:
         rubrics = [load_rubric(name) for name in arguments.rubric or ()] or usual
     design = {"items": items, "rubrics": rubrics, "raters_per_unit": arguments.raters}
     plan = main.call_with(StudyPlan, arguments, **design)
-    if "://" in arguments.store or "$" in arguments.store:
+    if "://" in arguments.store or "$" in arguments.store:  # an address, or a variable of one
         remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
     n_judged = new_study.make_study(arguments.dir, plan, item_study)
     with main.study_of(arguments) as study:
@@ -104,7 +104,7 @@ def run_extend(arguments: Namespace) -> None:
         old_size = study.config.sample.pairs
         with changing_settings(study):
             new_size = extend_sample(study, arguments.pairs, arguments.by)
-        note(study, "sample", "", f"pairs: {new_size}")
+        note(study, "sample", detail=f"pairs: {new_size}")
     with main.study_of(arguments) as study:  # opened again, with the new settings
         noun = prompts_noun(study.store.pairs())
         say("new.grown", before=old_size, after=new_size, noun=noun)
@@ -320,7 +320,7 @@ def run_restore(arguments: Namespace) -> None:
     """Make a study's folder from a backup."""
     with working("restoring"):
         hosts: list[str] = []
-        contents = keeping.restore_study(arguments.file, arguments.dir, hosts.extend)
+        contents = keeping.restore_study(arguments.file, arguments.dir, on_hosts=hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     say("keep.restore", folder=arguments.dir)
     say("keep.holds", **asdict(contents))
@@ -333,7 +333,7 @@ def run_copy(arguments: Namespace) -> None:
     """Copy a study's store into another database."""
     with working("copying the store"):
         copied_tables = keeping.move_store(arguments.dir, arguments.to)
-    note_in(arguments.dir, "store", "", "copied")
+    note_in(arguments.dir, "store", detail="copied")
     n_rows = sum(table.rows for table in copied_tables.values())
     say("keep.copy", rows=n_rows, tables=len(copied_tables))
     say("keep.copy_now")
@@ -346,6 +346,6 @@ def run_upgrade(arguments: Namespace) -> None:
     if upgrade.backup is None:
         say("keep.upgrade_none", now=upgrade.now)
         return
-    note_in(arguments.dir, "store", "", f"schema {upgrade.before} to {upgrade.now}")
+    note_in(arguments.dir, "store", detail=f"schema {upgrade.before} to {upgrade.now}")
     say("keep.upgrade", before=upgrade.before, now=upgrade.now)
     say("keep.upgrade_backup", file=upgrade.backup)

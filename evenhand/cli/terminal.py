@@ -145,7 +145,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def confirms(budget: float | None) -> bool:
-    """Ask the user for a yes; without a terminal a budget is one. Raises InputError without it."""
+    """Ask for a yes. Without a terminal a budget counts as one; without either raise InputError."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

@@ -136,7 +136,7 @@ def _study_context(
     from evenhand.study.store.store import models_that_answered
 
     usage, call = dataset.facts.usage, dataset.call
-    quoted = with_ids(analysis.disagreements, analysis.ids)
+    quoted = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
         """Return values with names in place of ids in their keys, which are (rubric, unit id), or
@@ -253,7 +253,7 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
         at_threshold = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
         figures = [figure for figure in published.figure if figure.threshold == threshold]
         statistics = [figure.statistic for figure in figures if figure.rubric == rubric]
-        names = {*statistics, *(f"pair_{name}" for name in statistics)}
+        names = {*statistics, *(f"pair_{name}" for name in statistics)}  # "pair_": of two raters
         for row in at_threshold.rows:
             raters = {row["rater_a"], row["rater_b"]}
             if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
@@ -316,7 +316,7 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
         "ratings": len(ratings),
     }
     if stamps:
-        facts["labels given"] = f"{stamps[0][:10]} to {stamps[-1][:10]}"
+        facts["labels given"] = f"{stamps[0][:10]} to {stamps[-1][:10]}"  # dates
     facts["evenhand"] = __version__
     if checked := analysis.verification:
         facts["estimates verified"] = (
@@ -407,7 +407,7 @@ def choice_lines(run: Mapping[str, Any], call: Callable[[str], str] = str) -> li
         lines.append(written("methods.improved_gain", **run))
     if run.get("known_before"):
         lines.append(written("improve.known_before", **fields))
-    return [*lines, *run.get("said", ())]
+    return [*lines, *run.get("said", ())]  # remarks on proposals
 
 
 def audits_of(study: Study, grader: str) -> list[Audit]:

@@ -99,7 +99,7 @@ def analyse_at_scale(
     _refuse(name, options)
     reading, pieces = _reading(str(source), name, scale, str(changes.get("cluster", "pair")))
     with connected() as client:
-        submit = partial(client.submit, pure=False)
+        submit = partial(client.submit, pure=False)  # without hashing arguments to reuse results
         progress("reading the labels")
         n_rows = sum(piece.rows for piece in pieces)
         n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
@@ -117,7 +117,7 @@ def analyse_at_scale(
         while len(reduced) > 1:
             starts = range(0, len(reduced), _TABLES_PER_TASK)
             reduced = [submit(add_up, reduced[i : i + _TABLES_PER_TASK]) for i in starts]
-        tables = add_up([reduced[0].result()])
+        tables = add_up([reduced[0].result()])  # sorts the rubrics of a single part, too
     analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
     kinds, largest = [*plan.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
     report_facts: dict[str, str | int | float] = {
@@ -185,7 +185,7 @@ class Reading:
     def columns(self) -> tuple[str, ...]:
         """The columns that are read."""
         extra = (self.cluster,) if self.cluster else ()
-        return (*COLUMNS, "item_id", "rubric_hash", INCLUSION, *extra)
+        return (*COLUMNS, "item_id", "rubric_hash", INCLUSION, *extra)  # INCLUSION to refuse it
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _reading(
     source: str, name: str, scale: ScaleOptions, cluster: str
 ) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces."""
-    column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)
+    column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
     categories = {label.casefold() for label in scale.categories}
     no_label = NO_LABEL - categories | {folded(label).casefold() for label in scale.missing}
     reading = Reading(name, dict(scale.columns), column, no_label)
@@ -251,12 +251,12 @@ def _reading(
 
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
-    """Return the instructions for reducing all parts, and notes on the labels."""
+    """Return the instructions for reducing all parts, and notes; `facts.cells` are read as rows."""
     labels = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
     table, notes = keep_named_raters(facts.cells, labels)
     _check_consistent(table, reading.source)
-    refuse_sets(table, {}, labels)
-    scaled = declared_scales(table, labels, {})
+    refuse_sets(table, stored_scales={}, reading=labels)  # a sidecar was refused
+    scaled = declared_scales(table, labels, stored_scales={})
     has_numbers = any(scale.is_number for scale in scaled.scales.values())
     _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": has_numbers})
     is_unnamed = bool((table["rubric"] == "").all())
@@ -361,7 +361,7 @@ def scattered(table: pa.Table, n_parts: int) -> list[pa.Table]:
 
 def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str, Reduced]:
     """Reduce all rows of some units, by rubric. Raises InputError naming the first invalid row."""
-    names = dict.fromkeys((*COLUMNS, plan.reading.cluster))
+    names = dict.fromkeys((*COLUMNS, plan.reading.cluster))  # each once
     columns = [name for name in names if name in plan.filled]
     filled_tables = [_with(table, columns) for table in tables if table is not None and len(table)]
     if not filled_tables:

@@ -215,11 +215,10 @@ def material_of(
         ratings, units, name = dataset.ratings, dataset.units, source.name
     if ratings.empty:
         raise InputError(f"{name} has no ratings yet")
-    rater_ids = ratings["rater_id"].unique()
+    all_ids = ratings["rater_id"].unique()
     for rater in raters:
-        if rater not in rater_ids:
-            listed = ", ".join(sorted(rater_ids))
-            raise InputError(f"{name} has no rater {rater!r}; it has {listed}")
+        if rater not in all_ids:
+            raise InputError(f"{name} has no rater {rater!r}; it has {', '.join(sorted(all_ids))}")
     if raters:
         ratings = ratings[ratings["rater_id"].isin(list(raters))]
     combined, scales = [], {}

@@ -195,7 +195,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "==": operator.eq,
 }
-_CLAUSE = re.compile(
+_CLAUSE = re.compile(  # such as kappa|binary.low > 0.5, or STATISTIC@LEVEL.high <= 1
     r"(?P<statistic>[a-z][a-z0-9_]*)"
     r"(?:@(?P<level>[^\s<>=|]+?))?"
     r"(?P<binary>\|binary)?"
@@ -351,7 +351,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
         )
     first, second = candidates["rater_a"], candidates["rater_b"]
     with_people = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
-    is_alone = (first == grader) & (second == "")
+    is_alone = (first == grader) & (second == "")  # coverage, though, has "" first
     candidates = candidates[(with_people & (second == grader)) | is_alone]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
@@ -383,7 +383,7 @@ def _worst_attack(clause: Clause, rows: pd.DataFrame) -> CheckedClause | None:
     checks = [
         CheckedClause(replace(clause, level=level), float(value), note or "no interval")
         for level, value, note in rows[["at", clause.part, "note"]].itertuples(index=False)
-        if level.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)
+        if level.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)  # "" is no attack
     ]
     if not checks:
         return None
@@ -439,7 +439,7 @@ class Baseline(Section):
     @property
     def n_units(self) -> int:
         """The number of units."""
-        return len(self.units) - 1
+        return len(self.units) - 1  # without the header
 
     @property
     def n_people(self) -> int:
@@ -491,6 +491,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             analysis=AnalysisSettings(
                 margin=dataset.settings.margin, resamples=dataset.settings.resamples
             ),
+            # A reference's labels are saved as those of the one annotator.
             decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={
                 name: ScaleSection.of(
@@ -527,7 +528,7 @@ def read_baseline(file: Path) -> Baseline:
     try:
         baseline = Baseline.model_validate(content)
         baseline.known_scales()
-        _read_csv_lines(baseline.ratings), _read_csv_lines(baseline.units)
+        _read_csv_lines(baseline.ratings), _read_csv_lines(baseline.units)  # only for errors
     except ValueError as error:  # also of an invalid table or scale
         fault = fault_of(error) if isinstance(error, ValidationError) else str(error)
         raise InputError(f"{file.name} is not a baseline: {printable(fault)}") from None
@@ -550,8 +551,7 @@ def drifts_from(
     """
     rubrics = [name for name in baseline.scales if rubric is None or same_rubric(name, rubric)]
     if not rubrics:
-        saved_rubrics = listed(baseline.scales)
-        raise InputError(f"the baseline has no rubric {rubric!r}; it has {saved_rubrics}")
+        raise InputError(f"the baseline has no rubric {rubric!r}; it has {listed(baseline.scales)}")
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
     display_name = present_dataset.call(grader)
@@ -827,6 +827,7 @@ def _drift_check(drift: versions.Drift, check_name: str) -> Check:
     figures |= {"verdict": drift.verdict, "more_clusters": drift.more_clusters}
     for row in drift.rows:
         statistic = row["statistic"]
+        # Figures of the two versions, and annotators' kappa with the earlier one.
         if row["rater_a"] != "humans" or statistic == versions.KAPPA_BEFORE:
             for suffix, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
                 value = row[part]  # type: ignore[literal-required]

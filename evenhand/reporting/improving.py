@@ -414,7 +414,7 @@ class Trial:
         return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
 
     def units_to_learn(self) -> list[LearnUnit]:
-        """Return the units of *learn*, with the old grader's labels."""
+        """Return the units of *learn*, with labels of annotators alone and of the old grader."""
         clusters, old = self.clusters_in("learn"), self.old.rater_id
         ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
@@ -614,7 +614,8 @@ class _Run:
         try:
             if trial.proposals:
                 spec, _ = running.parse_proposer(trial.study, trial.proposer)
-                running.tariff_for(spec, rounds.budget, "", trial.study.config.prices)
+                prices = trial.study.config.prices
+                running.tariff_for(spec, rounds.budget, tier="", prices=prices)  # only to raise
                 self.propose()
                 trial.note_candidates(self.done_by)
             self.choose()

@@ -51,7 +51,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
     items["missing"] = "Names"
     del items["in_python"], items["given_options"], items["descriptions"]
     return {
-        "": {},
+        "": {},  # for functions without `**options`
         # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
         "RatingsKeywords": labels | settings | reference | overlap,
         "TuningKeywords": labels | settings | overlap,
@@ -172,7 +172,7 @@ def _expected_kind(value: object, hint: str) -> str:
     """
     names = [part.partition("[")[0] for part in hint.split(" | ")]
     if (value is None and "None" in names) or not {"None", *_KINDS} >= set(names):
-        return ""
+        return ""  # or not checked here: labels, tables and types of ours
     kinds = [_KINDS[name] for name in names if name != "None"]
     is_bool = isinstance(value, bool) and "bool" not in names
     if not is_bool and isinstance(value, tuple(kind for kind, _ in kinds)):

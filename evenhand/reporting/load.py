@@ -105,6 +105,7 @@ def is_study(source: Path) -> bool:
     """Return True for a study's folder, False for a file or folder of ratings."""
     if not source.is_dir() or (source / "study.toml").exists():
         return source.is_dir()
+    # Another folder is one of ratings if a tool's format is recognised.
     return format_of(FileSource(source)) == TABLE
 
 
@@ -447,7 +448,7 @@ def from_rows(
     unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)
     rater_slices = changes.get("rater_slices") or ()
     has_slices = rater_slices or stored.analysis.rater_slices
-    raters = rater_columns(rows, None if has_slices else MOST_SIDES + 1)
+    raters = rater_columns(rows, most=None if has_slices else MOST_SIDES + 1)  # +1: "" is no side
     check_sides(rows, raters, rater_slices, source)
     notes = [*reading.notes]
     if sidecar is None:
@@ -619,8 +620,7 @@ def clustered_by_items(
         numbers = np.full(len(units), "", dtype=object)
         numbers[is_rated] = row_numbers.astype(str)
         items = len(np.unique(row_numbers))
-        times = len(rated) // items
-        note = written("reading.copies", times=times, items=items, **fixes)
+        note = written("reading.copies", times=len(rated) // items, items=items, **fixes)
         return units.assign(**{COPIES: numbers}), COPIES, [note]
     return units, None, []
 
@@ -699,7 +699,7 @@ def _copied_rows(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | Non
     n_copies = int(np.gcd.reduce(counts))
     if n_copies < 2 or len(counts) < MIN_COPIED:
         return None
-    rows_in_group = counts // n_copies
+    rows_in_group = counts // n_copies  # rows of the smaller table that are equal
     rank_in_group = pd.Series(group).groupby(group).cumcount().to_numpy()
-    first_row = np.concatenate([[0], np.cumsum(rows_in_group)[:-1]])
+    first_row = np.concatenate([[0], np.cumsum(rows_in_group)[:-1]])  # of each group
     return np.asarray(first_row[group] + rank_in_group % rows_in_group[group])

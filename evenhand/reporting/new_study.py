@@ -136,7 +136,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
             named["cluster"] = options.cluster or item_table.cluster
             columns = item_tables.item_columns(table, name, show=show, subject=subject, **named)
     except InputError as fault:
-        return ItemFile(first_texts, list(show), [], item_table.notes, str(fault))
+        return ItemFile(first_texts, list(show), [], item_table.notes, fault=str(fault))
     return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)
 
 
@@ -321,7 +321,7 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     # In a text a judge's column is named before its label, as in "quality: 3".
     in_text = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
     in_texts = _pattern(subjects, in_text)
-    in_headings = _pattern([*subjects, *judges], [])
+    in_headings = _pattern([*subjects, *judges], patterns=[])
     first_matches: dict[str, str] = {}
     for item, column, cell in shown_texts(study):
         image = image_of(cell)
@@ -354,6 +354,7 @@ def _pattern(names: list[str], patterns: list[str]) -> re.Pattern[str]:
 def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
     """Yield the item, the column and the text, or image, of every cell that the rubrics show."""
     variables = {name for rubric in study.labelled_rubrics() for name in rubric.variables}
+    # A pair's column prompt_a or prompt_b is the variable `prompt` of a rubric on one side.
     variable_of = {f"{name}_{side}": name for name in ("prompt", "stance") for side in "ab"}
     pairs, responses = study.store.pairs(), study.store.responses()
     for item, response in zip(responses["pair_id"], responses["response"], strict=True):
@@ -383,7 +384,7 @@ class StudyPreview:
     """A preview of a study: the number of prompts `sampled` and in all (`total`), the noun for
     them, annotators' work (`load`), and sentences on the precision of the sample, on how responses
     are displayed ("" if there are none yet), on `names` of models that annotators would see, and on
-    the file of items (`read`).
+    the file of items (`read`). `markup` is the setting `display`.
     """
 
     sampled: int
@@ -433,15 +434,15 @@ def preview_of(study: Study) -> StudyPreview:
         noun=cluster_noun(pairs, cluster),
     )
     return StudyPreview(
-        len(sampled),
-        len(pairs),
-        noun,
-        workload(study),
-        tuple(precision),
-        display_of(study),
-        tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
-        study.config.annotation.display,
-        None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
+        sampled=len(sampled),
+        total=len(pairs),
+        noun=noun,
+        load=workload(study),
+        precision=tuple(precision),
+        display=display_of(study),
+        names=tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
+        markup=study.config.annotation.display,
+        first=None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
 
 
@@ -582,7 +583,7 @@ def label_items(
         n_raters = study.config.annotation.raters_per_unit
         raters = [f"rater-{number}" for number in range(1, n_raters + 1)]
         invites = make_invites(study, raters, hours=_INVITE_HOURS)
-        note(study, "invite", "", f"made: {len(raters)}")
+        note(study, "invite", detail=f"made: {len(raters)}")
     base_url = address or f"http://localhost:{port}/"
     links = [f"{base_url}?invite={invite.token}" for invite in invites]
     return Labelling(folder, links, port, notes)

@@ -34,8 +34,7 @@ def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") ->
     from evenhand.study.store.database import SILENT, Database
     from evenhand.study.store.logs.decisions import note_act
 
-    address = read_config(folder).store
-    with closing(Database.connect(address, folder, silent=SILENT)) as store:
+    with closing(Database.connect(read_config(folder).store, folder, silent=SILENT)) as store:
         note_act(store, act, str(about), detail, operator())
 
 

@@ -128,7 +128,7 @@ def last_lines(analysis: Analysis) -> list[str]:
     advice = {entry.rubric: _wrapped(entry.head) for entry in recommendations(ranking)}
     limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
     limits = limits or ([] if advice else [written("first.no_verdict")])
-    n_free_lines = MOST_LINES - len(limits) - 1
+    n_free_lines = MOST_LINES - len(limits) - 1  # the last line counts the notes
     lines: list[str] = []
     for n_done, rubric_lines in enumerate(advice.values()):
         is_last = n_done == len(advice) - 1

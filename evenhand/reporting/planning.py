@@ -49,7 +49,7 @@ STATISTICS = {
     "mean": ("mean_ppi", "rate_ppi"),
     "difference": ("mean_difference_ppi", "rate_difference_ppi"),
 }
-"""Statistics to plan for, with the statistics of a pilot's rows that estimate them, in order."""
+"""Statistics to plan for, with those of a pilot's rows that estimate them: the first there is."""
 CORRECTED = ("mean", "difference")
 """Statistics of a grader's labels that annotators' labels correct."""
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
@@ -179,10 +179,10 @@ class Assumptions:
         theirs, for a correction of this statistic; errors as `scenario`.
         """
         # A grader may know nothing: 0 is allowed.
-        correlation = _checked("correlation", self.correlation, CORRELATION, -1e-9)
+        correlation = _checked("correlation", self.correlation, CORRELATION, low=-1e-9)
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
-            # A scenario would take the correlation for that between two annotators.
+            # `correlation` is the grader's; a scenario would take it for that of two annotators.
             sd = replace(self, correlation=None)._scale_scenario().sd
         elif sd is None:
             prevalence = _checked("prevalence", self.prevalence, PREVALENCE, 0.0)
@@ -312,7 +312,7 @@ def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame
     as many as are enough without a grader, as data and as a table of text.
     """
     without_grader = replace(spread, correlation=0.0)
-    n_without_grader = without_grader.labels_for(target.half_width, math.inf) or 2
+    n_without_grader = without_grader.labels_for(target.half_width, math.inf) or 2  # never None
     sizes: dict[str, list[float]] = {"graded": [], "labelled": []}
     rows = []
     for factor in GRADED:
@@ -321,8 +321,7 @@ def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame
         sizes["graded"].append(n_graded)
         sizes["labelled"].append(n_labelled)
         graded_text = "any number" if math.isinf(n_graded) else f"{n_graded:,.0f}"
-        saved_share = 1 - n_labelled / n_without_grader
-        rows.append([graded_text, f"{n_labelled:,}", f"{saved_share:.0%}"])
+        rows.append([graded_text, f"{n_labelled:,}", f"{1 - n_labelled / n_without_grader:.0%}"])
     return pd.DataFrame(sizes), (["graded", "labelled", "labels saved"], rows)
 
 
@@ -357,9 +356,9 @@ def _errorless_sentence(
     """Return a sentence on the fewest pairs with which a grader without errors passes."""
     smallest_margin = min(
         rule.margin_share * scenario.kappa if rule.margin_share else margin,
-        MAX_MARGIN_SHARE * scenario.kappa,
+        MAX_MARGIN_SHARE * scenario.kappa,  # the verdict's own limit of any margin
     )
-    n_units = scenario.errorless_units(smallest_margin, level_of_look(1, rule.looks))
+    n_units = scenario.errorless_units(smallest_margin, level_of_look(look=1, declared=rule.looks))
     n_pairs = math.ceil(n_units / units_per_pair / scenario.overlap)
     return written("plan.errorless", pairs=_rounded(n_pairs))
 
@@ -382,7 +381,7 @@ def _assumptions_sentence(
     requirement = written(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
-        level=level_of_look(1, rule.looks),
+        level=level_of_look(look=1, declared=rule.looks),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
     return f"{assumed} {requirement} {written('plan.simulated')}"
@@ -436,8 +435,7 @@ def _component_tables(analysis: Analysis) -> tuple[list[Line], list[Record], lis
         values = (variances.unit, variances.rater, variances.residual)
         for name, value, share in zip(names, values, variances.shares, strict=True):
             text_rows.append([name, f"{value:.3f}", "-" if math.isnan(share) else f"{share:.0%}"])
-            record = {"rubric": rubric, "source": name, "variance": value, "share": share}
-            components.append(record)
+            components.append({"rubric": rubric, "source": name, "variance": value, "share": share})
         title = written("pilot.components", rubric=rubric or "labels", **sample)
         lines.append((title, ["source", "variance", "share"], text_rows))
         text_rows = []
@@ -505,8 +503,7 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
                 **{f"like_{n_people}": clusters for n_people, clusters in by_people.items()},
             }
         )
-    people_columns = [f"like {n_people}" for n_people in people_counts]
-    columns = ["", "difference", "now", "these", *people_columns]
+    columns = ["", "difference", "now", "these", *(f"like {count}" for count in people_counts)]
     return [(written("pilot.to_decide"), columns, text_rows), written("pilot.if_it_stays")], rows
 
 

@@ -128,10 +128,10 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
         labels = pd.DataFrame([*final[final["rubric"] == name]["labels"]])  # (items, raters)
         raters, n_raters = sorted(map(str, labels)), labels.shape[1]
         keys, n_keys = rubric.kind.keys, len(rubric.kind.keys)
-        is_choice = rubric.kind.listed and rubric.kind.is_single
-        if is_choice and 1 < n_raters <= _MOST_RATERS:
+        if rubric.kind.listed and rubric.kind.is_single and 1 < n_raters <= _MOST_RATERS:
             one_hot = labels[raters].to_numpy()[..., None] == keys  # (items, raters, keys)
             flat = one_hot.astype(int).reshape(-1, n_raters * n_keys)
+            # Counts of items by the labels of each two annotators: (raters, raters, keys, keys).
             tables = (flat.T @ flat).reshape(n_raters, n_keys, n_raters, n_keys).swapaxes(1, 2)
             level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
             kappa = kappas(tables, agreement_weights(n_keys, level))

@@ -116,7 +116,7 @@ def _with_interval(row: TableRow | None) -> str:
     >>> _with_interval(row | {"high": 0.021})
     '+0.00 [-0.03, +0.02]'
     """
-    if row is None or row["estimate"] != row["estimate"]:
+    if row is None or row["estimate"] != row["estimate"]:  # NaN
         return "-"
     estimate, low, high = (format_number(row[name], row["statistic"]) for name in _FIGURES)
     return f"{estimate} [{low}, {high}]" if row["low"] == row["low"] else estimate
@@ -194,8 +194,7 @@ class Calibration(Printable):
         recommended: Thresholds = {}
         for row in self.rows:
             key = row["statistic"], row["at"]
-            is_recommended = key == ("threshold_recommended", self.objective)
-            if is_recommended and says(row["remarks"], "tuned"):
+            if key == ("threshold_recommended", self.objective) and says(row["remarks"], "tuned"):
                 recommended.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
         return recommended
 
@@ -243,7 +242,7 @@ def calibrate(
     results: dict[str, ThresholdResults] = {}
     first_error: NoReference | None = None
     for name, scale in dataset.scales.items():
-        if name != (rubric or name):
+        if name != (rubric or name):  # another rubric was asked for
             continue
         if on_stage:
             on_stage(f"tuning thresholds on {name}")

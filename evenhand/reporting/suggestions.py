@@ -153,7 +153,7 @@ def checked(proposal: str, rubric: Rubric) -> str:
     if new_names := placeholders(text) - placeholders(rubric.instructions):
         raise RefusedProposal(written("improve.names_text", name=min(new_names)))
     if line := _asks_otherwise(text, rubric):
-        raise RefusedProposal(written("improve.asks_otherwise", line=line[:80]))
+        raise RefusedProposal(written("improve.asks_otherwise", line=line[:80]))  # its start
     if " ".join(text.split()) == " ".join(rubric.instructions.split()):
         raise RefusedProposal(written("improve.same_words"))
     return text
@@ -166,7 +166,7 @@ def _asks_otherwise(text: str, rubric: Rubric) -> str:
     """
     rubric_lines = {_plain(wording) for wording in (*options_of(rubric), rubric.question)}
     keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)
-    asks = re.compile(
+    asks = re.compile(  # such as "yes) ...", "The options are now: ..." or "Answer with ..."
         rf"\W*(?:{keys})\s*[).:=]|\W*(?:the )?(?:new )?(?:options?|questions?)(?: (?:is|are))?"
         r"(?: now)?\s*:|.*\bstands? between (?:the )?tags\b|\W*answer with\b",
         re.IGNORECASE,
@@ -317,7 +317,7 @@ class _Adapter:
         comments = [written("improve.written_by", **source, parent=self._start.grader, **about)]
         if (price := answer.provenance.get("cost_usd")) is not None:
             comments.append(written("improve.written_for", price=price))
-        instructions = Instructions.make(accepted, (), comments)
+        instructions = Instructions.make(accepted, remarks=comments)
         self.instructions[text] = instructions, written("improve.proposed", **source)
 
 
@@ -372,7 +372,7 @@ def forecast_gepa(
         instructions = Instructions.make(f"{nth} ".ljust(MOST_CHARACTERS, "x"))
         placeholders.append((instructions, written("improve.proposed", nth=nth, proposer=proposer)))
     forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
-    return [replace(forecast, sample=None)], Proposals(placeholders)
+    return [replace(forecast, sample=None)], Proposals(placeholders)  # a sample would be filler
 
 
 # ---- a rubric's text ----------------------------------------------------------------------------
@@ -658,7 +658,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     grader = tried.rpartition(TRIED)[0]
     dataset = _labelled_under_both(study, text, grader, tried)
     units = dataset.ratings["unit_id"].nunique()
-    if dataset.ratings["rater_id"].nunique() < 3:
+    if dataset.ratings["rater_id"].nunique() < 3:  # an annotator, and the grader with each text
         return TextTrial(grader, text.name, units)
     dataset = dataset.changed(  # without comparisons of something else
         slices=(), rater_slices=(), groups=(), variants=(), sensitivity_cluster="", reference=""

@@ -65,7 +65,7 @@ class _Workers(ProcessPoolExecutor):
     """A pool of processes that may be started while this one has threads, and that end with it."""
 
     def __init__(self, count: int, context: BaseContext, priority: int = 0) -> None:
-        super().__init__(count, context, _begin, (priority,))
+        super().__init__(count, context, initializer=_begin, initargs=(priority,))
         self._earlier_processes = multiprocessing.active_children()
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
@@ -188,7 +188,7 @@ def run_apart(
         with sender, _detached():
             process.start()
         try:
-            while isinstance(message := receiver.recv(), str):
+            while isinstance(message := receiver.recv(), str):  # a stage, then (result, error)
                 if on_stage:
                     on_stage(message)
             result, error = message

@@ -77,7 +77,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     if all(map(_DATE.fullmatch, cells)):
         return False
     if ours == "unit_id":  # of a long table, in which items have several rows
-        return len(table) < 3 or len(values) < len(table)
+        return len(table) < 3 or len(values) < len(table)  # two rows show nothing
     if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
         return False
     are_numbers = all(map(_NUMBER.fullmatch, cells))
@@ -224,7 +224,7 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
     if rater not in table:
         return roles
     if "unit_id" in absent and "unit_id" not in roles:
-        items = [
+        items = [  # whose names, but for "id" or "ids", are of no fact, as "session_ids" is
             column
             for column in possible_columns("unit_id")
             if not table.duplicated([column, rater]).any()
@@ -285,7 +285,7 @@ def named_grid(
     are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
     """
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)  # texts and fields in turn
-    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:
+    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:  # [2] is the mark between
         raise InputError(
             f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
             f"them, such as {RATER}_{RUBRIC}"
@@ -317,11 +317,11 @@ def guessed_grid(
     best: dict[str, NameParts] = {}
     separator, after = "", ""
     for marks in [*_BRACKETS, *((mark, "") for mark in _SEPARATORS)]:
-        grid_names = _largest_product(_splits(label_names, "", *marks))
+        grid_names = _largest_product(_splits(label_names, "", *marks))  # no text before the parts
         if len(grid_names) > len(best):
             best, (separator, after) = grid_names, marks
     if not best or (not raters and all(map(plain_kind, best))):
-        return None
+        return None  # if all names are plainly raters', such as "gpt-4", no part is a rubric
     is_rater_last, is_sure = _rater_side(table, best, raters)
     first_parts, second_parts = zip(*best.values(), strict=True)
     for parts in (first_parts, second_parts):  # numbers may count anything
@@ -446,7 +446,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
         wide = [column for column in names if column in foreign or column == "label"]
-        _refuse_wide(table, name, wide, likely.get("rater_id"), options)
+        _refuse_wide(table, name, wide, rater=likely.get("rater_id"), options=options)
     fault = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
         fault = f"{name} has no column 'rater_kind'"
@@ -459,7 +459,7 @@ def _refuse_wide(
     """Raise InputError if columns seem to be raters' labels, unless `rater` names raters."""
     labels = rater_label_columns(table, columns)
     if rater not in (None, *labels):
-        return
+        return  # it has the names of raters, so the table is long
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
         raise InputError(
@@ -595,7 +595,7 @@ def roles_in(
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     raters = texts(table["rater_id"])
-    needs_kinds = export is not None and export.by_unit
+    needs_kinds = export is not None and export.by_unit  # its tool may leave kinds open, as ""
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and not needs_kinds):
         return table, options, items
@@ -645,7 +645,7 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
     for column_of_ids in ("unit_id", "item_id"):
         if column_of_ids in table:
             return table, items or column_of_ids
-    settings: set[str] = set()
+    settings: set[str] = set()  # in them, names of columns that describe units
     for value in options.settings.values():
         settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
     for column in unit_columns(map(str, table)):
@@ -663,12 +663,13 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     if EVERYBODY in options.kinds:
         declared = [rater for rater in options.kinds if rater != EVERYBODY]
         absent = [name for name in declared if name not in table]
-        grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(declared, "human")))
-        if grid and absent:
+        named = dict.fromkeys(declared, "human")  # a grid needs raters of any kind
+        grid = grid_in(table, columns, replace(options, kinds=named))
+        if grid and absent:  # names are of raters, and so parts of columns' names
             return everybody_of(options, grid.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
-            raters = label_columns(table, columns)
+            raters = label_columns(table, columns)  # no column of labels is left out
         return everybody_of(options, raters)
     if options.kinds:
         return options
@@ -717,7 +718,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare kinds, with the names of an export's raters if they are."""
+    """Return options that declare kinds, with the names in an export if these are raters'."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
@@ -732,6 +733,6 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
     if options.wide:
         return named_grid(table, options.wide, columns, options.kinds)
     if not {*options.kinds} - {*columns} and options.kinds:
-        return None
+        return None  # each rater has one column
     grid = guessed_grid(table, columns, options.kinds)
     return grid if grid and grid.is_sure else None

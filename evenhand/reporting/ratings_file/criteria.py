@@ -64,8 +64,8 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if not criterion:
         unit_names, rater_names = (*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS)
         units = [by_name[name] for name in unit_names if name in by_name]
+        # Several ratings of a unit by a rater (the first column of each) are of several criteria.
         key = units[:1] + [by_name[name] for name in rater_names if name in by_name][:1]
-        # Several ratings of a unit by a rater are of several criteria.
         if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
             return table
         raise InputError(
@@ -78,7 +78,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     _check(table, name, by_row=True)
     ids = table[RESPONSE_ID]
     criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
-    number = criteria.groupby(ids).rank("dense").astype(int).astype(str)
+    number = criteria.groupby(ids).rank("dense").astype(int).astype(str)  # within a response
     table.insert(0, "unit_id", ids + "-c" + number)
     points_of_row = table[POINTS].astype(float)
     if (points_of_row < 0).any():
@@ -169,7 +169,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     _check(units, dataset.name)
     criteria = _criteria_of(units)
     n_responses = criteria["response"].nunique()
-    if list(dataset.scales) == [""]:
+    if list(dataset.scales) == [""]:  # the file names no rubric
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
         ratings = dataset.ratings.assign(rubric=CRITERIA)
         titles = {CRITERIA: written("criteria.unnamed")}
@@ -178,7 +178,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     derived, notes = dict[str, str](), [*dataset.notes]
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
-        rows = rows[rows["response"].notna()]
+        rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
         if rows.empty or met is None or scale.part_of or scale.variant_of:
             continue
@@ -202,7 +202,6 @@ def with_scores(dataset: Dataset) -> Dataset:
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
             "name the label of a criterion that is met as the affirmative one"
         )
-
     not_shared = (CRITERION, POINTS, SIGN)
     columns = [column for column in shared_columns(units) if column not in not_shared]
     responses = units[columns].drop_duplicates(RESPONSE_ID)
@@ -244,7 +243,7 @@ def _kind_columns(units: pd.DataFrame) -> list[str]:
     n_values = units.groupby(RESPONSE_ID).nunique()
     varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
     columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
-    return [*columns[:1], *({SIGN} & {*columns[1:]})]
+    return [*columns[:1], *({SIGN} & {*columns[1:]})]  # the likeliest kind, and the sign
 
 
 def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:

@@ -201,7 +201,9 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table numbered so that messages name rows by its index, or from 0."""
+    """Return a table with an index by which messages, which add FIRST_ROW (`row_number`), name rows
+    as the user does: by the user's own index, if it consists of different integers, or else from 0.
+    """
     is_numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     rows = table.index if is_numbered else pd.RangeIndex(len(table))
     return table.set_axis(rows - FIRST_ROW, axis=0)
@@ -217,9 +219,10 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     one a blank cell is no rating, and a unit without a name goes by its row.
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
-    table = with_criteria(renamed(export.table, options.columns, file.name), file.name)
+    table = renamed(export.table, options.columns, file.name)
+    table = with_criteria(table, file.name)  # gives weighted criteria, if it has such, ids of units
     table, options, items = roles_in(table, file.name, options, export)
-    table = table.set_axis(table.index + FIRST_ROW, axis=0)
+    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # as `long_rows` subtracts it
     rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
     return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
@@ -232,7 +235,8 @@ def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, R
     _refuse_sheet(options.sheet)
     frame = frame_of(source, options.name)
     table = renamed(frame, options.columns, options.name)
-    table = with_criteria(_numbered(table), options.name).set_axis(table.index)
+    numbered = with_criteria(_numbered(table), options.name)  # whose errors name rows
+    table = numbered.set_axis(table.index)  # `long_rows` numbers them again
     table, options, items = roles_in(table, options.name, options)
     rows, reading = long_rows(table, options.name, options)
     notes = [*frame.attrs.get("notes", ()), *reading.notes]
@@ -273,13 +277,14 @@ def long_rows(
             if grid.unlabelled:
                 notes.append(written("reading.grid_others", columns=listed(grid.unlabelled)))
         table = _melted(table, options, name, grid, blanks=blanks)
+        # The row and the column of each label, as messages name them.
         rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
         reading = RatingsInput(name, options, rows, columns, notes=notes)
     notes = [*reading.notes]
     for step in TABLE_STEPS:
         table, step_notes = step(table, reading)
         notes += step_notes
-    if reading.rows is not None:
+    if reading.rows is not None:  # steps name rows by index; later errors look it up in `rows`
         table = table.reset_index(drop=True)
     further_columns = [column for column in table if column not in RATINGS_COLUMNS]
     return _with_texts(table, further_columns), replace(reading, notes=notes)
@@ -334,8 +339,7 @@ def _melted(
             "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
             "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    label_columns = list(rater_and_rubric)
-    cells = table.melt(unit_columns, label_columns, _COLUMN, _LABEL, ignore_index=False)
+    cells = table.melt(unit_columns, list(rater_and_rubric), _COLUMN, _LABEL, ignore_index=False)
     cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])

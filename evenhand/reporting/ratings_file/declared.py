@@ -385,7 +385,7 @@ def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
     return {
         (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
         for row in usage.to_dict("records")
-        if row["units"] and row["cost_usd"] == row["cost_usd"]
+        if row["units"] and row["cost_usd"] == row["cost_usd"]  # not NaN
     }
 
 
@@ -437,6 +437,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
         document["seed"] = settings.pop("seed")
     sections: dict[str, dict[str, Any]] = {"file": {}}
     for name in (option.name for option in fields(FileSection)):
+        # The fields `human` and `model` are lists of raters; the other fields are options.
         raters = [rater for rater, kind in options.kinds.items() if kind == name]
         if value := raters or getattr(options, name, None):
             sections["file"][name] = value

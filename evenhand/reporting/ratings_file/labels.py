@@ -128,7 +128,7 @@ def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
     for column, noun in (("unit_id", "items"), ("rater_id", "raters"), ("label", "labels")):
         cells = texts(table[column])
         folded_cells = fold(cells)
-        if folded_cells is not cells:
+        if folded_cells is not cells:  # the same object, if nothing changes
             n_changed[noun] = int((folded_cells != cells).sum())
         table = table.assign(**{column: folded_cells})
     counts = ", ".join(f"{noun} {count:,}" for noun, count in n_changed.items())
@@ -175,7 +175,8 @@ def _lookalike_names(
     """Return names in a column that look like a more frequent one, with that one, if no value of
     the column `partner` (items for raters, raters for items) occurs with both.
     """
-    declared = options.kinds if column == "rater_id" and not options.inferred else {}
+    is_typed = column == "rater_id" and not options.inferred
+    declared = options.kinds if is_typed else {}  # typed names are of different raters
     groups = [
         [name for name in group if name not in declared]
         for group in lookalikes(table[column].unique())
@@ -208,8 +209,7 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndN
     """
     source, options = reading.source, reading.options
     declared_kinds = options.kinds
-    is_wide = reading.rows is not None
-    if not declared_kinds or is_wide:
+    if not declared_kinds or reading.rows is not None:  # a wide table
         return table, []
     raters = texts(table["rater_id"])
     for rater, kind in declared_kinds.items():
@@ -370,13 +370,13 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
     options, counts = reading.options, _label_counts(ratings)
     are_numbers = all(map(plain_number, counts)) and min(map(float, counts), default=0) >= 0
     if "unit_id" not in ratings or not 2 <= len(counts) <= MAX_LABELS or are_numbers:
-        return []
+        return []  # a number of a scale may be rare
     n_labels = labelled["rater_id"].value_counts()
     frequent_raters = n_labels[n_labels >= _FEWEST_LABELS].index
     if len(frequent_raters) < 2:
         return []
     by_rater = labelled.groupby("rater_id")["label"].agg(set)
-    if sum(map(len, by_rater)) == len(counts):
+    if sum(map(len, by_rater)) == len(counts):  # each label is one rater's
         first, second = by_rater.index[:2]
         raise InputError(
             f"{reading.source}: no two raters have a label in common (such as {first!r} and "
@@ -554,8 +554,8 @@ class ScaledRatings:
 def scales_of(
     ratings: pd.DataFrame, reading: RatingsInput, sidecar: Sidecar, scales: Scales | None
 ) -> ScaledRatings:
-    """Return the ratings with corrected labels, and the scales or options of their rubrics.
-    `scales` replace those of the sidecar.
+    """Return the ratings with corrected labels, and the scales or options of their rubrics. Labels
+    are sets by `several`, by the rubric or by the sidecar, whose scales `scales` replace.
     """
     options = reading.options
     if options.several:
@@ -565,11 +565,11 @@ def scales_of(
                     f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
                     "takes each option as a yes or no of its own"
                 )
-        ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, {})
-        return _declared_sets(ratings, {"": options.categories}, reading)
+        ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
+        return _declared_sets(ratings, declared={"": options.categories}, reading=reading)
     set_options: dict[str, Sequence[str]] = {}
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
-        ratings = _rubric_rows(ratings, options, {}).assign(rubric=rubric.name)
+        ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
     without_level: set[str] = set()
     if scales is None:
@@ -580,7 +580,7 @@ def scales_of(
     sets = None
     if is_set.any():
         sets = _declared_sets(ratings[is_set], set_options, reading)
-        if is_set.all() or options.rubric in set_options:
+        if is_set.all() or options.rubric in set_options:  # no single labels are asked for
             return sets
         ratings = ratings[~is_set]
         scales = {name: scale for name, scale in scales.items() if name not in set_options}
@@ -605,7 +605,7 @@ def declared_scales(
     """
     options = reading.options
     if (options.rubric or "").endswith(".toml"):
-        stored_scales = {}
+        stored_scales = {}  # the rubric's file has the scale
     if options.rubric is not None:
         ratings = _rubric_rows(ratings, options, stored_scales)
         rubrics = set(ratings["rubric"].unique())
@@ -629,10 +629,9 @@ def declared_scales(
         notes += [*label_notes, *scale_notes]
         corrected_tables.append(corrected)
     if options.normalise:
-        counts = {"changed": n_joined, "labels": len(ratings)}
-        notes = [written("reading.normalised", **counts), *notes]
+        notes = [written("reading.normalised", changed=n_joined, labels=len(ratings)), *notes]
     if is_corrected:
-        ratings = pd.concat(corrected_tables).loc[ratings.index]
+        ratings = pd.concat(corrected_tables).loc[ratings.index]  # in their first order
     return ScaledRatings(ratings, scales, notes=notes)
 
 
@@ -690,7 +689,7 @@ def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
 ) -> tuple[Scale, list[str]]:
     """Return the scale: of declared categories, else the known one, else of the labels; and notes
-    on labels that were read as a scale, and as an ordered one.
+    on labels that were read as a scale, and as an ordered one unless the known one `has_level`.
     """
     options = reading.options
     notes: list[str] = []
@@ -774,7 +773,7 @@ def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: st
 
 YES, NO = "yes", "no"
 UNNAMED = "labels"  # the name of a rubric of sets without one
-_MARKED = re.compile(r"[;,#|\[{]")
+_MARKED = re.compile(r"[;,#|\[{]")  # a mark between options, or of a list
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a scale has far fewer
 _MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
@@ -858,7 +857,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
     if options.categories or options.level == "interval" or is_stored:
         return
     if not any(_MARKED.search(label) for label in ratings["label"].unique()):
-        return
+        return  # quickly, as for most labels
     if options.rubric is not None:
         ratings = _rubric_rows(ratings, options, stored_scales)
     ratings = ratings[~ratings["rubric"].isin(list(stored_scales))]
