@@ -50,7 +50,7 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     levels = pairwise.measurement_of(coded).alpha_levels
     metric = "ordinal" if "ordinal" in levels else levels[0]
     main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    rows = ResultRows(view.rows.rubric, chance=view.rows.chance)
+    rows = ResultRows(view.rows.rubric, chance=view.rows.chance)  # apart, to add `at` and notes
     main_view = View.of(rows, coded, view.resamples)
     main_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
@@ -294,13 +294,13 @@ def publics_of(
         gain = (distances[..., 1] - distances[..., 0]) / among.chance
         gain -= gain[1:].mean(axis=0)
         spread = gain[1:].std(axis=0)
-        score = gain / np.where(spread > 1e-12, spread, np.inf)
+        score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
         best = int(score[0].argmax())
         p = float((score.max(axis=1) >= score[0, best]).mean())
         if p > level or not gain[0, best] >= MIN_GAIN:
             break
         name = list(sides_by_column)[best]
-        kappas = 1.0 - (distances[0, best] + among.mean) / among.chance
+        kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across
         publics[name] = Public(p, *kappas.tolist())
         both = np.stack([stratum, sides_by_column.pop(name)])
         stratum = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
