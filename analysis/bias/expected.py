@@ -88,7 +88,7 @@ has another distribution. The shift is then undefined. Otherwise the nearest sha
 
 class PeopleSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata); or the same of single units, each (units,).
+    strata): row 0 is the data, the others are resamples. Or the same of single units, (units,).
 
     These are their number `n` and the mean human's calls (`person`). The number at the end of the
     others is that of humans who labelled a unit, at least: over these units, their number (`n2`,

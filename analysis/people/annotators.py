@@ -403,7 +403,7 @@ def add_recoded_rows(view: View) -> None:
     rows have no interval: they are hints, on which no verdict rests.
     """
     coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)
+    data = Resamples(resamples.frequency, weight=resamples.weight)  # alone: row 0 of values
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean = with_and_among_humans(kappas, coded, grader).with_humans
@@ -443,7 +443,7 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
     tables = (pairwise.data_table(coded, grader, person, data) for person in people)
     table = sum(tables, np.zeros(()))
     if table.ndim == 2:  # else there are no people, and so no tables
-        best = best_match(table.T)
+        best = best_match(table.T)  # people's label for each of the grader's
         if (best != codes).any():
             yield REVERSED if coded.q == 2 else EXCHANGED, best
 
@@ -490,7 +490,7 @@ def add_annotator_rows(view: View) -> None:
     it is a hint, though one that must be settled before a grader passes.
     """
     coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)
+    data = Resamples(resamples.frequency, weight=resamples.weight)  # alone: row 0 of values
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
@@ -554,7 +554,7 @@ def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> C
     others = counts[units] - np.eye(coded.q)[codes]  # without the annotator's label
     table = np.zeros((coded.q, coded.q))
     np.add.at(table, codes, data.frequency[coded.clusters[units]][:, None] * others)
-    return best_match(table.T)
+    return best_match(table.T)  # the others' label for each of the annotator's
 
 
 class _SharedLabels(NamedTuple):

@@ -47,7 +47,8 @@ TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (pairwise.MIN_SHARED_UNITS,))
 
 class CeilingMeans(NamedTuple):
     """Mean kappas that `human_ceiling_difference` is made of, on the same `units` (units,): a
-    grader's with humans, and the humans' with one another. A mean on too few units is None.
+    grader's with humans, and the humans' with one another. Of a mean's `values` (rows,) row 0 is
+    that of the data, the others of resamples. A mean on too few units is None.
     """
 
     units: Mask

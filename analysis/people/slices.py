@@ -138,7 +138,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
             both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
             cells = np.zeros((len(grades), q * q))
             cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
-            whole, groups = view.sums(cells).reshape(-1, q, q), []
+            whole, groups = view.sums(cells).reshape(-1, q, q), []  # tables in all resamples
             for code, value in enumerate(column.values):
                 units = both & (column.codes == code)
                 if units.any():
@@ -173,7 +173,7 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
         is_hit, one_hot = grades[units] == categories, np.eye(coded.q)[categories]
         cells = np.zeros((len(reference), 2 * coded.q))
         cells[units] = np.hstack([one_hot * is_hit[:, None], one_hot])
-        n_hits, n_units = np.split(view.sums(cells)[0], 2)
+        n_hits, n_units = np.split(view.sums(cells)[0], 2)  # row 0: in the data
         outcome[units, k] = is_hit - ratio(n_hits, n_units)[categories]
         mass[units, k] = 1.0 / n_units[categories]
     return view.parts(outcome, mass, column.codes, reference)

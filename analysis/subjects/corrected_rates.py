@@ -62,11 +62,11 @@ from evenhand.errors import InputError
 
 
 class RateSums(NamedTuple):
-    """Sums over units, all of one shape (rows, ...). `labelled` counts units with a reference and a
-    grade: `affirmed` sums their references, `graded` their grades, `products` the products of the
-    two. `rest` counts the other units, with a grade only; `rest_graded` sums their grades.
-    `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1. `ddof` is
-    subtracted from the number of units in the variance of grades: 1 for means, as in ppi_py.
+    """Sums over units, all (rows, ...): the data in row 0, then resamples. `labelled` counts units
+    with a reference and a grade: `affirmed` sums their references, `graded` their grades,
+    `products` the products of the two. `rest` counts the units with a grade only; `rest_graded`
+    sums their grades. `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1.
+    `ddof` is subtracted from the units' number in the grades' variance: 1 for means, as in ppi_py.
     """
 
     labelled: Array

@@ -212,7 +212,7 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     table = flat.reshape(-1, n, n)
     wins, losses = table.sum(axis=2), table.sum(axis=1)
     rates = ratio(wins, wins + losses)
-    present = np.flatnonzero(losses[0] + wins[0] > 0).tolist()
+    present = np.flatnonzero(losses[0] + wins[0] > 0).tolist()  # row 0: in the data
     units_of = {subject: scored & compared.with_subject(subject) for subject in present}
     for subject, units in units_of.items():
         out.add("win_rate", rates[:, subject], units, a=name, at=compared.subjects[subject])

@@ -186,10 +186,10 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
     def reach(self, clusters: float) -> Reach | None:
-        """Return the reach of a mean; None for a rate, which has another. Both distances are inf: a
-        score bound is for rare cases, and without it Wilson's bounds on the effective sample size
-        hold. Their quantile is Student's t with this number of `clusters`; with inf it is normal,
-        for resamples that show the variance, as each estimates the weight on the grader.
+        """Return the reach of a mean, the distances of its score bounds; None for a rate, which has
+        another. They are inf, as score bounds are for rare cases: Wilson's bounds on the effective
+        sample size hold, by Student's t with this number of `clusters`. Use inf, for the normal
+        distribution, if resamples show the variance, as each estimates the weight on the grader.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
@@ -353,7 +353,7 @@ def add_difference_rows(
             both = int((answered[:, i] & answered[:, j]).sum())
             either = int((answered[:, i] | answered[:, j]).sum())
             about = About(a="humans", b=grader, at=from_to(first["at"], second["at"]))
-            about["onto"] = (0.0, measure.onto[1])
+            about["onto"] = (0.0, measure.onto[1])  # a difference is scaled, but not shifted
             about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
             clusters = max(first["n_clusters"], second["n_clusters"])
             counts = first["n_units"] + second["n_units"], clusters

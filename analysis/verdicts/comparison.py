@@ -340,7 +340,7 @@ class Support:
 
         def table_sums(codes: Codes) -> Array:
             by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
-            return jackknife.each_row(by_cluster)
+            return jackknife.each_row(by_cluster)  # sums over the clusters that a row leaves out
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         graders_sums = [table_sums(codes) for codes in graders_codes]
@@ -372,7 +372,7 @@ class Support:
         clusters.
         """
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
-        linear = np.zeros(len(self.weights))
+        linear = np.zeros(len(self.weights))  # what each point adds beside the mean kappa
         if subtracted is not None and n:
             by_cluster = subtracted[0] + bounds.influence(subtracted[rows])  # mean: its estimate
             linear -= np.tile(by_cluster, len(self.weights) // n)
@@ -402,7 +402,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         with_grader, among = part.sums_with_rater(codes), part.sums_among()
         return np.tensordot(weights, with_grader, 1), np.tensordot(weights, among, 1)
 
-    cluster_weights = jackknife.mass.astype(float)
+    cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
     distance, differences = measurement_of(overlap.coded).distances, []
     for n in range(len(overlap.individual)):

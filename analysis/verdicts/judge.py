@@ -174,7 +174,7 @@ def _decide(case: VerdictEvidence) -> Decision:
     if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
         return replace(tuned, reasons=[*faults, *tuned.reasons])
     # A grader that fails in a part does not pass, even if more labels would show it for the whole.
-    falls_short = against or present.failing or (faults and not missing.reasons)
+    falls_short = against or present.failing or (faults and not missing.reasons)  # only faults
     if falls_short and _is_informative(case):  # else, only `against` excludes any use
         return _only_with_correction(case, [*against, *faults])
     if against:
