@@ -765,7 +765,7 @@ class Shifts:
         people_cache: dict[tuple[bytes | bool, ...], PeopleCalls] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
-        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]  # all are at least [0]
+        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]  # all reach the lowest
         self._people_cache = {} if people_cache is None else people_cache
         arrays = (calls.people, calls.clusters, x, self.steps)
         self._key: tuple[bytes | bool, ...] = (noisy, *(array.tobytes() for array in arrays))

@@ -160,7 +160,7 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
     if selection.has_min_labels is None or selection.has_more_labels is None:
         return
     coded = _comparable_view(view.labels)
-    distance, out = _distance_of(coded), view.seen_as(coded)  # `out`: rows on `coded`
+    distance, out = _distance_of(coded), view.seen_as(coded)  # `out` adds rows on `coded`
     people = list(coded.members("human"))
     unit, person = np.nonzero(coded.labelled[:, people])
     codes = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
@@ -403,7 +403,7 @@ def add_recoded_rows(view: View) -> None:
     rows have no interval: they are hints, on which no verdict rests.
     """
     coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)  # alone: row 0 of values
+    data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean = with_and_among_humans(kappas, coded, grader).with_humans
@@ -477,7 +477,7 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     opposed = []
     kappas = [row for row in rows.rows.values() if row["statistic"] == ANNOTATOR_KAPPA]
     for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # added in pairs
-        # The row's note is the others' names: see `add_annotator_rows`.
+        # A row's note, read back as its remarks, has the others' names (`add_annotator_rows`).
         recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
         is_sure = recoding == recoded["at"]
         opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
@@ -490,7 +490,7 @@ def add_annotator_rows(view: View) -> None:
     it is a hint, though one that must be settled before a grader passes.
     """
     coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)  # alone: row 0 of values
+    data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]

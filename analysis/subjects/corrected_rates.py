@@ -194,7 +194,7 @@ def corrected_interval(
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
-    units = n_units if reach is None else labelled[0]  # a clipped rate lies one unit inside
+    units = n_units if reach is None else labelled[0]  # a rate of 0 or 1 lies one unit inside
     interval = intervals.share_interval(interval, replicates, units, labelled[1], reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
     return intervals.widened(replace(interval, low=low, high=high), labelled[1], kind="unit")

@@ -253,7 +253,7 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
     resamples where the objective is undefined.
     """
     candidates = Candidates.of(graded, default)
-    outcomes, is_whole = candidates.outcomes(resamples.mass[None]), resamples.weight is None  # data
+    outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
     on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
     points = candidates.curve_points(np.array([nearest_best(values)[0] for values in on_data]))
     # By chunk of resamples: positions of the best thresholds, values there, and values at points.
@@ -288,7 +288,7 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
         return interval
     thresholds, values = swept.curve.thresholds, swept.curve.values
     best = int(np.flatnonzero(thresholds == interval.estimate)[0])
-    # A resample without both verdicts cannot distinguish thresholds: 0.
+    # A resample without both verdicts cannot distinguish thresholds: its shortfalls are 0.
     shortfall = np.nan_to_num(values[:, [best]] - values)
     standard_error = shortfall[1:].std(axis=0)
     not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * standard_error + _TOLERANCE)

@@ -311,7 +311,7 @@ def judge_against_reference(
     rows: ResultRows, case: evidence.VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
-    case = replace(case, answers=evidence.Answers(case.answers.coverage))  # `scored`: by people
+    case = replace(case, answers=evidence.Answers(case.answers.coverage))  # `scored` is with people
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))

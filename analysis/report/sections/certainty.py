@@ -286,7 +286,7 @@ def _tuned_table(
     def at_tuned(key: src.Key) -> src.Figure | None:
         return value_at(key, repr(tuned[key].bounds[1]))  # `at` is the threshold's repr
 
-    cells: list[src.Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]  # {}: itself
+    cells: list[src.Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]  # {}: row's own
     heads = (written(f"thresholds.{column}") for column in _COLUMNS)
     thresholds = figures.select("threshold", src.ALL_BINARY)
     tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}

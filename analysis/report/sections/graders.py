@@ -318,7 +318,7 @@ def bias_part(figures: src.RubricFigures) -> Part:
             shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
         )
 
-    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]  # {}: itself
+    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]  # {}: row's own
     columns.append((written("bias_section.p"), p_value))
     screened = figures.select_all(*SCREENED)
     by_part = src.distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))
